@@ -44,7 +44,7 @@ function All() {
         onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
       <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[
         { value: "", label: S.all }, { value: "receivers", label: S.receivers }, { value: "senders", label: S.senders },
-        { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <span class="tab-count">${number(found.length)}</span>`}` }]} /></div>`}
+        { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}` }]} /></div>`}
     <${Body} rows=${rows} all=${all} show=${show} sort=${sort} onSort=${setSort} />`;
 }
 

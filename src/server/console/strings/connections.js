@@ -23,8 +23,6 @@ export const S = {
   links: "Links",
   /** @param {string} links @param {string} connections */
   counts: (connections, links) => `${connections} ${connections === "1" ? "connection" : "connections"}, ${links} ${links === "1" ? "link" : "links"}`,
-  /** @param {string} count */
-  linkCount: (count) => (count === "1" ? "1 link" : `${count} links`),
   roles: {
     sender: "sends to", receiver: "receives from", waiting_receiver: "waits for a session of", coordinator: "transactions", requests: "requests to", responses: "responses of",
   },
@@ -81,8 +79,6 @@ export const S = {
   authorizedNo: "for nothing yet",
   noLinks: "It has no links.",
   heldTitle: "Messages that it holds",
-  /** @param {string} count */
-  heldLooked: (count) => `among the first ${count} of the entity`,
   heldNone: "None among the first hundred of its entities.",
   number: "Number",
   lockedUntil: "Locked until",

@@ -1,0 +1,66 @@
+// What a job does to each message.
+
+import { html, useMemo } from "../../lib/html.js";
+import { entities } from "../../lib/live.js";
+import { isoOf, timeOf } from "../../lib/local-time.js";
+import { ConditionError } from "../../lib/selection.js";
+import { EntityField } from "../entity-field.js";
+import { Field } from "../field.js";
+import { S } from "../../strings/jobs.js";
+
+/** @typedef {import("../job-dialog.js").Kind} Kind */
+/** @typedef {{ to: string, action: string, body: string, reason_given: string, description: string, scheduled_for: string }} Values */
+
+/** @type {Values} */
+export const NO_ACTION = { to: "", action: "", body: "", reason_given: "", description: "", scheduled_for: "" };
+
+/** What can be done to messages of an entity.
+ * @param {Schemas["Kind"]} kind
+ * @param {boolean} isDead
+ * @returns {Kind[]} */
+export function kindsOf(kind, isDead) {
+  if (isDead) return ["delete", "redrive", "move"];
+  return kind === "topic" ? ["delete", "activate", "reschedule"] : ["delete", "move", "dead_letter", "activate", ...(kind === "queue" ? /** @type {Kind[]} */ (["reschedule"]) : [])];
+}
+
+/** Makes the action; throws a ConditionError.
+ * @param {Kind} kind
+ * @param {Values} values
+ * @returns {Loose<Schemas["Action"]>} */
+export function actionOf(kind, { to, action, body, reason_given: reason, description, scheduled_for: at }) {
+  const given = (/** @type {string} */ text) => (text.trim() === "" ? undefined : text);
+  switch (kind) {
+    case "move":
+      if (to === "") throw new ConditionError("to", S.toMissing);
+      return { kind: "move", to, action: given(action), body: given(body) };
+    case "redrive": return { kind: "move", action: given(action), body: given(body) };
+    case "dead_letter": return { kind, reason: given(reason), description: given(description) };
+    case "reschedule": {
+      const time = timeOf(at);
+      if (time === null) throw new ConditionError("scheduled_for", S.scheduledMissing);
+      return { kind, scheduled_for: isoOf(time) };
+    }
+    default: return { kind };
+  }
+}
+
+/** @param {{ kind: Kind, value: Values, from: string, errorOf: (name: string) => string | null, onChange: (next: Values) => void }} properties */
+export function ActionFields({ kind, value, from, errorOf, onChange }) {
+  const choices = useMemo(() => [...entities.peek().keys()].filter((path) => path !== from), [from]);
+  const input = (/** @type {keyof Values} */ name) => html`<input autocomplete="off" spellcheck=${false} value=${value[name]}
+    onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} />`;
+  switch (kind) {
+    case "move": case "redrive":
+      return html`${kind === "move" && html`<${EntityField} label=${S.to} value=${value.to} choices=${choices} none=${S.toNone} error=${errorOf("to")}
+          onChange=${(/** @type {string} */ to) => onChange({ ...value, to })} />`}
+        <${Field} label=${S.statements} hint=${S.statementsHint} error=${errorOf("action")}>${input("action")}<//>
+        <${Field} label=${S.body} hint=${S.bodyHint} error=${errorOf("body")}><textarea rows="2" spellcheck=${false} value=${value.body}
+          onInput=${(/** @type {any} */ event) => onChange({ ...value, body: event.target.value })} /><//>`;
+    case "dead_letter":
+      return html`<${Field} label=${S.newReason}>${input("reason_given")}<//><${Field} label=${S.newDescription} error=${errorOf("description")}>${input("description")}<//>`;
+    case "reschedule":
+      return html`<${Field} label=${S.scheduledFor} error=${errorOf("scheduled_for")}><input type="datetime-local" step="1" value=${value.scheduled_for}
+        onInput=${(/** @type {any} */ event) => onChange({ ...value, scheduled_for: event.target.value })} /><//>`;
+    default: return null;
+  }
+}

@@ -1,0 +1,39 @@
+// Which messages: their states, and what they are like.
+
+import { number } from "../../lib/format.js";
+import { html, useState } from "../../lib/html.js";
+import { STATES } from "../../lib/selection.js";
+import { Field } from "../field.js";
+import { STATES_OF } from "./meant.js";
+import { S as C } from "../../strings/common.js";
+import { S } from "../../strings/jobs.js";
+
+/** @typedef {import("../../lib/selection.js").Conditions} Values */
+/** @typedef {Schemas["State"]} State */
+
+/** Conditions that come first. */
+const FIRST = /** @type {const} */ (["session_id", "filter", "text"]);
+const FIRST_OF_DEAD = /** @type {const} */ (["reason", "filter", "text"]);
+const ALL = /** @type {(keyof Values)[]} */ (["session_id", "reason", "filter", "text", "json_path", "message_id", "correlation_id", "numbers", "enqueued_from", "enqueued_before"]);
+const TIMES = ["enqueued_from", "enqueued_before"];
+
+/** @param {{ entity: Schemas["EntityNow"] | undefined, kind: import("../job-dialog.js").Kind, value: readonly State[], onChange: (next: State[]) => void }} properties */
+export function States({ entity, kind, value, onChange }) {
+  const possible = STATES_OF[kind] ?? (entity?.kind === "topic" ? ["scheduled"] : STATES);
+  const toggle = (/** @type {State} */ state) => onChange(value.includes(state) ? value.filter((each) => each !== state) : [...value, state]);
+  return html`<fieldset class="states"><legend>${S.statesLabel} <span class="muted">${S.anyState}</span></legend>${STATES.map((state) => html`
+    <label key=${state} class=${possible.includes(state) ? "" : "muted"}><input type="checkbox" checked=${value.includes(state) && possible.includes(state)} disabled=${!possible.includes(state)}
+      onChange=${() => toggle(state)} /> ${C.states[state]} ${entity && html`<span class="number muted">${number(entity[state])}</span>`}</label>`)}</fieldset>`;
+}
+
+/** @param {{ value: Values, isDead: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, children?: any }} properties */
+export function Conditions({ value, isDead, errorOf, onChange, children }) {
+  const first = isDead ? FIRST_OF_DEAD : FIRST;
+  const others = ALL.filter((name) => !first.some((each) => each === name) && (isDead || name !== "reason"));
+  const [isOpen, setOpen] = useState(() => ALL.some((name) => value[name] !== ""));
+  const field = (/** @type {keyof Values} */ name) => html`<${Field} key=${name} label=${S.fields[name]} hint=${S.hints[/** @type {keyof typeof S.hints} */ (name)]} error=${errorOf(name)}>
+    <input type=${TIMES.includes(name) ? "datetime-local" : "text"} step=${TIMES.includes(name) ? "1" : undefined} autocomplete="off" spellcheck=${false} value=${value[name]}
+      onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} /><//>`;
+  return html`<details class="conditions" open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${S.conditions}</summary><div class="condition-fields">${[...first, ...others].map(field)}${children}</div></details>`;
+}

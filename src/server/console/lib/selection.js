@@ -1,0 +1,131 @@
+// Which messages a job is about: made of what is typed, counted, and said in words.
+
+import { ApiError, call } from "./api.js";
+import { isoOf, timeOf } from "./local-time.js";
+import { number } from "./format.js";
+import { S as C } from "../strings/common.js";
+import { S } from "../strings/jobs.js";
+
+/** @typedef {Partial<Schemas["MessageSelection"]>} Selection */
+/** @typedef {Schemas["State"]} State */
+
+/** The conditions that are typed, as fields have them.
+ * @typedef {{ session_id: string, reason: string, filter: string, text: string, json_path: string, message_id: string, correlation_id: string,
+ *   numbers: string, enqueued_from: string, enqueued_before: string }} Conditions */
+
+export const STATES = /** @type {const} */ (["active", "scheduled", "deferred"]);
+
+/** @type {Conditions} */
+export const NO_CONDITIONS = {
+  session_id: "", reason: "", filter: "", text: "", json_path: "", message_id: "", correlation_id: "", numbers: "", enqueued_from: "", enqueued_before: "",
+};
+
+/** A condition that cannot be sent. */
+export class ConditionError extends Error {
+  /** @param {string} field
+   * @param {string} message */
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** The conditions of a selection, as fields have them.
+ * @param {Selection} selection
+ * @returns {Conditions} */
+export function conditionsOf({ states: _, numbers, enqueued_from: from, enqueued_before: before, ...texts }) {
+  const local = (/** @type {string | null | undefined} */ iso) => (iso == null ? "" : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
+  const given = Object.entries(texts).filter(([, value]) => value != null);
+  return { ...NO_CONDITIONS, ...Object.fromEntries(given), numbers: (numbers ?? []).map(String).join(", "), enqueued_from: local(from), enqueued_before: local(before) };
+}
+
+/** Makes a selection; throws a ConditionError.
+ * @param {readonly State[]} states
+ * @param {Conditions} conditions
+ * @returns {Selection} */
+export function selectionOf(states, { numbers, enqueued_from: from, enqueued_before: before, ...texts }) {
+  /** @type {Selection} */
+  const selection = Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== ""));
+  if (states.length !== 0) selection.states = [...states];
+  const words = numbers.split(/[\s,;]+/).filter((word) => word !== "");
+  const wrong = words.find((word) => !/^\d+$/.test(word));
+  if (wrong !== undefined) throw new ConditionError("numbers", S.notNumber(wrong));
+  // Numbers of partitioned entities are larger than what a number holds.
+  if (words.length !== 0) selection.numbers = /** @type {any} */ (words.map((word) => (Number.isSafeInteger(Number(word)) ? Number(word) : BigInt(word))));
+  for (const [name, value] of /** @type {const} */ ([["enqueued_from", from], ["enqueued_before", before]])) {
+    const at = timeOf(value);
+    if (at !== null) selection[name] = isoOf(at);
+  }
+  return selection;
+}
+
+/** The field that an error is about: the broker names it first.
+ * @param {unknown} error
+ * @returns {string | null} */
+export function fieldOfError(error) {
+  if (error instanceof ConditionError) return error.field;
+  if (!(error instanceof ApiError)) return null;
+  return /^(?:selection\.|action\.)?(\w+)(?::| is )/.exec(error.message)?.[1] ?? null;
+}
+
+/** A selection in words, for lists.
+ * @param {Selection} selection */
+export function inWords(selection) {
+  const { states, numbers, ...others } = selection;
+  const words = [];
+  if (states?.length) words.push(states.map((state) => C.states[state]).join(", "));
+  if (numbers?.length) words.push(S.words.numbers(numbers.length === 1 ? String(numbers[0]) : number(numbers.length), numbers.length === 1));
+  for (const [name, value] of Object.entries(others)) {
+    if (value != null) words.push(`${S.fields[/** @type {keyof typeof S.fields} */ (name)] ?? name}: ${value}`);
+  }
+  return words.length === 0 ? S.words.all : words.join("; ");
+}
+
+/** How many messages are meant. `isWhole` if there are no more; `next` to count on.
+ * @typedef {{ count: number, isWhole: boolean, next?: number }} Meant */
+
+/** Whether counts of the entity tell how many are meant.
+ * @param {Selection} selection */
+export const isByState = (selection) => Object.keys(selection).every((name) => name === "states");
+
+/** Counts messages of states.
+ * @param {Schemas["EntityNow"] | undefined} entity
+ * @param {boolean} isDead
+ * @param {readonly State[]} states
+ * @returns {number} */
+export function countOfStates(entity, isDead, states) {
+  if (entity === undefined) return 0;
+  // Dead letters are active ones, but for the few that were deferred.
+  if (isDead) return states.length === 0 || states.includes("active") ? entity.dead_letters : 0;
+  const wanted = states.length === 0 ? STATES : states;
+  return wanted.reduce((sum, state) => sum + entity[state], 0);
+}
+
+/** Requests of one count: each looks at a bounded number of messages. */
+const REQUESTS_MAX = 20;
+
+/** Counts the messages of a selection, as many as a few requests find.
+ * @param {string} address
+ * @param {Selection} selection
+ * @param {Meant | undefined} before what was counted, to count on
+ * @param {AbortSignal} signal
+ * @returns {Promise<Meant>} */
+export async function countOf(address, selection, before, signal) {
+  const { states, numbers, ...conditions } = selection;
+  const query = /** @type {Record<string, string>} */ (conditions);
+  if (numbers !== undefined) return { count: numbers.length, isWhole: false };
+  const names = Object.keys(query);
+  if (before === undefined && names.length === 1 && query.session_id != null && states === undefined) {
+    const { messages } = await call("get_session", { path: { entity: address, id: query.session_id }, signal });
+    // It counts up to a thousand, and nothing where there are no sessions.
+    if (0 < messages && messages < 1_000) return { count: messages, isWhole: true };
+  }
+  let { count, next } = { count: before?.count ?? 0, next: before?.next ?? 0 };
+  for (let requests = 0; requests < REQUESTS_MAX; requests += 1) {
+    const found = await call("list_messages", { path: { entity: address }, query: { ...query, state: states, body: "none", from: next, limit: 100 }, signal });
+    count += found.messages.length;
+    if (found.next == null) return { count, isWhole: true };
+    next = found.next;
+  }
+  return { count, isWhole: false, next };
+}
