@@ -63,15 +63,16 @@ export function ApplicationPart({ draft, change, errors }) {
     ${properties.length !== 0 && html`<ul class="property-rows">${properties.map(({ name, type, value }, at) => {
       const place = number(at + 1);
       const error = errors[`properties.${at}`];
+      const isOfName = error === S.nameNeeded || error === S.nameTwice;
       const described = error === undefined ? undefined : `property-error-${at}`;
       return html`<li key=${at}>
-        <input aria-label=${S.nameOf(place)} placeholder=${S.name} value=${name} autocomplete="off" spellcheck=${false} aria-invalid=${error ? "true" : undefined} aria-describedby=${described}
+        <input aria-label=${S.nameOf(place)} placeholder=${S.name} value=${name} autocomplete="off" spellcheck=${false} aria-invalid=${error && isOfName ? "true" : undefined} aria-describedby=${described}
           onInput=${(/** @type {any} */ event) => set(at, { name: event.target.value })} />
         <select aria-label=${S.typeOf(place)} value=${type} onChange=${(/** @type {any} */ event) => setType(at, event.target.value)}>${Object.entries(S.types).map(([id, label]) => html`
           <option key=${id} value=${id} selected=${id === type}>${label}</option>`)}</select>
         ${type === "boolean" ? html`<select aria-label=${S.valueOf(place)} value=${value} onChange=${(/** @type {any} */ event) => set(at, { value: event.target.value })}>
             <option selected=${value === "true"}>true</option><option selected=${value !== "true"}>false</option></select>`
-          : html`<input aria-label=${S.valueOf(place)} placeholder=${S.value} value=${value} autocomplete="off" spellcheck=${false} aria-invalid=${error ? "true" : undefined} aria-describedby=${described}
+          : html`<input aria-label=${S.valueOf(place)} placeholder=${S.value} value=${value} autocomplete="off" spellcheck=${false} aria-invalid=${error && !isOfName ? "true" : undefined} aria-describedby=${described}
             inputmode=${type === "text" ? undefined : "decimal"} onInput=${(/** @type {any} */ event) => set(at, { value: event.target.value })} />`}
         <button type="button" class="quiet" aria-label=${S.removeLabel(visible(name) || place)} onClick=${() => change({ properties: properties.filter((_, index) => index !== at) })}>×</button>
         ${error && html`<p class="field-error" id=${described} role="alert"><${Text} value=${error} /></p>`}</li>`;
