@@ -1,9 +1,9 @@
 // What becomes active when: scheduled messages over time, and the messages of a span.
 
-import { tenSeconds } from "../lib/clock.js";
+import { now, tenSeconds } from "../lib/clock.js";
+import { useFocusKept } from "../lib/focus.js";
 import { digits, number } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { now } from "../lib/clock.js";
 import { entities, isKnown } from "../lib/live.js";
 import { isoOf } from "../lib/local-time.js";
 import { entityHref, messageHref } from "../lib/paths.js";
@@ -117,6 +117,7 @@ function Shown({ paths, query }) {
  *   onChange: () => void }} properties */
 function Messages({ paths, range, scale, expected, isSelected, isZoomed, stamp, onChange }) {
   const [most, setMost] = useState(LOOKED_STEP);
+  useFocusKept(".table-box");
   const found = useResource((signal) => readScheduled(paths, range, expected, most, signal), [paths, range, most], [expected, stamp]);
   const kept = useRef(found.data);
   if (found.data !== undefined) kept.current = found.data;

@@ -1,0 +1,92 @@
+// Texts of the page of deferred messages.
+
+export const S = {
+  entity: "Entity",
+  choose: "Entities with deferred messages",
+  count: "Deferred",
+  none: "No deferred messages.",
+  noneText: "A receiver that defers a message gets it back by its sequence number only. Such messages are listed here, so that none is forgotten.",
+  command: "jitney deferred orders 17 18",
+  noneOf: "This entity has no deferred messages.",
+  others: "All entities with deferred messages",
+  /** @param {string} count */
+  summary: (count) => `${count} deferred messages`,
+
+  byNumber: "Receive by number",
+  number: "Number",
+  receive: "Receive",
+  /** @param {string} number */
+  receiveLabel: (number) => `Receive message ${number}`,
+  numberNeeded: "A sequence number is needed.",
+  /** @param {string} number */
+  received: (number) => `Message ${number} is locked for you.`,
+  inSession: "Messages of entities with message sessions are received by clients that hold the session; here they can be put back.",
+
+  select: "Selected",
+  /** @param {string} number */
+  selectLabel: (number) => `Select message ${number}`,
+  selectAll: "Select all that are shown",
+  selectNone: "Select none",
+  /** @param {string} count */
+  putBackAll: (count) => `Put all ${count} back`,
+  /** @param {string} count */
+  putBackSelected: (count) => `Put ${count} selected back`,
+  putBack: "Put back",
+  /** @param {string} number */
+  putBackLabel: (number) => `Put message ${number} back`,
+  /** @param {string} count @param {string} path */
+  putBackTitle: (count, path) => `Put all ${count} deferred messages of ${path} back?`,
+  putBackText: "They become active at once, and the next receiver that asks gets them. Those that come while the job runs, and those that a receiver has locked, stay as they are.",
+  /** @param {string} number */
+  active: (number) => `Message ${number} is active now.`,
+  /** @param {string} changed @param {string} skipped */
+  putBackDone: (changed, skipped) => `${changed} ${changed === "1" ? "message is" : "messages are"} active now${skipped === "0" ? "." : `; ${skipped} stayed as they are.`}`,
+  /** @param {string} id */
+  jobRuns: (id) => `Job ${id} puts them back.`,
+  toJob: "Look at the job",
+
+  messages: "Messages",
+  messageId: "Message id",
+  subject: "Subject",
+  body: "Body",
+  enqueued: "Enqueued",
+  deliveries: "Deliveries",
+  actions: "Actions",
+  more: "Show more",
+  all: "all shown",
+  refresh: "Refresh",
+
+  held: "Received here",
+  /** @param {string} number */
+  heldTitle: (number) => `Message ${number}`,
+  /** @param {string} left */
+  left: (left) => `locked for ${left} more`,
+  /** @param {string} seconds */
+  leftAnnouncement: (seconds) => `The lock ends in ${seconds} seconds.`,
+  ended: "The lock has ended: the message is deferred again.",
+  lockLeft: "Time of the lock that is left",
+  dismiss: "Dismiss",
+  page: "Its page",
+  complete: "Complete",
+  completeHint: "Done: it is removed.",
+  abandon: "Abandon",
+  abandonHint: "Given back; it stays deferred, and the delivery counts as failed.",
+  defer: "Defer",
+  deferHint: "Given back; it stays deferred.",
+  deadLetter: "Dead-letter",
+  deadLetterTitle: "Dead-letter it",
+  reason: "Reason",
+  description: "Description",
+  back: "Back",
+  done: {
+    /** @param {string} number */
+    complete: (number) => `Message ${number} was completed.`,
+    /** @param {string} number */
+    abandon: (number) => `Message ${number} was abandoned. It stays deferred.`,
+    /** @param {string} number */
+    defer: (number) => `Message ${number} is deferred again.`,
+    /** @param {string} number */
+    dead_letter: (number) => `Message ${number} was dead-lettered.`,
+  },
+  notAllowed: "This key does not allow to put messages back or to settle them: that needs the right Manage.",
+};
