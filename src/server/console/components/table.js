@@ -80,7 +80,9 @@ export function Table({
 function Head({ column, sort, onSort }) {
   const [isUp, isDown] = [sort === column.id, sort === `-${column.id}`];
   const order = isUp ? "ascending" : isDown ? "descending" : undefined;
-  if (column.sort === undefined || onSort === undefined) return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }}>${column.label}</th>`;
+  // A column of buttons has no head that is seen.
+  const label = column.label === "" ? html`<span class="hidden">${S.actions}</span>` : column.label;
+  if (column.sort === undefined || onSort === undefined) return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }}>${label}</th>`;
   // Numbers are looked at from the largest on.
   const next = isUp ? `-${column.id}` : isDown ? column.id : column.align === "end" ? `-${column.id}` : column.id;
   return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }} aria-sort=${order}>

@@ -20,6 +20,7 @@ export const S = {
   unknown: "unknown",
   filter: "Filter",
   clear: "Clear",
+  actions: "Actions",
   notLoaded: "This page could not be loaded. It comes when the broker answers.",
   notFound: "There is no such page.",
   toOverview: "Go to the overview",
