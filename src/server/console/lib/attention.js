@@ -2,9 +2,9 @@
 
 import { number } from "./format.js";
 import { computed } from "./html.js";
+import { linkKey, troubleOf } from "./links.js";
 import { connections, entities, jobs } from "./live.js";
-import { entityHref } from "./paths.js";
-import { href } from "./router.js";
+import { connectionHref, entityHref, jobHref } from "./paths.js";
 import { S } from "../strings/overview.js";
 
 /** `weight` orders what has the same rank.
@@ -38,15 +38,12 @@ function ofEntities() {
 /** @returns {Matter[]} */
 function ofReceivers() {
   const found = [];
-  for (const { id, container_id: client, links } of connections.value.values()) {
-    for (const link of links) {
-      const entity = entities.value.get(link.entity);
-      const waits = entity !== undefined && 0 < entity.active - entity.locked;
-      if (link.role !== "receiver" || link.credit !== 0 || !link.locked || !waits) continue;
-      found.push({
-        id: `stuck ${id} ${link.id}`, name: link.entity, why: S.why.stuck(client, number(link.locked)), address: href(["connections"]), isAlarm: true,
-        rank: 1, weight: link.locked,
-      });
+  for (const connection of connections.value.values()) {
+    for (const link of connection.links) {
+      const trouble = troubleOf(connection, link);
+      if (trouble === null || !trouble.isAlarm) continue;
+      const why = S.why.stuck(connection.container_id || connection.peer, trouble.why);
+      found.push({ id: `stuck ${linkKey(connection, link)}`, name: link.entity, why, address: connectionHref(connection.id), isAlarm: true, rank: 1, weight: link.locked ?? 0 });
     }
   }
   return found;
@@ -57,9 +54,9 @@ function ofJobs() {
   const found = [];
   for (const { id, entity, state, error, skipped } of jobs.value.values()) {
     if (state === "failed") {
-      found.push({ id: `job ${id}`, name: entity, why: `${S.why.jobFailed(String(id))}: ${error ?? ""}`, address: href(["jobs"]), isAlarm: true, rank: 1, weight: id });
+      found.push({ id: `job ${id}`, name: entity, why: `${S.why.jobFailed(String(id))}: ${error ?? ""}`, address: jobHref(id), isAlarm: true, rank: 1, weight: id });
     } else if (0 < skipped && state === "completed") {
-      found.push({ id: `job ${id}`, name: entity, why: S.why.jobSkipped(String(id), number(skipped)), address: href(["jobs"]), isAlarm: false, rank: 4, weight: id });
+      found.push({ id: `job ${id}`, name: entity, why: S.why.jobSkipped(String(id), number(skipped)), address: jobHref(id), isAlarm: false, rank: 4, weight: id });
     }
   }
   return found;

@@ -18,7 +18,6 @@ export const S = {
   role: "Role",
   entity: "Entity",
   noEntity: "no entity",
-  actions: "Actions",
   noName: "no name",
   links: "Links",
   /** @param {string} links @param {string} connections */

@@ -29,8 +29,8 @@ export const S = {
     dead: (count) => (count === "1" ? "1 dead letter" : `${count} dead letters`),
     /** @param {string} count */
     noReceiver: (count) => `${count} active ${count === "1" ? "message" : "messages"}, and no receiver`,
-    /** @param {string} client @param {string} locked */
-    stuck: (client, locked) => `${client} has no credit and holds ${locked} messages, while others wait`,
+    /** @param {string} client @param {string} why */
+    stuck: (client, why) => `${client}: ${why}`,
     /** @param {string} id */
     jobFailed: (id) => `Job ${id} failed`,
     /** @param {string} id @param {string} count */

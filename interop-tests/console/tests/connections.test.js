@@ -1,0 +1,154 @@
+// Which consumer is stuck: connections and links, why one stands out, and its end.
+
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
+import { connect, receive, sender } from "../client.js";
+import { HOSTILE, entity, send } from "../seed.js";
+import { LISTENER, clicks, signIn, tabTo } from "../journeys.js";
+
+/** A receiver without credit is stuck after ten seconds, and the page looks each third. */
+const STUCK = { timeout: 40_000 };
+
+const connections = async () => (await api("GET", "/connections")).connections;
+const named = async (name) => (await connections()).find(({ container_id: client }) => client === name);
+
+inBrowser("connections", (test) => {
+  const clients = [];
+  const client = async (name) => {
+    const connection = await connect(name);
+    clients.push(connection);
+    return connection;
+  };
+  after(() => clients.forEach((connection) => connection.close()));
+
+  before(async () => {
+    for (const path of ["stuck", "flowing"]) await entity(api, path);
+    await send(api, "stuck", ...Array.from({ length: 8 }, (_, number) => ({ body: `${number}` })));
+    await receive(await client("stuck-worker"), "stuck", { credit: 5 });
+    await receive(await client("flowing-worker"), "flowing", { credit: 20 });
+    await sender(await client("producer"), "stuck");
+  });
+
+  const row = (page, text) => page.getByRole("row").filter({ hasText: text });
+
+  test("in three clicks: the receiver that is stuck says why, and is closed", async (page) => {
+    await open(page);
+    const click = clicks();
+    await click(page.getByRole("link", { name: "Connections" }));
+    await heading(page, "Connections");
+    const stuck = page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "stuck-worker" });
+    await stuck.getByText(/no credit, and holds 5 unsettled for .*, while 3 wait/).waitFor(STUCK);
+    assert.equal(await page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "flowing-worker" }).count(), 0);
+    await row(page, "receives from stuck").getByText("no credit").waitFor();
+    await isAccessible(page);
+    await click(stuck.getByRole("button", { name: "Close the connection" }));
+    await click(page.getByRole("dialog").getByRole("button", { name: "Close the connection" }));
+    assert.equal(click.count(), 3);
+    await page.getByText("The connection was closed.").first().waitFor();
+    await page.getByRole("status").getByText("The connection was closed.").waitFor();
+    await until(async () => (await named("stuck-worker")) === undefined, "the broker has closed it");
+    await row(page, "stuck-worker").waitFor({ state: "detached" });
+    await row(page, "flowing-worker").waitFor();
+  });
+
+  test("by keyboard: a filter finds a client, Enter opens its connection, one link is detached", async (page) => {
+    const connection = await client("keyboard-worker");
+    await entity(api, "keyboard/a");
+    await entity(api, "keyboard/b");
+    await receive(connection, "keyboard/a");
+    await receive(connection, "keyboard/b");
+    await open(page);
+    await tabTo(page, /^Connections$/);
+    await page.keyboard.press("Enter");
+    await heading(page, "Connections");
+    await tabTo(page, /^Filter by client/);
+    await page.keyboard.type("keyboard-w");
+    await until(async () => (await page.locator("tbody tr.connection").count()) === 1, "one client matches");
+    await tabTo(page, /^Connections$/, "group");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await heading(page, /^Connection \d+$/);
+    await page.getByRole("region", { name: "Links" }).getByText("keyboard/a").waitFor();
+    await tabTo(page, /^Detach the link to keyboard\/a/);
+    await page.keyboard.press("Enter");
+    await tabTo(page, /^Detach the link$/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("status").getByText("The link was detached.").waitFor();
+    await until(async () => (await named("keyboard-worker"))?.links.map(({ entity: path }) => path).join() === "keyboard/b", "the other link stays");
+    await page.getByRole("region", { name: "Links" }).getByText("keyboard/a").waitFor({ state: "detached" });
+  });
+
+  test("one connection has an address, its messages, and says when it is closed", async (page) => {
+    const connection = await client("shared-worker");
+    await entity(api, "shared-address");
+    await send(api, "shared-address", { body: "a" }, { body: "b" });
+    await receive(connection, "shared-address", { credit: 10 });
+    await until(async () => (await named("shared-worker"))?.links[0]?.locked === 2, "two are locked");
+    const { id } = await named("shared-worker");
+    await open(page, `#/connections?id=${id}`);
+    await heading(page, `Connection ${id}`);
+    assert.equal(new URL(page.url()).hash, `#/connections/${id}`);
+    await page.reload();
+    await heading(page, `Connection ${id}`);
+    await page.getByText("shared-worker").first().waitFor();
+    await page.getByRole("region", { name: "Links" }).getByText("Unsettled 2").waitFor();
+    await page.getByRole("region", { name: "Messages that it holds" }).getByRole("link", { name: "2", exact: true }).click();
+    await heading(page, "Message 2");
+    await page.goBack();
+    await heading(page, `Connection ${id}`);
+    await isAccessible(page);
+    connection.close();
+    await page.getByText("This connection is closed.").waitFor();
+    await page.getByRole("link", { name: "All connections" }).click();
+    await heading(page, "Connections");
+  });
+
+  test("filters are kept in the address, and sort by numbers", async (page) => {
+    await open(page, "#/connections?show=senders");
+    await row(page, "sends to stuck").waitFor();
+    assert.equal(await row(page, "flowing-worker").count(), 0);
+    await page.getByText("Receivers", { exact: true }).click();
+    await row(page, "flowing-worker").waitFor();
+    assert.match(page.url(), /show=receivers/);
+    await page.getByRole("button", { name: "Credit" }).click();
+    await until(async () => /flowing-worker/.test(await page.locator("tbody tr").first().textContent()), "the most credit is first");
+    await page.getByRole("searchbox").fill("nothing like it");
+    await page.getByText("No link matches.").waitFor();
+    await page.getByRole("button", { name: "Show all" }).click();
+    await row(page, "producer").waitFor();
+    await page.getByText("Stuck", { exact: true }).click();
+    await until(async () => (await row(page, "producer").count()) === 0, "no sender is stuck");
+  });
+
+  test("names of clients are text", async (page) => {
+    await entity(api, "named");
+    for (const text of HOSTILE.filter((each) => !each.includes("\u0000"))) await receive(await client(text), "named");
+    await open(page, "#/connections?filter=named");
+    await page.getByText("<img src=x onerror=alert(1)>").waitFor();
+    await page.locator(".escape").getByText("\\u{202e}").waitFor();
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    await isAccessible(page);
+    await page.getByRole("link", { name: "<script>alert(1)</script>" }).click();
+    await heading(page, /^Connection/);
+    await page.getByText("<script>alert(1)</script>").waitFor();
+  });
+
+  test("who may only listen is not offered to close", async (page) => {
+    await signIn(page, LISTENER);
+    await page.goto(`${securedUrl}/#/connections`);
+    await heading(page, "Connections");
+    await live(page);
+    await page.getByText("No client is connected.").waitFor();
+    await page.getByRole("button", { name: "Copy" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: /Close|Detach/ }).count(), 0);
+  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+
+  test("at 360 pixels nothing is wider than the page", async (page) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/connections");
+    await row(page, "flowing-worker").waitFor();
+    assert(await page.evaluate(() => document.documentElement.scrollWidth <= 360));
+    await isAccessible(page);
+  });
+});
