@@ -47,9 +47,9 @@ export async function attempt(action, done) {
 }
 
 export function Toasts() {
-  return html`<div class="toasts">${toasts.value.map(({ id, text, tone, href, linkText }) => html`
+  return html`<section class="toasts" aria-label=${S.toasts}>${toasts.value.map(({ id, text, tone, href, linkText }) => html`
       <div class=${`toast ${tone}`} key=${id}><span><${Text} value=${text} /></span>
         ${href && html`<a href=${href}>${linkText}</a>`}
-        <button type="button" class="quiet" onClick=${() => dismiss(id)}>${S.close}</button></div>`)}</div>
+        <button type="button" class="quiet" onClick=${() => dismiss(id)}>${S.close}</button></div>`)}</section>
     <div class="announcements" role="status" aria-live="polite">${announcement}</div>`;
 }

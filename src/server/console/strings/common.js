@@ -13,6 +13,7 @@ export const S = {
   loading: "Loading",
   retry: "Try again",
   close: "Close",
+  toasts: "What was done",
   cancel: "Cancel",
   copy: "Copy",
   copied: "Copied",
