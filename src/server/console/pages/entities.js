@@ -4,7 +4,8 @@ import { number } from "../lib/format.js";
 import { html, useState } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
-import { setQuery } from "../lib/router.js";
+import { href, setQuery } from "../lib/router.js";
+import { can } from "../lib/session.js";
 import { KEYS, treeOf } from "../lib/tree.js";
 import { Choice } from "../components/field.js";
 import { Empty, Loading } from "../components/notice.js";
@@ -39,7 +40,8 @@ export default function Entities() {
   const rows = treeOf(entities.value.values(), { filter, kind, sort, closed });
   const all = entities.value.size;
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.entities}</h1>
-      <span class="muted">${isKnown.value && C.rows(number(filter === "" && kind === "" ? all : rows.length), number(all))}</span></div>
+      <span class="muted">${isKnown.value && C.rows(number(filter === "" && kind === "" ? all : rows.length), number(all))}</span>
+      ${can("manage") && html`<span class="actions"><a class="button" href=${href(["new-entity"])}>${S.make}</a></span>`}</div>
     <div class="tools"><input class="filter" type="search" aria-label=${S.filter} placeholder=${S.filter} value=${filter} spellcheck=${false}
         onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
       <${Choice} label=${S.kinds} value=${kind} onChange=${setKind}

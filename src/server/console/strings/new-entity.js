@@ -1,5 +1,145 @@
-// Texts of the form that makes and changes entities.
+// Texts of the form that makes and changes entities and their rules.
 
 export const S = {
   title: "New entity",
+  kind: "Kind",
+  kinds: { queue: "Queue", topic: "Topic", subscription: "Subscription" },
+  name: "Name",
+  nameExample: { queue: "orders", topic: "news", subscription: "eu" },
+  topic: "Topic",
+  topicHint: "What is sent to it comes to its subscriptions.",
+  form: "Properties of the entity",
+  groups: { delivery: "Delivery", ways: "Forwarding", kind: "Sessions and duplicates", limits: "Limits", rest: "Other" },
+  fixed: "Fixed when it is made.",
+  byDefault: "By default",
+  hints: {
+    lock_duration: "How long a receiver has a message before it comes to another. 5 s to 5 min.",
+    max_delivery_count: "After so many failed deliveries it is a dead letter.",
+    default_time_to_live: "Such as 14 d, 1 h 30 min, never.",
+    dead_letter_on_expiration: "Else what expires is dropped.",
+    dead_letter_on_filter_error: "Else a message whose rule fails is dropped.",
+    forward_to: "Messages go there instead of waiting here.",
+    forward_dead_letters_to: "Dead letters go there instead of waiting here.",
+    requires_session: "Messages carry a session id, and a receiver gets those of one session in order.",
+    requires_duplicate_detection: "A message id that came within the window is dropped.",
+    duplicate_detection_window: "20 s to 7 d.",
+    max_size_megabytes: "When it is full, sending is refused.",
+    max_message_kilobytes: "",
+    partitioned: "",
+    auto_delete_on_idle: "5 min or more, or never.",
+    status: "",
+    user_metadata: "A note of yours.",
+  },
+  statuses: { active: "active", disabled: "disabled", receive_disabled: "receiving disabled", send_disabled: "sending disabled" },
+  none: "none",
+
+  subscriptions: "Subscriptions",
+  subscriptionsHint: "Each gets a copy of every message that its filter takes. They can be added later.",
+  /** @param {number} number */
+  subscription: (number) => `Subscription ${number}`,
+  subscriptionName: "Subscription",
+  expression: "SQL filter",
+  expressionNone: "every message",
+  expressionExample: "region = 'EU' AND priority > 5",
+  moreOf: "Correlation, action",
+  /** @param {string} name */
+  moreOfLabel: (name) => `Correlation, action: ${name}`,
+  /** @param {string} name */
+  without: (name) => `Leave out ${name}`,
+
+  rule: "Rule",
+  rules: "Rules",
+  rulesHint: "A message comes to the subscription when one of them takes it; each action makes a copy of its own.",
+  filter: "Takes",
+  filters: { true: "Every message", sql: "SQL filter", correlation: "Correlation", false: "Nothing" },
+  action: "Action",
+  actionHint: "Statements that change the copy: SET color = 'red'; REMOVE attempts",
+  correlationHint: "A message is taken when all of these are equal.",
+  field: "Property",
+  value: "Value",
+  type: "Type",
+  types: { text: "text", number: "number", boolean: "boolean" },
+  propertyName: "Name of the property",
+  own: "application property…",
+  fields: {
+    correlation_id: "correlation id", message_id: "message id", subject: "subject", to: "to", reply_to: "reply to", session_id: "session id",
+    reply_to_session_id: "reply to session id", content_type: "content type",
+  },
+  addPair: "And…",
+  /** @param {number} number */
+  removePair: (number) => `Leave out the property ${number}`,
+  notNumber: "It is no number.",
+
+  /** @param {string} kind @param {number} subscriptions */
+  make: (kind, subscriptions) => `Make ${kind}${subscriptions === 0 ? "" : subscriptions === 1 ? " and 1 subscription" : ` and ${subscriptions} subscriptions`}`,
+  makeRest: "Make the rest",
+  making: "Making",
+  /** @param {string} path */
+  wasMade: (path) => `${path} was made.`,
+  partly: "Some of it was made; the rest is refused, and says why.",
+  madeAlready: "made",
+  made: "Made",
+  open: "Open",
+  export: "Export as Config.json",
+  exported: "Config.json was exported.",
+  forgetMade: "Clear",
+  startOver: "Start over",
+  exists: "It is there.",
+  forbiddenTitle: "To make and change entities the right Manage is needed.",
+  forbiddenText: "Sign in with a key of the namespace that has it.",
+
+  /** @param {string} path */
+  editTitle: (path) => `Change ${path}`,
+  gone: "There is no such entity now.",
+  toEntities: "All entities",
+  properties: "Properties",
+  save: "Save",
+  saving: "Saving",
+  /** @param {string} path */
+  saved: (path) => `${path} was changed.`,
+  unchanged: "Nothing is changed.",
+  /** @param {number} count */
+  changed: (count) => (count === 1 ? "1 property is changed." : `${count} properties are changed.`),
+  revert: "Revert",
+  remove: "Delete",
+  /** @param {string} path */
+  removeTitle: (path) => `Delete ${path}?`,
+  removeText: "The entity is deleted with its messages, dead letters, subscriptions and rules. This cannot be undone.",
+  /** @param {string} path */
+  removed: (path) => `${path} was deleted.`,
+  conflictTitle: "It was changed by someone else meanwhile.",
+  conflictText: "Your changes are not saved. This is what they changed:",
+  conflictNothing: "Its properties are as they were: something else of it changed, such as its keys.",
+  conflictWas: "was",
+  conflictIs: "is now",
+  conflictYours: "yours",
+  conflictKeep: "Put my changes on top",
+  conflictDrop: "Drop my changes",
+  conflictKept: "Your changes are on top of theirs now. Save them, if they are still right.",
+
+  addRule: "Add a rule",
+  editRule: "Change",
+  deleteRule: "Delete",
+  /** @param {string} name */
+  editRuleLabel: (name) => `Change the rule ${name}`,
+  /** @param {string} name */
+  deleteRuleLabel: (name) => `Delete the rule ${name}`,
+  newRule: "New rule",
+  ruleName: "Name of the rule",
+  ruleNameNeeded: "The rule needs a name.",
+  saveRule: "Save the rule",
+  makeRule: "Make the rule",
+  /** @param {string} name */
+  ruleSaved: (name) => `The rule ${name} was changed.`,
+  /** @param {string} name */
+  ruleMade: (name) => `The rule ${name} was made.`,
+  /** @param {string} name */
+  deleteRuleTitle: (name) => `Delete the rule ${name}?`,
+  deleteRuleText: "Messages that it took are kept; new ones come only by the other rules.",
+  deleteLastRuleText: "It is the only rule: without it the subscription takes no message.",
+  /** @param {string} name */
+  ruleDeleted: (name) => `The rule ${name} was deleted.`,
+  ruleGone: "The rule is not there any more. Copy what you need, and make it again.",
+  ruleConflict: "The rule was changed by someone else meanwhile; what you see is yours, what is there now is below. Save again to replace it.",
+  noRules: "No rule: this subscription takes no message.",
 };
