@@ -1,6 +1,6 @@
 // Dialogs: one at a time, with the browser's own focus trap, Escape and backdrop.
 
-import { html, signal, useEffect, useId, useRef, useState } from "../lib/html.js";
+import { html, signal, useId, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { Field } from "./field.js";
 import { Problem } from "./notice.js";
 import { Text } from "./text.js";
@@ -30,7 +30,8 @@ export function Dialog({ title, children, isWide = false }) {
   /** @type {{ current: HTMLDialogElement | null }} */
   const element = useRef(null);
   const id = useId();
-  useEffect(() => {
+  // Before the next key: what is typed at once goes into the dialog.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
     return () => {
