@@ -24,6 +24,14 @@ export class AwayError extends Error {
   }
 }
 
+/** A body that is sent as it was written: the places in the broker's errors are those of the text. */
+export class JsonText {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+}
+
 /** Who asks: set by session.js.
  * @type {{ authorization: () => Promise<string | null>, namespace: string }} */
 let caller = { authorization: async () => null, namespace: "" };
@@ -65,7 +73,7 @@ export async function request(operation, options) {
     response = await fetch(address(template, path ?? {}, query ?? {}), {
       method,
       headers: sent,
-      body: body === undefined ? undefined : writeJson(body),
+      body: body === undefined ? undefined : body instanceof JsonText ? body.text : writeJson(body),
       signal,
       cache: "no-store",
       credentials: "omit",
