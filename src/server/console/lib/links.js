@@ -3,7 +3,7 @@
 import { call } from "./api.js";
 import { second } from "./clock.js";
 import { number, span } from "./format.js";
-import { effect, signal } from "./html.js";
+import { computed, effect, signal } from "./html.js";
 import { connections, entities, rateOf } from "./live.js";
 import { S } from "../strings/connections.js";
 
@@ -89,27 +89,30 @@ export function troubleOf(connection, link) {
   }
   if (0 < locked && OLD_MILLISECONDS <= age) return { why: S.why.old(number(locked), span(age)), isAlarm: 0 < waits };
   if (link.credit === 0 && locked === 0 && 0 < waits && STUCK_MILLISECONDS <= stillFor(connection, link)) {
-    return { why: S.why.silent(number(waits)), isAlarm: !someoneAsks(link.entity) };
+    return { why: S.why.silent(number(waits)), isAlarm: sharers.value.get(`receiver ${link.entity}`)?.busy === 0 };
   }
   return null;
 }
 
-/** Whether a receiver of an entity takes messages.
- * @param {string} path */
-function someoneAsks(path) {
+/** Links of each role to each entity: how many, and how many of them take messages or hold some. */
+const sharers = computed(() => {
+  /** @type {Map<string, { links: number, busy: number }>} */
+  const found = new Map();
   for (const { links } of connections.value.values()) {
-    if (links.some(({ entity, role, credit, locked }) => entity === path && role === "receiver" && (credit || locked))) return true;
+    for (const { entity, role, credit, locked } of links) {
+      const key = `${role} ${entity}`;
+      const { links: count, busy } = found.get(key) ?? { links: 0, busy: 0 };
+      found.set(key, { links: count + 1, busy: busy + (credit || locked ? 1 : 0) });
+    }
   }
-  return false;
-}
+  return found;
+});
 
 /** Messages a second of a link's entity in the direction of the link, and how many links share them; null if that is not known.
  * @param {Link} link */
 export function rateOfLink({ entity, role }) {
   if ((role !== "receiver" && role !== "sender") || !entities.value.has(entity)) return null;
-  let sharers = 0;
-  for (const { links } of connections.value.values()) for (const other of links) if (other.entity === entity && other.role === role) sharers += 1;
-  return { rate: rateOf(entity, role === "sender" ? "incoming" : "completed"), sharers };
+  return { rate: rateOf(entity, role === "sender" ? "incoming" : "completed"), sharers: sharers.value.get(`${role} ${entity}`)?.links ?? 1 };
 }
 
 /** Looks at held messages again and again until the returned function is called: since when they are held is known from then on. */

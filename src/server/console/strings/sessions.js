@@ -59,6 +59,7 @@ export const S = {
 
   stateTitle: "State",
   stateNone: "It has no state. Its receivers keep there how far they are.",
+  stateEmpty: "Its state has no bytes, which is not the same as none.",
   set: "Set a state",
   change: "Change",
   clearState: "Clear",

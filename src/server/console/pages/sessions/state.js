@@ -46,7 +46,7 @@ export function State({ path, session, reload }) {
   return html`<section class="card" aria-labelledby="state"><div class="card-head"><h2 id="state">${S.stateTitle}</h2>
       ${can("manage") && html`<span class="actions"><button type="button" onClick=${edit}>${base64 == null ? S.set : S.change}</button>
         ${base64 != null && html`<button type="button" onClick=${clear}>${S.clearState}</button>`}</span>`}</div>
-    ${base64 == null ? html`<p class="muted">${S.stateNone}</p>` : html`<${Body} body=${body} name=${`${path}-${id}-state`} />`}</section>`;
+    ${base64 == null ? html`<p class="muted">${S.stateNone}</p>` : bytes.length === 0 ? html`<p class="muted">${S.stateEmpty}</p>` : html`<${Body} body=${body} name=${`${path}-${id}-state`} />`}</section>`;
 }
 
 /** Bytes in the form in which they are written.

@@ -1,0 +1,231 @@
+// Jobs: how many messages are meant, the name, progress, cancel, result; and the dialog that begins them.
+
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import rhea from "rhea";
+import { DEADLINE, api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
+import { connect, event, receive } from "../client.js";
+import { HOSTILE, entity, send } from "../seed.js";
+import { LISTENER, clicks, signIn, tabTo } from "../journeys.js";
+
+const DEFERRED = 90;
+
+/** Messages of a state, a hundred at most. */
+const count = async (path, state) => (await api("GET", `/entities/${encodeURIComponent(path)}/messages?body=none&state=${state}`)).messages.length;
+const messages = (length, of = () => ({})) => Array.from({ length }, (_, number) => ({ body: `${number}`, ...of(number) }));
+
+/** Defers every message of a queue. */
+async function defer(connection, path, length) {
+  const { receiver, messages: deliveries } = await receive(connection, path, { credit: length });
+  await until(() => deliveries.length === length, "all are received");
+  for (const delivery of deliveries) delivery.update(false, rhea.message.modified({ undeliverable_here: true }).described());
+  await until(async () => (await count(path, "deferred")) === length, "all are deferred");
+  receiver.close();
+  await event(receiver, "receiver_close");
+}
+
+inBrowser("jobs", (test) => {
+  let connection;
+  after(() => connection?.close());
+
+  before(async () => {
+    connection = await connect("deferrer");
+    for (const path of ["purge-deferred", "cancelled", "conditions", "reschedules"]) await entity(api, path);
+    await send(api, "purge-deferred", ...messages(DEFERRED));
+    await defer(connection, "purge-deferred", DEFERRED);
+    await send(api, "purge-deferred", ...messages(5));
+    await send(api, "cancelled", ...messages(4));
+    await send(api, "conditions", ...messages(250, (number) => ({ properties: { color: number % 5 === 0 ? "red" : "blue" }, session_id: number % 2 ? "a" : "b" })));
+    await send(api, "reschedules", ...messages(3, () => ({ scheduled_for: new Date(Date.now() + 3_600_000).toISOString() })));
+  }, { timeout: 60_000 });
+
+  const begin = (page, count, state, path) => page.getByRole("button", { name: `Begin a job about ${count} ${state} of ${path}`, exact: true });
+
+  test("in three clicks: deferred messages are counted, named, purged, and the others stay", async (page) => {
+    await open(page);
+    const click = clicks();
+    await click(page.getByRole("link", { name: "Jobs" }));
+    await heading(page, "Jobs");
+    await click(begin(page, DEFERRED, "deferred", "purge-deferred"));
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(`${DEFERRED} messages meant`).waitFor();
+    const purge = dialog.getByRole("button", { name: "Purge" });
+    assert(await purge.isDisabled(), "the name is asked for");
+    await isAccessible(page);
+    await dialog.getByLabel("To confirm, type purge-deferred").fill("purge-deferred");
+    await click(purge);
+    assert.equal(click.count(), 3);
+    await heading(page, /^Job \d+$/);
+    await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
+    await page.getByText("deferred", { exact: true }).waitFor();
+    await isAccessible(page);
+    assert.deepEqual([await count("purge-deferred", "active"), await count("purge-deferred", "deferred")], [5, 0], "the others stay");
+    await page.reload();
+    await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
+  });
+
+  test("the fourth click cancels: progress is shown before, and the result after", async (page) => {
+    // A job of a real million is over before a test could see it: this one stands still at the half.
+    const job = {
+      id: 9_000_001, entity: "cancelled", selection: { states: ["active"] }, action: { kind: "delete" }, state: "running", created_at: new Date().toISOString(),
+      matched: 2, changed: 2, skipped: 0,
+    };
+    const answer = (route, status) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify(job) });
+    await page.route("**/api/v1/jobs", (route) => (route.request().method() === "POST" ? answer(route, 202) : route.continue()));
+    await page.route(`**/api/v1/jobs/${job.id}`, (route) => {
+      if (route.request().method() === "DELETE") Object.assign(job, { state: "cancelled", ended_at: new Date().toISOString() });
+      return answer(route, 200);
+    });
+    await open(page);
+    const click = clicks();
+    await click(page.getByRole("link", { name: "Jobs" }));
+    await click(begin(page, 4, "active", "cancelled"));
+    await page.getByRole("dialog").getByLabel("To confirm, type cancelled").fill("cancelled");
+    await click(page.getByRole("dialog").getByRole("button", { name: "Purge" }));
+    await page.getByText("2 of about 4 (50 %)").waitFor();
+    assert.equal(await page.getByRole("progressbar").getAttribute("aria-valuenow"), "50");
+    await page.getByText("Others send and receive meanwhile.").waitFor();
+    await isAccessible(page);
+    await click(page.getByRole("button", { name: "Cancel", exact: true }));
+    assert.equal(click.count(), 4);
+    await page.getByText("Cancelled: 2 messages deleted before that; these changes stay.").first().waitFor();
+    await page.getByRole("status").getByText("Job 9000001 was cancelled.").or(page.getByRole("status").getByText("Cancelled: 2 messages")).first().waitFor();
+    await page.getByRole("button", { name: "Begin again" }).waitFor();
+  });
+
+  test("by keyboard: red ones are counted by a filter, and dead-lettered with a reason", async (page) => {
+    await open(page, "#/jobs?entity=conditions");
+    await begin(page, 250, "active", "conditions").waitFor();
+    await tabTo(page, /about 250 active of conditions/);
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("250 messages meant").waitFor();
+    await tabTo(page, /^Conditions$/);
+    await page.keyboard.press("Enter");
+    await tabTo(page, /^SQL filter$/);
+    await page.keyboard.type("color = 'red'");
+    await dialog.getByText("50 messages meant").waitFor();
+    await tabTo(page, /^Action$/);
+    await page.keyboard.press("d");
+    await until(async () => (await dialog.getByLabel("Action").inputValue()) === "dead_letter", "the action is chosen");
+    await tabTo(page, /^Reason$/);
+    await page.keyboard.type("IsRed");
+    await page.keyboard.press("Enter");
+    await heading(page, /^Job \d+$/);
+    await page.getByText("Completed: 50 messages dead-lettered.").first().waitFor();
+    await page.getByText("color = 'red'").waitFor();
+    await page.getByText("IsRed").waitFor();
+    const { groups } = await api("GET", "/entities/conditions/dead-letters");
+    assert.deepEqual(groups.map(({ reason, messages: found }) => [reason, found]), [["IsRed", 50]]);
+  });
+
+  test("what the broker refuses stands at the field, in its words", async (page) => {
+    await open(page, "#/jobs");
+    await begin(page, 5, "active", "purge-deferred").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Conditions").click();
+    await dialog.getByLabel("SQL filter").fill("color == 1");
+    await dialog.getByRole("alert").getByText("filter: expected").waitFor();
+    assert.equal(await dialog.getByLabel("SQL filter").getAttribute("aria-invalid"), "true");
+    await isAccessible(page);
+    await dialog.getByLabel("SQL filter").fill("");
+    await dialog.getByLabel("JSONPath in the body").fill("$[");
+    await dialog.getByRole("alert").getByText("json_path: ").waitFor();
+    await dialog.getByLabel("JSONPath in the body").fill("");
+    await dialog.getByLabel("Sequence numbers").fill("1, x");
+    await dialog.getByRole("alert").getByText("'x' is no sequence number.").waitFor();
+    await dialog.getByLabel("Sequence numbers").fill("91, 92");
+    await dialog.getByText("at most 2 messages meant").waitFor();
+    await dialog.getByLabel("Action").selectOption("move");
+    await dialog.getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("alert").getByText("Choose the entity that gets them.").waitFor();
+    await dialog.getByLabel("Statements that change").fill("SET");
+    await dialog.getByLabel("To", { exact: true }).fill("reschedules");
+    await dialog.getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("alert").getByText("action.action: expected").waitFor();
+    await dialog.getByLabel("So many at most").fill("-1");
+    await dialog.getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("alert").getByText("Enter a whole number").waitFor();
+  }, { allow: [/400 \(Bad Request\)/] });
+
+  test("messages are moved, and the job says why it has skipped some", async (page) => {
+    await entity(api, "moved-to", "queue", { requires_session: true });
+    await entity(api, "moved-from");
+    await send(api, "moved-from", { body: "a", session_id: "s" }, { body: "b" });
+    await open(page, "#/jobs?entity=moved-from");
+    await begin(page, 2, "active", "moved-from").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Action").selectOption("move");
+    await dialog.getByLabel("To", { exact: true }).fill("moved-to");
+    await dialog.getByRole("button", { name: "Move" }).click();
+    await page.getByText("Completed: 1 message moved.").first().waitFor();
+    await page.getByText("1 message left as it is, the last because:").waitFor();
+    const [{ last_skipped: why }] = (await api("GET", "/jobs")).jobs;
+    await page.getByText(why).waitFor();
+    await page.getByRole("link", { name: "Jobs" }).first().click();
+    await page.getByText("With problems").click();
+    await page.getByRole("row").filter({ hasText: "moved-from" }).waitFor();
+    await page.reload();
+    await page.getByRole("row").filter({ hasText: "moved-from" }).getByRole("link", { name: /^\d+$/ }).click();
+    await page.getByText("Completed: 1 message moved.").first().waitFor();
+    await page.getByRole("button", { name: "Begin again" }).click();
+    await page.getByRole("dialog").getByText("1 message meant").waitFor();
+    await page.keyboard.press("Escape");
+    await page.goBack();
+    await heading(page, "Jobs");
+  });
+
+  test("scheduled messages get another time; dead letters are sent again", async (page) => {
+    await open(page, "#/jobs?entity=reschedules");
+    await begin(page, 3, "scheduled", "reschedules").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Action").selectOption("reschedule");
+    await dialog.getByRole("button", { name: "Reschedule" }).click();
+    await dialog.getByRole("alert").getByText("Enter a time.").waitFor();
+    await dialog.getByLabel("New time").fill("2031-01-02T03:04:05");
+    await dialog.getByRole("button", { name: "Reschedule" }).click();
+    await page.getByText("Completed: 3 messages rescheduled.").first().waitFor();
+    const { messages: found } = await api("GET", "/entities/reschedules/messages");
+    assert.deepEqual([...new Set(found.map(({ scheduled_for: at }) => Date.parse(at)))], [Date.parse("2031-01-02T03:04:05+01:00")], "in the reader's zone");
+    await send(api, "reschedules", { body: "dead" });
+    await api("POST", "/jobs?wait=10", { entity: "reschedules", selection: { states: ["active"] }, action: { kind: "dead_letter", reason: "Test" } });
+    await page.goto(`${new URL(page.url()).origin}/#/jobs?entity=reschedules`);
+    await begin(page, 1, "dead letters", "reschedules").click();
+    await dialog.getByRole("button", { name: "Send again" }).click();
+    await page.getByText("Completed: 1 message sent again.").first().waitFor();
+    await until(async () => (await count("reschedules", "active")) === 1, "it is back");
+  });
+
+  test("selections and reasons that want to be more are text", async (page) => {
+    await entity(api, "hostile-jobs");
+    for (const text of HOSTILE) await api("POST", "/jobs?wait=10", { entity: "hostile-jobs", selection: { message_id: text, reason: text }, action: { kind: "dead_letter", reason: text, description: text } });
+    await open(page, "#/jobs?filter=hostile-jobs");
+    await page.getByRole("cell", { name: /<img src=x onerror=alert\(1\)>/ }).waitFor();
+    const { jobs } = await api("GET", "/jobs");
+    for (const { id } of jobs.filter(({ entity: path }) => path === "hostile-jobs").slice(0, 4)) {
+      await page.goto(`${new URL(page.url()).origin}/#/jobs/${id}`);
+      await heading(page, `Job ${id}`);
+      await page.getByText("Completed: 0 messages dead-lettered.").first().waitFor();
+      assert.equal(await page.locator("main img, main script").count(), 0);
+    }
+  });
+
+  test("who may only listen sees jobs, and is not offered to begin one", async (page) => {
+    await signIn(page, LISTENER);
+    await page.goto(`${securedUrl}/#/jobs`);
+    await page.getByText("No job has run since the broker began.").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Begin a job" }).count(), 0);
+  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+
+  test("a job that is not there says so; axe finds nothing; nothing is wider than 360 pixels", async (page) => {
+    await open(page, "#/jobs/123456789");
+    await page.getByText("There is no such job now.").waitFor({ timeout: DEADLINE });
+    await isAccessible(page);
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/jobs");
+    await page.getByRole("table", { name: "Jobs" }).waitFor();
+    assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await isAccessible(page);
+    await live(page);
+  }, { allow: [/404 \(Not Found\)/] });
+});
