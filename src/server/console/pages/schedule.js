@@ -37,10 +37,10 @@ export default function Schedule({ query }) {
   const wanted = query.entity ?? "";
   const paths = wanted === "" ? some.slice(0, ENTITIES_MAX).map(({ path }) => path) : [wanted];
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.schedule}</h1>
-      <label class="schedule-entity"><span class="hidden">${S.entity}</span><select value=${wanted} onChange=${(/** @type {any} */ event) => setQuery({ entity: event.target.value, at: undefined })}>
+      <select class="schedule-entity" aria-label=${S.entity} value=${wanted} onChange=${(/** @type {any} */ event) => setQuery({ entity: event.target.value, at: undefined })}>
         <option value="" selected=${wanted === ""}>${S.all(number(some.length))}</option>
         ${wanted !== "" && !some.some(({ path }) => path === wanted) && html`<option value=${wanted} selected=${true}>${visible(wanted)}</option>`}
-        ${some.map(({ path, scheduled }) => html`<option key=${path} value=${path} selected=${path === wanted}>${S.one(visible(path), number(scheduled))}</option>`)}</select></label></div>
+        ${some.map(({ path, scheduled }) => html`<option key=${path} value=${path} selected=${path === wanted}>${S.one(visible(path), number(scheduled))}</option>`)}</select></div>
     ${wanted === "" && ENTITIES_MAX < some.length && html`<${Notice}>${S.most(number(ENTITIES_MAX), number(some.length))}<//>`}
     ${!isKnown.value && some.length === 0 ? html`<${Loading} />` : paths.length === 0 ? html`<${None} />` : html`<${Shown} paths=${paths} query=${query} />`}`;
 }

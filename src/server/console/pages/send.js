@@ -68,6 +68,12 @@ function Form({ name, initial, original, path, choices, choose }) {
   const form = useRef(null);
   const stop = useRef(new AbortController());
   useEffect(() => () => stop.current.abort(), []);
+  useEffect(() => {
+    // Where it goes is known: the body is next. The heading has the focus first, as on every page.
+    if (path === "" || !matchMedia("(pointer: fine)").matches) return undefined;
+    const timer = setTimeout(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector("textarea"))?.focus({ preventScroll: true }), 0);
+    return () => clearTimeout(timer);
+  }, []);
   const about = useResource(async (signal) => (path === "" ? null : await call("get_entity", { path: { entity: path }, signal }).catch(() => null)), [path]);
   const { requires_session: hasSessions, requires_duplicate_detection: hasDuplicates } = about.data?.properties ?? {};
   const count = countOf(draft);

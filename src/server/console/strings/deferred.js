@@ -33,7 +33,7 @@ export const S = {
   putBackSelected: (count) => `Put ${count} selected back`,
   putBack: "Put back",
   /** @param {string} number */
-  putBackLabel: (number) => `Put message ${number} back`,
+  putBackLabel: (number) => `Put back: message ${number}`,
   /** @param {string} count @param {string} path */
   putBackTitle: (count, path) => `Put all ${count} deferred messages of ${path} back?`,
   putBackText: "They become active at once, and the next receiver that asks gets them. Those that come while the job runs, and those that a receiver has locked, stay as they are.",

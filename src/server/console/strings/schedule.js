@@ -57,7 +57,7 @@ export const S = {
   /** @param {string} number */
   changeLabel: (number) => `Change message ${number}`,
   /** @param {string} number */
-  sendLabel: (number) => `Send message ${number} now`,
+  sendLabel: (number) => `Send now: message ${number}`,
   /** @param {string} number */
   cancelLabel: (number) => `Cancel message ${number}`,
   /** @param {string} number */

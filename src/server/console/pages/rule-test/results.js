@@ -34,7 +34,7 @@ export function Results({ subscriptions, next, onMore, isTopic }) {
   const taking = subscriptions.filter(({ takes }) => takes).length;
   const wanted = subscriptions.filter(({ takes }) => show === "" || takes === (show === "taking"));
   if (subscriptions.length === 0) return html`<div class="card"><${Empty} title=${S.noSubscriptions} text=${S.dropped} /></div>`;
-  return html`<div class="tools test-summary"><h2 role="status">${S.summary(number(taking), number(subscriptions.length))}</h2>
+  return html`<div class="tools test-summary"><div role="status"><h2>${S.summary(number(taking), number(subscriptions.length))}</h2></div>
       ${1 < subscriptions.length && html`<${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[{ value: "", label: S.all }, { value: "taking", label: S.taking }, { value: "not", label: S.notTaking }]} />`}</div>
     ${isTopic && taking === 0 && !next && html`<p class="muted">${S.dropped}</p>`}
     ${wanted.length === 0 ? html`<p class="muted">${S.noneShown}</p>` : html`<ul class="tests">${wanted.slice(0, most).map((each) => html`<${Card} key=${each.path} subscription=${each} />`)}</ul>`}

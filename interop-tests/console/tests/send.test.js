@@ -1,0 +1,236 @@
+// Messages that are sent by hand: of every kind of body, of a template, and like another.
+
+import assert from "node:assert/strict";
+import { before } from "node:test";
+import { api, heading, inBrowser, isAccessible, live, open, until } from "../harness.js";
+import { countClicks, tabTo } from "../journey.js";
+import { HOSTILE, entity, job, send } from "../seed.js";
+
+const messages = async (path, query = "") => (await api("GET", `/entities/${encodeURIComponent(path)}/messages?body=full&${query}`)).messages;
+const one = async (path, number) => api("GET", `/entities/${encodeURIComponent(path)}/messages/${number}`);
+const body = (page) => page.getByLabel("Body", { exact: true });
+const submit = (page) => page.getByRole("button", { name: /^Send( |$)/ }).last();
+const sent = (page, text) => page.locator(".toast", { hasText: text }).first().waitFor();
+
+inBrowser("send", (test) => {
+  before(async () => {
+    await entity(api, "letters");
+    await entity(api, "talks", "queue", { requires_session: true });
+    await entity(api, "posts", "topic");
+  });
+
+  test("the journey by mouse: four clicks to a message in a queue", async (page) => {
+    await entity(api, "aaa-first");
+    const clicks = await countClicks(page);
+    await open(page);
+    await page.getByRole("link", { name: /^Entities/ }).first().click();
+    await page.getByRole("link", { name: "aaa-first" }).click();
+    await page.locator("main").getByRole("link", { name: "Send" }).click();
+    await heading(page, "Send");
+    await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the body has the cursor");
+    await page.keyboard.type("hello");
+    await submit(page).click();
+    await sent(page, "Sent to aaa-first: message 1.");
+    assert.equal(clicks(), 4);
+    const [message] = await messages("aaa-first");
+    assert.equal(message.body.text, "hello");
+    await page.getByRole("link", { name: "Look at it" }).first().click();
+    await heading(page, "Message 1");
+  });
+
+  test("in four clicks: a hundred of a template", async (page) => {
+    await entity(api, "aab-many");
+    const clicks = await countClicks(page);
+    await open(page);
+    await page.getByRole("link", { name: /^Entities/ }).first().click();
+    await page.getByRole("link", { name: "aab-many" }).click();
+    await page.locator("main").getByRole("link", { name: "Send" }).click();
+    await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the body has the cursor");
+    await page.keyboard.type("order {{n:4}} of {{n}} {{constructor}}");
+    await page.getByLabel("How many").click();
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type("100");
+    for (const [field, text] of [["Message id", "order-{{n}}"], ["Session id", "customer-{{n%3}}"], ["Subject", "no {{n}}"]]) {
+      await tabTo(page, new RegExp(`^${field}$`));
+      await page.keyboard.type(text);
+    }
+    await page.getByText("order 0100 of 100").waitFor();
+    await page.keyboard.press("Control+Enter");
+    await sent(page, "100 messages were sent to aab-many.");
+    assert.equal(clicks(), 4);
+    const all = await messages("aab-many", "limit=100");
+    assert.deepEqual(all.map(({ message_id: id }) => id), Array.from({ length: 100 }, (_, at) => `order-${at + 1}`));
+    assert.deepEqual([...new Set(all.map(({ session_id: id }) => id))].sort(), ["customer-0", "customer-1", "customer-2"]);
+    assert.equal(all[6].body.text, "order 0007 of 7 {{constructor}}");
+    assert.equal(all[6].subject, "no 7");
+  });
+
+  test("the journey by keyboard alone: typed properties, a time, and a life", async (page) => {
+    await open(page);
+    await tabTo(page, /^Send$/);
+    await page.keyboard.press("Enter");
+    await heading(page, "Send");
+    await tabTo(page, /^To$/);
+    await page.keyboard.type("letters");
+    await tabTo(page, /^Text$/);
+    await page.keyboard.press("ArrowRight");
+    await tabTo(page, /^Body$/);
+    await page.keyboard.type('{"order": 1');
+    const add = async (name, type, value) => {
+      await tabTo(page, /^Add a property$/);
+      await page.keyboard.press("Enter");
+      const place = await page.getByLabel(/^Name of property/).count();
+      await page.getByLabel(`Name of property ${place}`).waitFor();
+      await page.keyboard.press("Shift+Tab");
+      await page.keyboard.press("Shift+Tab");
+      await page.keyboard.press("Shift+Tab");
+      await page.keyboard.press("Shift+Tab");
+      await page.keyboard.type(name);
+      await page.keyboard.press("Tab");
+      await page.keyboard.type(type);
+      await page.keyboard.press("Tab");
+      await page.keyboard.type(value);
+    };
+    await add("attempts", "integer", "12345678901234567");
+    await add("price", "decimal", "5");
+    await add("vip", "boolean", "false");
+    for (const [name, text] of [
+      ["Message id", "id-1"], ["Correlation id", "cart"], ["Subject", "order"], ["Session id", "s"], ["Reply to", "answers"], ["To (address)", "somewhere"], ["Time to live", "10m"],
+    ]) {
+      await tabTo(page, new RegExp(`^${name.replace(/[()]/g, "\\$&")}$`));
+      await page.keyboard.type(text);
+    }
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("alert").getByText("It is no JSON").waitFor();
+    await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the field with the mistake has the cursor");
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("}");
+    await page.keyboard.press("Control+Enter");
+    await sent(page, "Sent to letters: message");
+    const [message] = await messages("letters", "message_id=id-1");
+    assert.equal(message.body.text, '{"order": 1}');
+    const { message_id: id, correlation_id: correlation, subject, session_id: session, reply_to: reply, to, content_type: type } = message;
+    assert.deepEqual([id, correlation, subject, session, reply, to, type], ["id-1", "cart", "order", "s", "answers", "somewhere", "application/json"]);
+    assert.equal(Math.round((Date.parse(message.expires_at) - Date.parse(message.enqueued_at)) / 1000), 600);
+    const raw = await (await fetch(`${new URL(page.url()).origin}/api/v1/entities/letters/messages?message_id=id-1`)).text();
+    assert.match(raw, /"attempts":12345678901234567,"price":5\.0,"vip":false/);
+  });
+
+  test("hex, and a file, are sent as bytes; a time makes it scheduled", async (page) => {
+    await open(page, "#/send?entity=letters");
+    await page.getByText("Hex", { exact: true }).click();
+    await body(page).fill("00 ff 1b5z");
+    await page.getByLabel("Message id").fill("bytes");
+    await submit(page).click();
+    await page.getByRole("alert").getByText("“z” is no hex digit.").waitFor();
+    await body(page).fill("00 ff\n1b 5b");
+    await page.getByLabel("Becomes active").fill("2031-01-02T03:04:05");
+    await page.getByText("2031-01-02 02:04:05 UTC").waitFor();
+    await submit(page).click();
+    await sent(page, "Sent to letters");
+    const [hex] = await messages("letters", "message_id=bytes");
+    assert.deepEqual([hex.body.base64, hex.state, hex.scheduled_for], ["AP8bWw==", "scheduled", "2031-01-02T02:04:05Z"]);
+    await page.getByText("File", { exact: true }).click();
+    await body(page).setInputFiles({ name: "<b>.bin", mimeType: "application/octet-stream", buffer: Buffer.from([1, 2, 255]) });
+    await page.getByText("<b>.bin, 3 B").waitFor();
+    await page.getByLabel("Message id").fill("filed");
+    await submit(page).click();
+    await sent(page, "Sent to letters");
+    await until(async () => (await messages("letters", "message_id=filed")).length === 1, "the file is there");
+    assert.equal((await messages("letters", "message_id=filed"))[0].body.base64, "AQL/");
+  });
+
+  test("what the broker refuses stands at its field, in its words", async (page) => {
+    await open(page, "#/send?entity=talks");
+    await page.getByText("This queue has message sessions").waitFor();
+    await body(page).fill("a");
+    await submit(page).click();
+    await page.getByRole("alert").getByText("The SessionId was not set on a message").waitFor();
+    const described = await page.getByLabel("Session id").getAttribute("aria-describedby");
+    assert.match(described, /error/);
+    await page.getByLabel("Session id").fill("one");
+    await page.getByLabel("Time to live").fill("soon");
+    await submit(page).click();
+    await page.getByRole("alert").getByText("messages[0].time_to_live is 'soon'").waitFor();
+    assert.equal(await page.getByLabel("Time to live").getAttribute("aria-invalid"), "true");
+    await page.getByLabel("Time to live").fill("");
+    await page.getByLabel("Message id").fill("x".repeat(129));
+    await submit(page).click();
+    await page.getByRole("alert").getByText("The message-id has 129 characters").waitFor();
+  }, { allow: [/400 \(Bad Request\)/] });
+
+  test("a reload loses nothing, and the form can be cleared", async (page) => {
+    await open(page, "#/send?entity=letters");
+    await body(page).fill("kept");
+    await page.getByRole("button", { name: "Add a property" }).click();
+    await page.getByLabel("Name of property 1").fill("region");
+    await page.getByLabel("Value of property 1").fill("EU");
+    await page.reload();
+    await live(page);
+    assert.equal(await body(page).inputValue(), "kept");
+    assert.equal(await page.getByLabel("Value of property 1").inputValue(), "EU");
+    await page.getByRole("button", { name: "Clear the form" }).click();
+    await until(async () => await body(page).inputValue() === "", "the form is empty");
+  });
+
+  test("a message is repeated from its page, with another body, or exactly", async (page) => {
+    await entity(api, "repeated");
+    await send(api, "repeated", { body: '{"amount": 1}', content_type: "application/json", message_id: "first", properties: { region: "EU", attempts: 3 } });
+    await job(api, "repeated", { kind: "dead_letter", reason: "BadAmount" });
+    await open(page, `#/entity/${encodeURIComponent("repeated/$DeadLetterQueue")}/message/1`);
+    await page.getByRole("link", { name: "Send a copy" }).click();
+    await page.getByText("A copy of message 1 of repeated/$DeadLetterQueue").waitFor();
+    assert.equal(await page.getByLabel("To", { exact: true }).inputValue(), "repeated");
+    assert.equal(await page.getByLabel("Message id").inputValue(), "first");
+    assert.equal(await page.getByLabel("Type of property 1").inputValue(), "integer");
+    await body(page).fill('{"amount": 5}');
+    await submit(page).click();
+    await sent(page, "Sent to repeated");
+    const [copy] = await messages("repeated");
+    assert.equal(copy.body.text, '{"amount": 5}');
+    assert.deepEqual(copy.properties, { region: "EU", attempts: 3 });
+    await page.getByRole("button", { name: "Send an exact copy" }).click();
+    await until(async () => (await messages("repeated")).length === 2, "the copy is there");
+    assert.equal((await messages("repeated"))[1].body.text, '{"amount": 1}');
+  });
+
+  test("hostile texts are sent as they are, and stay texts", async (page) => {
+    await entity(api, "odd");
+    await open(page, "#/send?entity=odd");
+    for (const [at, text] of HOSTILE.entries()) {
+      await body(page).fill(text);
+      await page.getByLabel("Message id").fill(`odd-${at}`);
+      await submit(page).click();
+      await until(async () => (await messages("odd", `message_id=odd-${at}`)).length === 1, text);
+      const [message] = await messages("odd", `message_id=odd-${at}`);
+      // A text area has no other line ends.
+      assert.equal(message.body.text, text.replace(/\r\n?/g, "\n"));
+    }
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    await send(api, "odd", { body: HOSTILE[0], message_id: HOSTILE[1], subject: HOSTILE[2], properties: { [HOSTILE[0]]: HOSTILE[3], __proto__x: 1 } });
+    await open(page, `#/send?entity=odd&number=${HOSTILE.length + 1}`);
+    await until(async () => await body(page).inputValue() === HOSTILE[0], "the message is in the form");
+    await submit(page).click();
+    await sent(page, "Sent to odd");
+    const copy = await one("odd", HOSTILE.length + 2);
+    assert.equal(copy.properties[HOSTILE[0]], HOSTILE[3]);
+    assert.equal(copy.subject, HOSTILE[2]);
+  });
+
+  test("axe finds nothing", async (page) => {
+    for (const address of ["#/send", "#/send?entity=letters", "#/send?entity=posts"]) {
+      await open(page, address);
+      await isAccessible(page);
+    }
+    await page.getByLabel("How many").fill("20");
+    await page.getByRole("button", { name: "Add a property" }).click();
+    await submit(page).click();
+    await page.getByRole("alert").getByText("A name is needed.").waitFor();
+    await isAccessible(page);
+    await page.getByLabel("Name of property 1").fill("n");
+    await submit(page).click();
+    await sent(page, "20 messages were sent to posts.");
+    await page.setViewportSize({ width: 360, height: 740 });
+    await isAccessible(page);
+  });
+});
