@@ -46,6 +46,8 @@ inBrowser("pages", (test) => {
   });
 
   test("entities are a tree that sorts, filters and closes", async (page) => {
+    // What other tests have made must not push these out of sight.
+    await page.setViewportSize({ width: 1280, height: 6000 });
     await open(page, "#/entities");
     const names = () => page.locator("tbody .entity-name a").allTextContents();
     await page.getByRole("link", { name: "urgent" }).waitFor();
