@@ -20,9 +20,9 @@ inBrowser("sessions", (test) => {
 
   before(async () => {
     for (const path of ["claims", "returns"]) await entity(api, path, "queue", { requires_session: true });
-    await send(api, "claims", ...Array.from({ length: 12 }, (_, number) => ({ body: `claim ${number}`, session_id: `customer-${number % 4}` })));
+    await send(api, "claims", ...Array.from({ length: 12 }, (_, number) => ({ body: `claim ${number}`, session_id: `claimant-${number % 4}` })));
     await send(api, "returns", { body: "return", session_id: "held" }, { body: "return", session_id: "hand" });
-    await api("PUT", at("claims", "customer-3"), { state_base64: base64('{"step":3,"note":"\u202e<b>x</b>"}') });
+    await api("PUT", at("claims", "claimant-3"), { state_base64: base64('{"step":3,"note":"\u202e<b>x</b>"}') });
     connection = await connect("returns-worker");
     await receive(connection, "returns", { session: "held" });
   });
@@ -32,23 +32,23 @@ inBrowser("sessions", (test) => {
     const click = clicks();
     await click(page.getByRole("link", { name: "Sessions" }));
     await heading(page, "Sessions");
-    await click(page.getByRole("link", { name: "customer-1", exact: true }));
-    await heading(page, "customer-1");
+    await click(page.getByRole("link", { name: "claimant-1", exact: true }));
+    await heading(page, "claimant-1");
     const messages = page.getByRole("table", { name: "Messages, in order" });
     await messages.getByText("claim 9").waitFor();
     assert.deepEqual(await messages.locator("tbody code").allTextContents(), ["claim 1", "claim 5", "claim 9"]);
     await click(page.getByRole("button", { name: "Dead-letter the rest" }));
     const dialog = page.getByRole("dialog");
     await dialog.getByText("3 messages meant").waitFor();
-    assert.equal(await dialog.getByLabel("Session id").inputValue(), "customer-1");
+    assert.equal(await dialog.getByLabel("Session id").inputValue(), "claimant-1");
     await isAccessible(page);
     await click(dialog.getByRole("button", { name: "Dead-letter", exact: true }));
     assert.equal(click.count(), 4);
     await page.getByRole("status").getByText(/Job \d+ has begun/).waitFor();
     await page.getByText("This session has no messages, no state and no holder now.").waitFor();
     const dead = await api("GET", `/entities/${encodeURIComponent("claims/$DeadLetterQueue")}/messages`);
-    assert.deepEqual(dead.messages.map(({ session_id: id }) => id), ["customer-1", "customer-1", "customer-1"]);
-    assert.equal((await api("GET", at("claims", "customer-2"))).messages, 3, "the others stay");
+    assert.deepEqual(dead.messages.map(({ session_id: id }) => id), ["claimant-1", "claimant-1", "claimant-1"]);
+    assert.equal((await api("GET", at("claims", "claimant-2"))).messages, 3, "the others stay");
     await page.getByRole("link", { name: "those of this session" }).click();
     await page.getByRole("table", { name: "Dead letters" }).getByText("claim 9").waitFor();
   });
@@ -59,11 +59,11 @@ inBrowser("sessions", (test) => {
     await tabTo(page, /^claims$/);
     await page.keyboard.press("Enter");
     await heading(page, "claims");
-    await page.getByRole("link", { name: "customer-2" }).waitFor();
+    await page.getByRole("link", { name: "claimant-2" }).waitFor();
     await tabTo(page, /^Session id$/);
-    await page.keyboard.type("customer-2");
+    await page.keyboard.type("claimant-2");
     await page.keyboard.press("Enter");
-    await heading(page, "customer-2");
+    await heading(page, "claimant-2");
     await tabTo(page, /^Set a state$/);
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").getByRole("textbox").and(page.locator(":focus")).waitFor();
@@ -72,11 +72,11 @@ inBrowser("sessions", (test) => {
     await page.keyboard.press("Enter");
     await page.getByRole("status").getByText("The state was set.").waitFor();
     await page.locator("pre.body").getByText("step 4").waitFor();
-    assert.equal(await stateOf("claims", "customer-2"), "step 4");
+    assert.equal(await stateOf("claims", "claimant-2"), "step 4");
   });
 
   test("a state is text, JSON and hex, is changed, and is cleared", async (page) => {
-    await open(page, "#/sessions/claims/customer-3");
+    await open(page, "#/sessions/claims/claimant-3");
     const state = page.getByRole("region", { name: "State" });
     await state.locator("pre").getByText('"step": 3').waitFor();
     await state.locator(".escape").getByText("\\u{202e}").waitFor();
@@ -100,11 +100,11 @@ inBrowser("sessions", (test) => {
     assert.equal(await field.inputValue(), "ff fe 00", "a reload loses nothing");
     await dialog.getByRole("button", { name: "Set the state" }).click();
     await state.locator("pre").getByText("ff fe 00").waitFor();
-    assert.equal(await stateOf("claims", "customer-3"), "\u00ff\u00fe\u0000");
+    assert.equal(await stateOf("claims", "claimant-3"), "\u00ff\u00fe\u0000");
     await state.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
     await state.getByText("It has no state.").waitFor();
-    assert.equal(await stateOf("claims", "customer-3"), null);
+    assert.equal(await stateOf("claims", "claimant-3"), null);
   });
 
   test("a state that is too large is refused in the broker's words", async (page) => {

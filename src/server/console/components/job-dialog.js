@@ -88,14 +88,14 @@ function JobDialog({ entity: proposed, kind: proposedKind = "delete", selection 
     <${Conditions} value=${conditions} isDead=${isDead} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setConditions(next))}>
       <${Field} label=${S.limitLabel} hint=${S.limitHint} error=${errorOf("limit")}><input inputmode="numeric" autocomplete="off" value=${limit}
         onInput=${(/** @type {any} */ event) => change(() => setLimit(event.target.value))} /><//><//>
-    <${Meant} meant=${meant} entity=${entity} isDead=${isDead} />
     <${Field} label=${S.action} hint=${S.does[kind]}><select value=${kind} onChange=${(/** @type {any} */ event) => change(() => setKind(event.target.value))}>
       ${kinds.map((each) => html`<option key=${each} value=${each} selected=${each === kind}>${S.kinds[each]}</option>`)}</select><//>
     <${ActionFields} kind=${kind} value=${action} from=${path} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setAction(next))} />
     ${needsName && html`<${Field} label=${html`${C.typeName("")}<b><${Text} value=${path} /></b>`}><input value=${typed} autocomplete="off" spellcheck=${false}
       onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /><//>`}
     ${shownError !== null && !isAtField && html`<${Problem} error=${shownError} />`}
-    <div class="dialog-actions"><button type="button" onClick=${close}>${C.cancel}</button>
-      <button type="submit" class=${needsName ? "alarm" : "primary"} disabled=${!isReady}>${S.submit[kind]}</button></div>
+    <div class="job-foot"><${Meant} meant=${meant} entity=${entity} isDead=${isDead} />
+      <div class="dialog-actions"><button type="button" onClick=${close}>${C.cancel}</button>
+      <button type="submit" class=${needsName ? "alarm" : "primary"} disabled=${!isReady}>${S.submit[kind]}</button></div></div>
   </form><//>`;
 }

@@ -3,7 +3,7 @@
 import { call } from "../../lib/api.js";
 import { number, rate as rateText } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities } from "../../lib/live.js";
+import { entities, hasRates } from "../../lib/live.js";
 import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../../lib/paths.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
@@ -67,6 +67,7 @@ export function Credit({ link, isAlarm }) {
 /** @param {{ rate: Row["rate"] }} properties */
 export function LinkRate({ rate }) {
   if (rate === null) return null;
+  if (!hasRates()) return html`<span class="pale">–</span>`;
   const { rate: perSecond, sharers } = rate;
   const title = sharers === 1 ? S.soleRate : S.shared(rateText(perSecond), number(sharers));
   return html`<span class="number" title=${title}>${1 < sharers && perSecond !== 0 && html`<span class="muted">≤ </span>`}<${Rate} value=${perSecond} /></span>`;
