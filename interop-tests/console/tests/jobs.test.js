@@ -30,10 +30,10 @@ inBrowser("jobs", (test) => {
 
   before(async () => {
     connection = await connect("deferrer");
-    for (const path of ["purge-deferred", "cancelled", "conditions", "reschedules"]) await entity(api, path);
-    await send(api, "purge-deferred", ...messages(DEFERRED));
-    await defer(connection, "purge-deferred", DEFERRED);
-    await send(api, "purge-deferred", ...messages(5));
+    for (const path of ["emptied-deferred", "cancelled", "conditions", "reschedules"]) await entity(api, path);
+    await send(api, "emptied-deferred", ...messages(DEFERRED));
+    await defer(connection, "emptied-deferred", DEFERRED);
+    await send(api, "emptied-deferred", ...messages(5));
     await send(api, "cancelled", ...messages(4));
     await send(api, "conditions", ...messages(250, (number) => ({ properties: { color: number % 25 === 0 ? "red" : "blue" }, session_id: number % 2 ? "a" : "b" })));
     await send(api, "reschedules", ...messages(3, () => ({ scheduled_for: new Date(Date.now() + 3_600_000).toISOString() })));
@@ -46,20 +46,20 @@ inBrowser("jobs", (test) => {
     const click = clicks();
     await click(page.getByRole("link", { name: "Jobs" }));
     await heading(page, "Jobs");
-    await click(begin(page, DEFERRED, "deferred", "purge-deferred"));
+    await click(begin(page, DEFERRED, "deferred", "emptied-deferred"));
     const dialog = page.getByRole("dialog");
     await dialog.getByText(`${DEFERRED} messages meant`).waitFor();
     const purge = dialog.getByRole("button", { name: "Purge" });
     assert(await purge.isDisabled(), "the name is asked for");
     await isAccessible(page);
-    await dialog.getByLabel("To confirm, type purge-deferred").fill("purge-deferred");
+    await dialog.getByLabel("To confirm, type emptied-deferred").fill("emptied-deferred");
     await click(purge);
     assert.equal(click.count(), 3);
     await heading(page, /^Job \d+$/);
     await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
     await page.getByText("deferred", { exact: true }).waitFor();
     await isAccessible(page);
-    assert.deepEqual([await count("purge-deferred", "active"), await count("purge-deferred", "deferred")], [5, 0], "the others stay");
+    assert.deepEqual([await count("emptied-deferred", "active"), await count("emptied-deferred", "deferred")], [5, 0], "the others stay");
     await page.reload();
     await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
   });
@@ -121,7 +121,7 @@ inBrowser("jobs", (test) => {
 
   test("what the broker refuses stands at the field, in its words", async (page) => {
     await open(page, "#/jobs");
-    await begin(page, 5, "active", "purge-deferred").click();
+    await begin(page, 5, "active", "emptied-deferred").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Conditions").click();
     await dialog.getByLabel("SQL filter").fill("color == 1");
@@ -164,9 +164,9 @@ inBrowser("jobs", (test) => {
     await page.getByText(why).waitFor();
     await page.getByRole("link", { name: "Jobs" }).first().click();
     await page.getByText("With problems").click();
-    await page.getByRole("row").filter({ hasText: "moved-from" }).waitFor();
+    await page.getByRole("table", { name: "Jobs", exact: true }).getByRole("row").filter({ hasText: "moved-from" }).waitFor();
     await page.reload();
-    await page.getByRole("row").filter({ hasText: "moved-from" }).getByRole("link", { name: /^\d+$/ }).click();
+    await page.getByRole("table", { name: "Jobs", exact: true }).getByRole("row").filter({ hasText: "moved-from" }).getByRole("link", { name: /^\d+$/ }).click();
     await page.getByText("Completed: 1 message moved.").first().waitFor();
     await page.getByRole("button", { name: "Begin again" }).click();
     await page.getByRole("dialog").getByText("1 message meant").waitFor();
