@@ -1,6 +1,23 @@
 // Written by generate.mjs; do not edit.
 
 export interface paths {
+    "/api/v1/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who the client is, and what it may do in the namespace. */
+        get: operations["get_access"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -219,26 +236,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/entities/{entity}/deferred": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Locks deferred messages, and returns them: all of them, or none if one is not there. The locks last as long as those of
-         *     receivers; a message that is not settled until then stays deferred.
-         */
-        post: operations["receive_deferred"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/entities/{entity}/history": {
         parameters: {
             query?: never;
@@ -250,6 +247,27 @@ export interface paths {
         get: operations["get_entity_history"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/lock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Locks active or deferred messages by their numbers, and returns them: all of them, or none if one cannot be locked. The
+         *     locks last as long as those of receivers. A message that is not settled until then counts a failed delivery; a deferred one
+         *     stays deferred.
+         */
+        post: operations["lock_messages"];
         delete?: never;
         options?: never;
         head?: never;
@@ -502,6 +520,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/namespaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the namespaces of the server. Only the operator may. */
+        get: operations["list_namespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
+         *     operator may.
+         */
+        put: operations["make_namespace"];
+        post?: never;
+        /** Drops a namespace with all its entities and messages, and closes its connections. Only the operator may. */
+        delete: operations["drop_namespace"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Describes the server. Only the operator may. */
+        get: operations["get_server"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/server/backups": {
         parameters: {
             query?: never;
@@ -523,6 +596,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A client, and what it may do. */
+        Access: {
+            /** @description As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified. */
+            actor: string;
+            /** @description The namespace, in lower case. */
+            namespace: string;
+            /** @description All namespaces, for the operator. */
+            namespaces?: string[] | null;
+            /** @description Any key is accepted (the development profile). */
+            open: boolean;
+            /** @description It may do everything, in every namespace. */
+            operator: boolean;
+            /** @description What it may do in the whole namespace. */
+            rights: components["schemas"]["RightName"][];
+            /** @description The version of the broker. */
+            version: string;
+        };
         /** @description What is done to each message. */
         Action: {
             /** @enum {string} */
@@ -624,6 +714,7 @@ export interface components {
         BodyContent: {
             /** @description The bytes in base64, if it is not. */
             base64?: string | null;
+            decoded?: components["schemas"]["DecodedContent"] | null;
             /** @description Its bytes. */
             size_bytes: number;
             /** @description The text, if the body is UTF-8. */
@@ -689,14 +780,29 @@ export interface components {
         };
         /** @description Messages of an entity by state. */
         Counts: {
-            /** @description Those that are active, locked or deferred. */
+            /** @description Those that receivers may get, locked ones among them; not those that are deferred. */
             active: number;
             dead_letters: number;
+            /** @description Those that are received by their numbers only. */
+            deferred: number;
+            /** @description Those, active or deferred, that receivers have locked. */
+            locked: number;
             scheduled: number;
             /** @description On their way to the entity that this one forwards to. */
             transfer: number;
             /** @description Those that could not go there. */
             transfer_dead_letters: number;
+        };
+        /** @description The data directory. */
+        Data: {
+            directory: string;
+            /**
+             * Format: int64
+             * @description Bytes of its file system, and those that are free.
+             */
+            disk_bytes?: number | null;
+            /** Format: int64 */
+            free_bytes?: number | null;
         };
         /** @description Why a message was dead-lettered. */
         DeadLetter: {
@@ -726,10 +832,19 @@ export interface components {
              */
             next?: number | null;
         };
-        /** @description Deferred messages to be received. */
-        DeferredRequest: {
-            /** @description Their sequence numbers. */
-            sequence_numbers: number[];
+        /** @description The content of a compressed body. */
+        DecodedContent: {
+            /** @description The bytes in base64, if it is not. */
+            base64?: string | null;
+            /**
+             * @description How it is compressed: `gzip`, `deflate`, `zip` (the first file), or `brotli` if the application-property
+             *     `content-encoding` says `br`.
+             */
+            format: string;
+            /** @description The text, if the content is UTF-8. */
+            text?: string | null;
+            /** @description Only the first 256 KiB are shown. */
+            truncated?: boolean;
         };
         /** @description Entities of one kind. */
         Entities: {
@@ -747,6 +862,7 @@ export interface components {
             /** @description Its path: `orders`, `news/Subscriptions/eu`. */
             path: string;
             properties: components["schemas"]["EntityProperties"];
+            rates?: components["schemas"]["RatesShown"] | null;
             /**
              * Format: int64
              * @description Bytes of its messages and dead letters, as their senders encoded them.
@@ -779,6 +895,8 @@ export interface components {
             locked: number;
             /** Format: int64 */
             locks_expired: number;
+            /** @description When the oldest message was enqueued that waits for a receiver. */
+            oldest_enqueued_at?: string | null;
             path: string;
             receivers: number;
             scheduled: number;
@@ -787,6 +905,10 @@ export interface components {
             sessions_held: number;
             /** Format: int64 */
             size_bytes: number;
+            /** @description What clients may do with it. */
+            status: components["schemas"]["EntityStatus"];
+            /** @description Messages that could not be forwarded. */
+            transfer_dead_letters: number;
         };
         /** @description Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations. */
         EntityProperties: {
@@ -908,7 +1030,7 @@ export interface components {
              * @description The length of an interval. One that the broker ended late is longer.
              */
             interval_seconds: number;
-            /** @description The intervals, the oldest first. */
+            /** @description The intervals, the oldest first; none of an entity that was just made, or beyond the 1,000 entities that have a history. */
             points: components["schemas"]["PointShown"][];
             rates?: components["schemas"]["RatesShown"] | null;
         };
@@ -983,13 +1105,26 @@ export interface components {
              * @description How many more messages a receiver takes.
              */
             credit?: number | null;
+            /**
+             * Format: int64
+             * @description Deliveries since the attach: those that a sender has made, each with one message or a batch, or messages that were
+             *     handed to a receiver.
+             */
+            deliveries?: number | null;
             /** @description The address of its entity; empty if it has none. */
             entity: string;
             /** Format: int32 */
             id: number;
             /** @description How many messages a receiver has locked. */
             locked?: number | null;
+            /**
+             * Format: int64
+             * @description The lowest sequence number of the messages that a receiver has locked.
+             */
+            oldest_locked?: number | null;
             role: components["schemas"]["Role"];
+            /** @description The selector of a receiver: it takes only what matches. */
+            selector?: string | null;
             /** @description The message session that a receiver holds. */
             session_id?: string | null;
         };
@@ -998,6 +1133,11 @@ export interface components {
             holder?: components["schemas"]["Holder"] | null;
             /** @description When it ends. */
             until?: string | null;
+        };
+        /** @description Messages to be locked. */
+        LockRequest: {
+            /** @description Their sequence numbers. */
+            sequence_numbers: number[];
         };
         /** @description A locked message. */
         LockedMessage: components["schemas"]["MessageShown"] & {
@@ -1108,6 +1248,24 @@ export interface components {
              *     search looks at a bounded number of messages at a time.
              */
             next?: number | null;
+        };
+        /** @description A namespace. */
+        Namespace: {
+            /** @description The configuration file names it: it cannot be dropped here. */
+            configured: boolean;
+            /** @description It answers to every host that is no other's. */
+            first: boolean;
+            /** @description Its name, in lower case: the first label of the host names that it answers to. */
+            name: string;
+            /**
+             * Format: int32
+             * @description The shard that it is in.
+             */
+            shard: number;
+        };
+        /** @description The namespaces of the server. */
+        NamespaceList: {
+            namespaces: components["schemas"]["Namespace"][];
         };
         /** @description A message to be sent. */
         NewMessage: {
@@ -1221,6 +1379,23 @@ export interface components {
              */
             title: string;
         };
+        /** @description What the process takes of the machine. */
+        Process: {
+            /** @description Memory that is counted where it is kept, as in the metric `jitney_memory_bytes`. */
+            counted_bytes: {
+                [key: string]: number;
+            };
+            /** Format: double */
+            cpu_seconds: number;
+            /** Format: int64 */
+            descriptors: number;
+            /** Format: int64 */
+            descriptors_max: number;
+            /** Format: int64 */
+            resident_bytes: number;
+            /** Format: int64 */
+            threads: number;
+        };
         /** @description Messages per second. */
         RatesShown: {
             /**
@@ -1331,6 +1506,16 @@ export interface components {
             /** @description Their sequence numbers; 0 for one that was dropped as a duplicate. */
             sequence_numbers: number[];
         };
+        /** @description The server. */
+        Server: {
+            data?: components["schemas"]["Data"] | null;
+            /** @description Any key is accepted (the development profile). */
+            open: boolean;
+            process: components["schemas"]["Process"];
+            shards: components["schemas"]["ShardShown"][];
+            started_at: string;
+            version: string;
+        };
         /** @description A message session. */
         Session: {
             id: string;
@@ -1393,6 +1578,30 @@ export interface components {
             /** Format: int32 */
             shard: number;
         };
+        /** @description A shard. */
+        ShardShown: {
+            /** @description Messages are accepted: neither its disk nor the memory is full. */
+            accepts_messages: boolean;
+            connections: number;
+            /**
+             * Format: int64
+             * @description The newest group of records.
+             */
+            groups: number;
+            /** @description Its owner and its disk make progress. */
+            healthy: boolean;
+            /**
+             * Format: int64
+             * @description Bytes of the log that messages still use.
+             */
+            live_bytes: number;
+            /** Format: int64 */
+            log_bytes: number;
+            namespaces: string[];
+            /** Format: int32 */
+            number: number;
+            segments: number;
+        };
         /**
          * @description The state of a message.
          * @enum {string}
@@ -1436,6 +1645,36 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_access: {
+        parameters: {
+            query?: {
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Access"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_audit: {
         parameters: {
             query?: {
@@ -1967,40 +2206,6 @@ export interface operations {
             };
         };
     };
-    receive_deferred: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The path of a queue or a subscription without message sessions */
-                entity: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DeferredRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Received"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     get_entity_history: {
         parameters: {
             query?: {
@@ -2027,6 +2232,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HourShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    lock_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription without message sessions, or of one of their sub-queues */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LockRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Received"];
                 };
             };
             "4XX": {
@@ -2721,6 +2960,126 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Found"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_namespaces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamespaceList"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_namespace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name: letters, digits and hyphens */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Namespace"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    drop_namespace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
                 };
             };
             "4XX": {

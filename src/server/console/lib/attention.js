@@ -1,6 +1,7 @@
 // What needs a person, and why: found in the live state.
 
-import { number } from "./format.js";
+import { now } from "./clock.js";
+import { number, span } from "./format.js";
 import { computed } from "./html.js";
 import { linkKey, troubleOf } from "./links.js";
 import { connections, entities, jobs } from "./live.js";
@@ -19,13 +20,14 @@ export const matters = /** @type {any} */ (computed(() => {
 /** @returns {Matter[]} */
 function ofEntities() {
   const found = [];
-  for (const { path, kind, active, locked, dead_letters: dead, receivers, locks_expired: expired, completed } of entities.value.values()) {
+  for (const { path, kind, active, locked, dead_letters: dead, receivers, locks_expired: expired, completed, oldest_enqueued_at: oldest } of entities.value.values()) {
     if (0 < dead) {
       found.push({ id: `dead ${path}`, name: path, why: S.why.dead(number(dead)), address: entityHref(path, "dead-letters"), isAlarm: true, rank: 0, weight: dead });
     }
     const waiting = active - locked;
     if (0 < waiting && receivers === 0 && kind !== "topic") {
-      found.push({ id: `waits ${path}`, name: path, why: S.why.noReceiver(number(active)), address: entityHref(path, "messages"), isAlarm: false, rank: 3, weight: active });
+      const age = oldest == null ? "" : `; ${S.why.oldest(span(now() - Date.parse(oldest)))}`;
+      found.push({ id: `waits ${path}`, name: path, why: S.why.noReceiver(number(active)) + age, address: entityHref(path, "messages"), isAlarm: false, rank: 3, weight: active });
     }
     // Some locks always expire when a client ends; more of them than completions is a consumer that is too slow.
     if (10 < expired && completed < expired) {

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { second } from "./clock.js";
 import { number, span } from "./format.js";
 import { computed, effect, signal } from "./html.js";
-import { connections, entities, rateOf } from "./live.js";
+import { connections, entities } from "./live.js";
 import { S } from "../strings/connections.js";
 
 /** @typedef {Schemas["Connection"]} Connection */
@@ -22,6 +22,10 @@ const WATCH_SECONDS = 3;
 
 /** What a link was like, and since when it is so, by its key. @type {Map<string, { mark: string, at: number }>} */
 const marks = new Map();
+/** How many deliveries a link had at the last looks, the oldest first, by its key. @type {Map<string, { at: number, deliveries: number }[]>} */
+const counts = new Map();
+/** A rate is that of so many looks, which come every second. */
+const RATE_LOOKS = 6;
 /** Since when messages are seen to be held, by entity, then by connection and number. @type {Map<string, Map<string, number>>} */
 const held = new Map();
 /** Counts looks at held messages. */
@@ -43,16 +47,21 @@ effect(() => {
   const [now, present] = [performance.now(), new Set()];
   for (const connection of connections.value.values()) {
     for (const link of connection.links) {
-      if (link.role !== "receiver") continue;
       const key = linkKey(connection, link);
       present.add(key);
+      if (link.deliveries != null) {
+        const seen = counts.get(key) ?? [];
+        counts.set(key, [...seen, { at: now, deliveries: link.deliveries }].slice(-RATE_LOOKS));
+      }
+      if (link.role !== "receiver") continue;
       const entity = entities.peek().get(link.entity);
       const settled = entity === undefined ? 0 : entity.completed + entity.abandoned + entity.dead_lettered + entity.locks_expired + entity.deferred;
-      const mark = `${link.credit} ${link.locked} ${settled}`;
+      const mark = `${link.credit} ${link.locked} ${link.deliveries} ${settled}`;
       if (marks.get(key)?.mark !== mark) marks.set(key, { mark, at: now });
     }
   }
   for (const key of marks.keys()) if (!present.has(key)) marks.delete(key);
+  for (const key of counts.keys()) if (!present.has(key)) counts.delete(key);
 });
 
 /** For how long nothing has happened on a link, in milliseconds.
@@ -108,11 +117,15 @@ const sharers = computed(() => {
   return found;
 });
 
-/** Messages a second of a link's entity in the direction of the link, and how many links share them; null if that is not known.
+/** Deliveries a second over a link in the last seconds; null if that is not known, as of a link that was attached just now.
+ * @param {Connection} connection
  * @param {Link} link */
-export function rateOfLink({ entity, role }) {
-  if ((role !== "receiver" && role !== "sender") || !entities.value.has(entity)) return null;
-  return { rate: rateOf(entity, role === "sender" ? "incoming" : "completed"), sharers: sharers.value.get(`${role} ${entity}`)?.links ?? 1 };
+export function rateOfLink(connection, link) {
+  second.value;
+  const seen = counts.get(linkKey(connection, link)) ?? [];
+  const [first, last] = [seen[0], seen.at(-1)];
+  if (first === undefined || last === undefined || last.at <= first.at) return null;
+  return ((last.deliveries - first.deliveries) * 1000) / (last.at - first.at);
 }
 
 /** Looks at held messages again and again until the returned function is called: since when they are held is known from then on. */

@@ -9,7 +9,8 @@ import { digestOf, signer } from "./sign.js";
  * @typedef {{ kind: "open" } | { kind: "operator", key: string } | { kind: "signature", token: string }
  *   | { kind: "key", name: string, key: string, path: string }} Credential */
 
-/** @typedef {{ credential: Credential, namespace: string, id: string, rights: Rights }} Session */
+/** The operator may do everything on the server; `namespaces` has the names of all for him.
+ * @typedef {{ credential: Credential, namespace: string, id: string, rights: Rights, isOperator: boolean, namespaces: string[] }} Session */
 /** What the credential allows; null where only a try tells.
  * @typedef {{ listen: boolean, manage: boolean, send: boolean | null }} Rights */
 
@@ -54,22 +55,31 @@ async function allows(attempt) {
   }
 }
 
+/** Returns what a credential allows in the namespace. */
+async function accessOf() {
+  const { operator: isOperator, rights, namespaces } = await call("get_access");
+  const has = (/** @type {"listen" | "manage" | "send"} */ right) => rights.includes(right);
+  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, isOperator, namespaces: namespaces ?? [] };
+}
+
+/** Finds out what a key of one entity allows: it cannot follow the namespace, and only a try tells whether it may send.
+ * @param {string} path */
+async function accessTo(path) {
+  await call("get_entity", { path: { entity: path } });
+  const manage = await allows(() => call("list_authorization_rules", { path: { entity: path } }));
+  return { rights: { listen: true, manage, send: null }, isOperator: false, namespaces: /** @type {string[]} */ ([]) };
+}
+
 /** Signs in, or throws why not.
  * @param {Credential} credential
  * @param {string} namespace */
 export async function signIn(credential, namespace) {
   callAs({ authorization: authorizationOf(credential), namespace });
   const path = credential.kind === "key" ? credential.path : "";
-  // One entity's key sees that entity; it cannot follow the namespace.
-  const look = path === "" ? () => call("get_history") : () => call("get_entity", { path: { entity: path } });
-  // A namespace that is new, or empty, has no history, which is an answer too.
-  await look().catch((error) => {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
-  });
-  const rights = { listen: true, manage: await allows(() => call("list_audit", { query: { limit: 1 } })), send: null };
+  const { rights, isOperator, namespaces } = path === "" ? await accessOf() : await accessTo(path);
   const id = await digestOf(JSON.stringify([credential, namespace]));
   sessionStorage.setItem(STORED, JSON.stringify({ credential, namespace }));
-  session.value = { credential, namespace, id, rights };
+  session.value = { credential, namespace, id, rights, isOperator, namespaces };
   phase.value = "signed-in";
 }
 

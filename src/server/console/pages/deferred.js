@@ -69,7 +69,7 @@ function OfEntity({ path }) {
   };
   const take = async (/** @type {string} */ wanted) => {
     const from = now();
-    const { messages } = await call("receive_deferred", { path: { entity: path }, body: { sequence_numbers: [/** @type {any} */ (BigInt(wanted))] } });
+    const { messages } = await call("lock_messages", { path: { entity: path }, body: { sequence_numbers: [/** @type {any} */ (BigInt(wanted))] } });
     const taken = messages.map((message) => ({
       entity: path, number: digits(message.sequence_number), token: message.lock_token, until: message.lock?.until ?? new Date(from + 30_000).toISOString(), from,
     }));

@@ -26,9 +26,8 @@ export const S = {
     sender: "sends to", receiver: "receives from", waiting_receiver: "waits for a session of", coordinator: "transactions", requests: "requests to", responses: "responses of",
   },
   noCredit: "It takes no message now.",
-  /** @param {string} rate @param {string} count */
-  shared: (rate, count) => `All ${count} links of this kind to the entity together: ${rate} a second.`,
-  soleRate: "The only link of this kind to the entity.",
+  rateTitle: "Deliveries a second over this link: messages that it was handed, or batches that it sent.",
+  selector: "takes only",
 
   attention: "Stuck",
   attentionMore: "Show all that are stuck",

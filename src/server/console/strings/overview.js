@@ -27,6 +27,8 @@ export const S = {
   why: {
     /** @param {string} count */
     dead: (count) => (count === "1" ? "1 dead letter" : `${count} dead letters`),
+    /** @param {string} age */
+    oldest: (age) => `the oldest waits for ${age}`,
     /** @param {string} count */
     noReceiver: (count) => `${count} active ${count === "1" ? "message" : "messages"}, and no receiver`,
     /** @param {string} client @param {string} why */

@@ -1,9 +1,9 @@
 // The cells of connections and links, and what may be done with them.
 
 import { call } from "../../lib/api.js";
-import { number, rate as rateText } from "../../lib/format.js";
+import { number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities, hasRates } from "../../lib/live.js";
+import { entities } from "../../lib/live.js";
 import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../../lib/paths.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
@@ -66,11 +66,7 @@ export function Credit({ link, isAlarm }) {
 
 /** @param {{ rate: Row["rate"] }} properties */
 export function LinkRate({ rate }) {
-  if (rate === null) return null;
-  if (!hasRates()) return html`<span class="pale">–</span>`;
-  const { rate: perSecond, sharers } = rate;
-  const title = sharers === 1 ? S.soleRate : S.shared(rateText(perSecond), number(sharers));
-  return html`<span class="number" title=${title}>${1 < sharers && perSecond !== 0 && html`<span class="muted">≤ </span>`}<${Rate} value=${perSecond} /></span>`;
+  return rate === null ? null : html`<span class="number" title=${S.rateTitle}><${Rate} value=${rate} /></span>`;
 }
 
 /** @param {{ link: Schemas["Link"] }} properties */

@@ -50,14 +50,15 @@ function Shown({ connection }) {
 /** @param {{ connection: Schemas["Connection"], link: Schemas["Link"] }} properties */
 function OneLink({ connection, link }) {
   const trouble = troubles.value.find((each) => linkKey(each.connection, each.link) === linkKey(connection, link))?.trouble ?? null;
-  const rate = rateOfLink(link);
+  const rate = rateOfLink(connection, link);
   return html`<li><span class="link-head"><span class="muted">${S.roles[link.role]}</span> <${Entity} link=${link} />
       ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"}>${trouble.why}</span>`}</span>
     <span class="link-values">
       ${link.credit != null && html`<span><span class="muted">${S.credit}</span> <${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} /></span>`}
       ${link.locked != null && html`<span><span class="muted">${S.unsettled}</span> <${Count} value=${link.locked} tone=${trouble?.isAlarm ? "alarm" : ""} /></span>`}
       ${rate !== null && html`<span><span class="muted">${S.rate}</span> <${LinkRate} rate=${rate} /></span>`}
-      ${link.session_id != null && html`<span><span class="muted">${S.session}</span> <${Held} link=${link} /></span>`}</span>
+      ${link.session_id != null && html`<span><span class="muted">${S.session}</span> <${Held} link=${link} /></span>`}
+      ${link.selector != null && html`<span><span class="muted">${S.selector}</span> <${Text} value=${link.selector} max=${300} /></span>`}</span>
     <${Action} connection=${connection} link=${link} /></li>`;
 }
 

@@ -5,7 +5,7 @@ import { compare } from "../../components/table.js";
 
 /** A row: a connection, or one of its links.
  * @typedef {{ key: string, connection: Schemas["Connection"], link: Schemas["Link"] | null, trouble: import("../../lib/links.js").Trouble | null,
- *   rate: { rate: number, sharers: number } | null, locked: number }} Row */
+ *   rate: number | null, locked: number }} Row */
 
 /** What connections are sorted by: what their links have together. @type {Record<string, (rows: Row[]) => string | number>} */
 export const KEYS = {
@@ -13,7 +13,7 @@ export const KEYS = {
   address: ([{ connection }]) => connection.peer,
   credit: (rows) => sum(rows, ({ link }) => link?.credit ?? 0),
   unsettled: (rows) => sum(rows, ({ locked }) => locked),
-  rate: (rows) => sum(rows, ({ rate }) => (rate === null ? 0 : rate.rate / rate.sharers)),
+  rate: (rows) => sum(rows, ({ rate }) => rate ?? 0),
 };
 
 /** @param {Row[]} rows
@@ -47,7 +47,7 @@ export function rowsOf(connections, { filter, show, sort, troubles }) {
     for (const link of connection.links) {
       const trouble = byLink.get(linkKey(connection, link)) ?? null;
       if (!isShown(link, trouble, show) || !(isWanted || has(link.entity, link.session_id))) continue;
-      links.push({ key: linkKey(connection, link), connection, link, trouble, rate: rateOfLink(link), locked: link.locked ?? 0 });
+      links.push({ key: linkKey(connection, link), connection, link, trouble, rate: rateOfLink(connection, link), locked: link.locked ?? 0 });
     }
     if (links.length === 0 && !(isWanted && show === "")) continue;
     links.sort((a, b) => rank(a) - rank(b) || place(a) - place(b) || compare(a.link?.entity ?? "", b.link?.entity ?? ""));

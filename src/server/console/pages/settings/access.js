@@ -14,13 +14,15 @@ import { Count, Size } from "../../components/time.js";
 import { toast } from "../../components/toast.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/settings.js";
+import { Server } from "./server.js";
 
 export function Access() {
   const signedIn = session.value;
   if (signedIn === null) return null;
   return html`<div class="columns"><${SignedIn} session=${signedIn} /><${Namespace} name=${signedIn.namespace} /></div>
     <div class="columns"><${Other} session=${signedIn} />
-      <section class="card" aria-labelledby="root-keys"><div class="card-head"><h2 id="root-keys">${S.rootKeys}</h2></div><p class="muted">${S.rootKeysText}</p><${Command} text=${S.rootKeysCommand} /></section></div>`;
+      <section class="card" aria-labelledby="root-keys"><div class="card-head"><h2 id="root-keys">${S.rootKeys}</h2></div><p class="muted">${S.rootKeysText}</p><${Command} text=${S.rootKeysCommand} /></section></div>
+    ${signedIn.isOperator && html`<${Server} />`}`;
 }
 
 /** @param {{ session: import("../../lib/session.js").Session }} properties */
