@@ -179,7 +179,7 @@ inBrowser("settings", (test) => {
       [{ Name: "imported-topic", Subscriptions: [{ Name: "one", Rules: [{ Name: "other", Properties: { FilterType: "Sql", SqlFilter: { SqlExpression: "b = 2" } } }] }, { Name: "two" }] }],
     ).replace("{", "{ // a file that people write");
     await page.getByLabel("File", { exact: true }).setInputFiles({ name: "Config.json", mimeType: "application/json", buffer: Buffer.from(text) });
-    const row = (name) => page.locator("tbody tr").filter({ has: page.getByText(name, { exact: true }) });
+    const row = (name) => page.locator(".named li").filter({ has: page.getByText(name, { exact: true }) });
     await row("imported-new").getByText("is made").waitFor();
     await row("imported").getByText("LockDuration: PT1M → PT2M").waitFor();
     await row("imported-same").getByText("is as it is").waitFor();
@@ -218,15 +218,13 @@ inBrowser("settings", (test) => {
     await page.getByText("It cannot be read yet:").waitFor();
   }, refused);
 
-  test("axe finds nothing", async (page) => {
-    for (const width of [1280, 360]) {
-      await page.setViewportSize({ width, height: 800 });
-      for (const address of ["#/settings", "#/settings?tab=keys", "#/settings?tab=keys&entity=keyed-too", "#/settings?tab=keys&entity=nowhere", "#/settings?tab=file"]) {
-        await open(page, address);
-        await page.locator(".loading").first().waitFor({ state: "detached" });
-        await isAccessible(page);
-        assert(await page.evaluate(() => document.querySelector("main").scrollWidth <= document.querySelector("main").clientWidth), `${address} is as wide as the window`);
-      }
+  test("narrow, axe finds nothing", async (page) => {
+    await page.setViewportSize({ width: 360, height: 800 });
+    for (const address of ["#/settings", "#/settings?tab=keys", "#/settings?tab=keys&entity=keyed-too", "#/settings?tab=keys&entity=nowhere", "#/settings?tab=file"]) {
+      await open(page, address);
+      await page.locator(".loading").first().waitFor({ state: "detached" });
+      await isAccessible(page);
+      assert(await page.evaluate(() => document.querySelector("main").scrollWidth <= document.querySelector("main").clientWidth), `${address} is as wide as the window`);
     }
   }, refused);
 

@@ -115,6 +115,6 @@ function Results({ search, again }) {
       <span class="actions">${state === "running" ? html`<button type="button" onClick=${() => search.stop()}>${S.stop}</button>`
         : state === "done" ? html`<button type="button" class="quiet" onClick=${again}>${S.again}</button>`
           : state !== "failed" && html`<button type="button" onClick=${() => search.run()}>${S.further}</button>`}</span></div>
-    ${hits.length === 0 && state === "done" ? html`<div class="card"><${Empty} title=${S.noneTitle} text=${S.noneText}><a href=${href(["entities"])}>${S.toEntities}</a><//></div>`
+    ${hits.length === 0 && state === "done" ? html`<div class="card"><${Empty} title=${S.noneTitle} text=${S.noneText}><a href=${href(["rule-test"])}>${S.toRuleTest}</a><a href=${href(["entities"])}>${S.toEntities}</a><//></div>`
       : hits.length !== 0 && html`<${Hits} hits=${hits} />`}`;
 }

@@ -71,5 +71,6 @@ export const S = {
   startCommand: "jitney search --message-id order-4711",
   noneTitle: "No queue has such a message now.",
   noneText: "A message that a receiver has completed is gone, and so is one that expired without dead-lettering. A message to a topic comes only to the subscriptions whose rules take it.",
+  toRuleTest: "Test which subscriptions take it",
   toEntities: "Look at the entities",
 };

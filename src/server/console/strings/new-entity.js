@@ -92,6 +92,7 @@ export const S = {
   editTitle: (path) => `Change ${path}`,
   gone: "There is no such entity now.",
   toEntities: "All entities",
+  newSubscription: "New subscription",
   properties: "Properties",
   save: "Save",
   saving: "Saving",

@@ -51,7 +51,8 @@ export function Edit({ path, query }) {
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${Text} value=${topic} max=${260} /></a>`} / <a
       href=${entityHref(path)}><${Text} value=${lastName(path)} max=${260} /></a></p>
       <h1 tabindex="-1">${S.editTitle(visible(lastName(path)))}</h1>
-      ${current.data && html`<span class="tag">${C.kinds[current.data.kind]}</span><span class="actions"><button type="button" onClick=${remove}>${S.remove}</button></span>`}</div>
+      ${current.data && html`<span class="tag">${C.kinds[current.data.kind]}</span><span class="actions">
+        ${current.data.kind === "topic" && html`<a class="button" href=${href(["new-entity"], { kind: "subscription", topic: path })}>${S.newSubscription}</a>`}<button type="button" onClick=${remove}>${S.remove}</button></span>`}</div>
     ${isGone ? html`<div class="card"><${Empty} title=${S.gone}><a href=${href(["entities"])}>${S.toEntities}</a><//></div>`
       : html`<${Loaded} of=${current}>${(/** @type {Version} */ version) => html`${version.kind === "subscription" && html`<${EditRules} path=${path} query=${query} />`}
         <${Properties} path=${path} read=${version} />`}<//>`}`;

@@ -33,6 +33,9 @@ function Export() {
       <${Command} text=${S.exportCommand} /></div></section>`;
 }
 
+/** Entities up to which what happens is shown in full; more are a table that scrolls. */
+const LISTED_MAX = 100;
+
 /** Keys are not kept over a reload.
  * @param {string} text */
 const hasSecrets = (text) => /"(Primary|Secondary)Key"/i.test(text);
@@ -111,7 +114,9 @@ function Preview({ text, current }) {
   if (read.named.length === 0) return html`<p class="muted" role="status">${S.previewNone}</p>`;
   return html`<div class="preview"><h3>${S.preview} <span class="number">${number(read.named.length)}</span></h3>
     ${read.isSeveral && html`<p class="muted">${S.previewOther} <b><${Text} value=${there?.Name} /></b></p>`}
-    <${Table} label=${S.preview} columns=${COLUMNS} rows=${read.named} keyOf=${(/** @type {Named} */ { path }) => path} isSorted=${true} heightMax=${320} /></div>`;
+    ${LISTED_MAX < read.named.length
+      ? html`<${Table} label=${S.preview} columns=${COLUMNS} rows=${read.named} keyOf=${(/** @type {Named} */ { path }) => path} isSorted=${true} heightMax=${320} />`
+      : html`<ul class="named">${read.named.map((named) => html`<li key=${named.path}>${COLUMNS.map(({ id, cell }) => html`<span key=${id} class=${`named-${id}`}>${cell(named)}</span>`)}</li>`)}</ul>`}</div>`;
 }
 
 /** @type {import("../../components/table.js").Column<Named>[]} */
