@@ -1,6 +1,6 @@
 // The choice of an entity: a list while there are few, a box that finds one where there are many.
 
-import { html, useEffect, useId, useState } from "../lib/html.js";
+import { html, useEffect, useId, useRef, useState } from "../lib/html.js";
 import { visible } from "../lib/visible.js";
 import { Field } from "./field.js";
 
@@ -25,15 +25,24 @@ export function EntityField({ label, value, choices, onChange, none = "", hint, 
 function Box({ label, value, choices, onChange, none, hint, error }) {
   const id = useId();
   const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
+  // What was said from here comes back later, when more may have been typed.
+  const said = useRef(value);
+  useEffect(() => {
+    if (value !== said.current) setText(value);
+    said.current = value;
+  }, [value]);
+  const say = (/** @type {string} */ next) => {
+    said.current = next;
+    onChange(next);
+  };
   const lower = text.toLowerCase();
   const offered = choices.filter((path) => path.toLowerCase().includes(lower)).slice(0, OFFERED_MAX);
   const change = (/** @type {string} */ next) => {
     setText(next);
     // A path that is typed is taken when it is one.
-    if (next === "" || choices.includes(next)) onChange(next);
+    if (next === "" || choices.includes(next)) say(next);
   };
   return html`<${Field} label=${label} hint=${hint} error=${error}><input list=${id} value=${text} placeholder=${none} autocomplete="off" spellcheck=${false}
-      onInput=${(/** @type {any} */ event) => change(event.target.value)} onChange=${(/** @type {any} */ event) => onChange(event.target.value.trim())} /><//>
+      onInput=${(/** @type {any} */ event) => change(event.target.value)} onChange=${(/** @type {any} */ event) => say(event.target.value.trim())} /><//>
     <datalist id=${id}>${offered.map((path) => html`<option key=${path} value=${path} />`)}</datalist>`;
 }
