@@ -1,23 +1,33 @@
 // Deferred messages: put back, or received by number and settled.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { before } from "node:test";
-import { api, heading, inBrowser, isAccessible, live, open, until, url } from "../harness.js";
+import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until, url } from "../harness.js";
 import { countClicks, tabTo } from "../journey.js";
-import { HOSTILE, entity, send } from "../seed.js";
+import { LISTENER, signIn } from "../journeys.js";
+import { HOSTILE, client, entity, send } from "../seed.js";
+
+/** A token of the secured broker's root key (secured.py). */
+function rootToken() {
+  const resource = encodeURIComponent(`${securedUrl}/`);
+  const until = Math.floor(Date.now() / 1000) + 600;
+  const signature = createHmac("sha256", "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==").update(`${resource}\n${until}`).digest("base64");
+  return `SharedAccessSignature sr=${resource}&sig=${encodeURIComponent(signature)}&se=${until}&skn=RootManageSharedAccessKey`;
+}
 
 const at = (path) => `/entities/${encodeURIComponent(path)}`;
 const states = async (path) => (await api("GET", `${at(path)}/messages`)).messages.map(({ state }) => state);
 
 /** Makes an entity with deferred messages: received over the REST interface, and settled. */
-async function deferred(path, messages, properties = {}) {
-  await entity(api, path, "queue", properties);
-  await send(api, path, ...messages);
+async function deferred(path, messages, properties = {}, { base = url, call = api, headers = {} } = {}) {
+  await entity(call, path, "queue", properties);
+  await send(call, path, ...messages);
   for (const _ of messages) {
-    const answer = await fetch(`${url}/${path}/messages/head?timeout=10`, { method: "POST" });
+    const answer = await fetch(`${base}/${path}/messages/head?timeout=10`, { method: "POST", headers });
     await answer.arrayBuffer();
     const { LockToken: token } = JSON.parse(answer.headers.get("brokerproperties"));
-    await api("POST", `${at(path)}/settle`, { settlements: [{ lock_token: token, outcome: "defer" }] });
+    await call("POST", `${at(path)}/settle`, { settlements: [{ lock_token: token, outcome: "defer" }] });
   }
 }
 
@@ -137,6 +147,26 @@ inBrowser("deferred", (test) => {
     await page.getByRole("region", { name: "Message 2" }).getByText("<script>alert(1)</script>").first().waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
   });
+
+  test("what a right does not allow is not offered", async (page) => {
+    const token = rootToken();
+    const call = client(securedUrl, token);
+    await deferred("parked-guarded", some(2), {}, { base: securedUrl, call, headers: { Authorization: token } });
+    await send(call, "parked-guarded", { body: "later", scheduled_for: new Date(Date.now() + 3_600_000).toISOString() });
+    await signIn(page, LISTENER);
+    await page.goto(`${securedUrl}/#/deferred?entity=parked-guarded`);
+    await page.getByText("needs the right Manage").waitFor();
+    await page.locator("tbody").getByText("parked-0").waitFor();
+    assert.equal(await page.locator("main").getByRole("button", { name: /Put|Receive/ }).count(), 0);
+    assert.equal(await page.locator("main").getByRole("checkbox").count(), 0);
+    await page.goto(`${securedUrl}/#/schedule?entity=parked-guarded`);
+    await page.locator("tbody").getByText("later").waitFor();
+    assert.equal(await page.locator("tbody").getByRole("button").count(), 0);
+    await page.goto(`${securedUrl}/#/send?entity=parked-guarded`);
+    await page.getByLabel("Body", { exact: true }).fill("a");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("alert").waitFor();
+  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
 
   test("axe finds nothing", async (page) => {
     await open(page, "#/deferred");

@@ -69,7 +69,10 @@ inBrowser("rule-test", (test) => {
     await page.locator("tbody a.number").first().click();
     await heading(page, "Message 1");
     await page.locator("main").getByRole("link", { name: "Rule test" }).click();
-    await page.getByLabel("Topic or subscription").selectOption("aac-tested");
+    await until(() => page.evaluate(() => document.activeElement?.tagName === "H1"), "the heading has the focus");
+    // A list where there are few, a box where there are many.
+    await page.getByLabel("Topic or subscription").focus();
+    await page.keyboard.type("aac-tested");
     await page.getByRole("heading", { name: "3 of 5 subscriptions take it." }).waitFor();
     assert.equal(clicks(), 3);
     await card(page, "both").getByText("takes it", { exact: true }).waitFor();
@@ -140,7 +143,6 @@ inBrowser("rule-test", (test) => {
     await isAccessible(page);
     await open(page, "#/rule-test?entity=aac-tested&of=held-back");
     await page.getByRole("button", { name: "Test message 1" }).waitFor();
-    await isAccessible(page);
     await page.setViewportSize({ width: 360, height: 740 });
     await isAccessible(page);
   });

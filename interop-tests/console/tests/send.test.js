@@ -218,10 +218,9 @@ inBrowser("send", (test) => {
   });
 
   test("axe finds nothing", async (page) => {
-    for (const address of ["#/send", "#/send?entity=letters", "#/send?entity=posts"]) {
-      await open(page, address);
-      await isAccessible(page);
-    }
+    await open(page, "#/send");
+    await isAccessible(page);
+    await open(page, "#/send?entity=posts");
     await page.getByLabel("How many").fill("20");
     await page.getByRole("button", { name: "Add a property" }).click();
     await submit(page).click();
