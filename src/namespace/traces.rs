@@ -62,7 +62,7 @@ pub struct HandedOut {
 }
 
 impl Namespaces {
-    /// Says whether [`Namespaces::take_trace_events`] has events.
+    /// Says whether there are events of what happens to messages.
     pub fn set_traced(&mut self, is_traced: bool) {
         self.trace_events = is_traced.then(Vec::new);
     }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Promises: a message is changed by one step of its queue, or is left as it is; a job continues after a restart where its
-//! last durable step has left it; it changes only messages that were there when it began, and none that a receiver has
-//! locked.
+//! last durable step has left it; it changes only messages that were there when it began, as far as their numbers tell
+//! (`docs/operating.md#jobs`), and none that a receiver has locked.
 //!
 //! Leaves to others: when a step is done and how bytes are read ([`crate::shard`]); rights
 //! ([`crate::gateway::operations`]).
