@@ -1,6 +1,10 @@
-// What tests of journeys count and press.
+// Journeys: clicks that are counted, the Tab key, a key that may not do everything.
 
 import assert from "node:assert/strict";
+import { live, securedUrl } from "./harness.js";
+
+/** A key that may listen, and nothing else: secured.py has it. */
+export const LISTENER = "Endpoint=sb://localhost/;SharedAccessKeyName=listener;SharedAccessKey=bGlzdGVuZXIga2V5IG9mIHRoZSBndWFyZGVkIG9uZSE=";
 
 /** Counts the clicks of the pointer from now on; call it before the page is opened. Returns a function that tells how many there were. */
 export async function countClicks(page) {
@@ -25,4 +29,12 @@ export async function tabTo(page, name, role) {
     if (focused.texts.some((text) => name.test(text)) && (role === undefined || role === focused.role)) return;
   }
   assert.fail(`the Tab key does not come to ${name}`);
+}
+
+/** Signs in to the broker that verifies keys. */
+export async function signIn(page, connectionString) {
+  await page.goto(securedUrl);
+  await page.getByLabel("Connection string", { exact: true }).last().fill(connectionString);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await live(page);
 }

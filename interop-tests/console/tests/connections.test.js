@@ -5,7 +5,7 @@ import { after, before } from "node:test";
 import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
 import { connect, receive, sender } from "../client.js";
 import { HOSTILE, entity, send } from "../seed.js";
-import { LISTENER, clicks, signIn, tabTo } from "../journeys.js";
+import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
 
 /** A receiver without credit is stuck after ten seconds, and the page looks each third. */
 const STUCK = { timeout: 40_000 };
@@ -33,18 +33,18 @@ inBrowser("connections", (test) => {
   const row = (page, text) => page.getByRole("row").filter({ hasText: text });
 
   test("in three clicks: the receiver that is stuck says why, and is closed", async (page) => {
+    const clicks = await countClicks(page);
     await open(page);
-    const click = clicks();
-    await click(page.getByRole("link", { name: "Connections" }));
+    await page.getByRole("link", { name: "Connections" }).click();
     await heading(page, "Connections");
     const stuck = page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "stuck-worker" });
     await stuck.getByText(/no credit, and holds 5 unsettled for .*, while 3 wait/).waitFor(STUCK);
     assert.equal(await page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "flowing-worker" }).count(), 0);
     await row(page, "receives from stuck").getByText("no credit").waitFor();
     await isAccessible(page);
-    await click(stuck.getByRole("button", { name: "Close the connection" }));
-    await click(page.getByRole("dialog").getByRole("button", { name: "Close the connection" }));
-    assert.equal(click.count(), 3);
+    await stuck.getByRole("button", { name: "Close the connection" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Close the connection" }).click();
+    assert.equal(clicks(), 3);
     await page.getByText("The connection was closed.").first().waitFor();
     await page.getByRole("status").getByText("The connection was closed.").waitFor();
     await until(async () => (await named("stuck-worker")) === undefined, "the broker has closed it");

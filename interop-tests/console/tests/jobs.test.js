@@ -6,7 +6,7 @@ import rhea from "rhea";
 import { DEADLINE, api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
 import { connect, event, receive } from "../client.js";
 import { HOSTILE, entity, send } from "../seed.js";
-import { LISTENER, clicks, signIn, tabTo } from "../journeys.js";
+import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
 
 const DEFERRED = 90;
 
@@ -42,19 +42,19 @@ inBrowser("jobs", (test) => {
   const begin = (page, count, state, path) => page.getByRole("button", { name: `Begin a job about ${count} ${state} of ${path}`, exact: true });
 
   test("in three clicks: deferred messages are counted, named, purged, and the others stay", async (page) => {
+    const clicks = await countClicks(page);
     await open(page);
-    const click = clicks();
-    await click(page.getByRole("link", { name: "Jobs" }));
+    await page.getByRole("link", { name: "Jobs" }).click();
     await heading(page, "Jobs");
-    await click(begin(page, DEFERRED, "deferred", "emptied-deferred"));
+    await begin(page, DEFERRED, "deferred", "emptied-deferred").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText(`${DEFERRED} messages meant`).waitFor();
     const purge = dialog.getByRole("button", { name: "Purge" });
     assert(await purge.isDisabled(), "the name is asked for");
     await isAccessible(page);
     await dialog.getByLabel("To confirm, type emptied-deferred").fill("emptied-deferred");
-    await click(purge);
-    assert.equal(click.count(), 3);
+    await purge.click();
+    assert.equal(clicks(), 3);
     await heading(page, /^Job \d+$/);
     await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
     await page.getByText("deferred", { exact: true }).waitFor();
@@ -76,18 +76,18 @@ inBrowser("jobs", (test) => {
       if (route.request().method() === "DELETE") Object.assign(job, { state: "cancelled", ended_at: new Date().toISOString() });
       return answer(route, 200);
     });
+    const clicks = await countClicks(page);
     await open(page);
-    const click = clicks();
-    await click(page.getByRole("link", { name: "Jobs" }));
-    await click(begin(page, 4, "active", "cancelled"));
+    await page.getByRole("link", { name: "Jobs" }).click();
+    await begin(page, 4, "active", "cancelled").click();
     await page.getByRole("dialog").getByLabel("To confirm, type cancelled").fill("cancelled");
-    await click(page.getByRole("dialog").getByRole("button", { name: "Purge" }));
+    await page.getByRole("dialog").getByRole("button", { name: "Purge" }).click();
     await page.getByText("2 of about 4 (50 %)").waitFor();
     assert.equal(await page.getByRole("progressbar").getAttribute("aria-valuenow"), "50");
     await page.getByText("Others send and receive meanwhile.").waitFor();
     await isAccessible(page);
-    await click(page.getByRole("button", { name: "Cancel", exact: true }));
-    assert.equal(click.count(), 4);
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    assert.equal(clicks(), 4);
     await page.getByText("Cancelled: 2 messages deleted before that; these changes stay.").first().waitFor();
     await page.getByRole("status").getByText("Job 9000001 was cancelled.").or(page.getByRole("status").getByText("Cancelled: 2 messages")).first().waitFor();
     await page.getByRole("button", { name: "Begin again" }).waitFor();

@@ -321,7 +321,7 @@ inBrowser("new entity", (test) => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.locator(".status.live").waitFor();
     await page.goto(`${securedUrl}/#/entities`);
-    await page.getByRole("link", { name: "guarded" }).waitFor();
+    await page.getByRole("link", { name: "guarded", exact: true }).waitFor();
     assert.equal(await page.getByRole("link", { name: "New entity" }).count(), 0);
     for (const address of ["#/new-entity", edit("guarded")]) {
       await page.goto(`${securedUrl}/${address}`);

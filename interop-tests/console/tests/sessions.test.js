@@ -5,7 +5,7 @@ import { after, before } from "node:test";
 import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
 import { connect, receive } from "../client.js";
 import { HOSTILE, entity, send } from "../seed.js";
-import { LISTENER, clicks, signIn, tabTo } from "../journeys.js";
+import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
 
 const base64 = (text) => Buffer.from(text).toString("base64");
 const at = (path, id) => `/entities/${encodeURIComponent(path)}/sessions/${encodeURIComponent(id)}`;
@@ -28,22 +28,22 @@ inBrowser("sessions", (test) => {
   });
 
   test("in four clicks: what is left of a session is dead-lettered", async (page) => {
+    const clicks = await countClicks(page);
     await open(page);
-    const click = clicks();
-    await click(page.getByRole("link", { name: "Sessions" }));
+    await page.getByRole("link", { name: "Sessions" }).click();
     await heading(page, "Sessions");
-    await click(page.getByRole("link", { name: "claimant-1", exact: true }));
+    await page.getByRole("link", { name: "claimant-1", exact: true }).click();
     await heading(page, "claimant-1");
     const messages = page.getByRole("table", { name: "Messages, in order" });
     await messages.getByText("claim 9").waitFor();
     assert.deepEqual(await messages.locator("tbody code").allTextContents(), ["claim 1", "claim 5", "claim 9"]);
-    await click(page.getByRole("button", { name: "Dead-letter the rest" }));
+    await page.getByRole("button", { name: "Dead-letter the rest" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("3 messages meant").waitFor();
     assert.equal(await dialog.getByLabel("Session id").inputValue(), "claimant-1");
     await isAccessible(page);
-    await click(dialog.getByRole("button", { name: "Dead-letter", exact: true }));
-    assert.equal(click.count(), 4);
+    await dialog.getByRole("button", { name: "Dead-letter", exact: true }).click();
+    assert.equal(clicks(), 4);
     await page.getByRole("status").getByText(/Job \d+ has begun/).waitFor();
     await page.getByText("This session has no messages, no state and no holder now.").waitFor();
     const dead = await api("GET", `/entities/${encodeURIComponent("claims/$DeadLetterQueue")}/messages`);

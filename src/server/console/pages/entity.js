@@ -1,14 +1,14 @@
 // One entity: what it has now, its messages and dead letters, who uses it, and how it is set.
 
 import { call } from "../lib/api.js";
-import { startJob } from "../lib/actions.js";
 import { lastName, number, topicOf } from "../lib/format.js";
 import { html } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
-import { deadLettersOf, entityHref } from "../lib/paths.js";
+import { entityHref } from "../lib/paths.js";
 import { go, href } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { confirm } from "../components/dialog.js";
+import { openJobDialog } from "../components/job-dialog.js";
 import { MessageList } from "../components/message-list.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
@@ -74,13 +74,7 @@ function Heading({ path, entity }) {
 function Actions({ entity }) {
   const { path, kind } = entity;
   const name = visible(path);
-  const purge = () => confirm({
-    title: S.purgeTitle(name), text: S.purgeText(number(entity.active + entity.scheduled + entity.deferred)), name: path, action: S.purgeAction,
-    run: async () => {
-      const job = await startJob(path, {}, { kind: "delete" });
-      toast(S.jobStarted(String(job.id)), { href: href(["jobs"]), linkText: S.toJobs });
-    },
-  });
+  const isTopic = kind === "topic";
   const remove = () => confirm({
     title: S.removeTitle(name), text: S.removeText, name: path, action: S.removeAction,
     run: async () => {
@@ -90,8 +84,12 @@ function Actions({ entity }) {
     },
   });
   return html`<div class="actions">
+    ${isTopic && can("manage") && html`<a class="button" href=${href(["new-entity"], { kind: "subscription", topic: path })}>${S.newSubscription}</a>`}
     ${kind !== "subscription" && can("send") && html`<a class="button" href=${href(["send"], { entity: path })}>${S.send}</a>`}
     ${kind !== "queue" && html`<a class="button" href=${href(["rule-test"], { entity: path })}>${C.pages["rule-test"]}</a>`}
     ${entity.deferred !== 0 && html`<a class="button" href=${href(["deferred"], { entity: path })}>${C.pages.deferred}</a>`}
-    ${can("manage") && html`<button type="button" onClick=${purge}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
+    ${can("manage") && html`<a class="button" href=${href(["entity", path, "edit"])}>${S.change}</a>
+      ${kind !== "subscription" && html`<a class="button" href=${href(["settings"], { tab: "keys", entity: path })}>${S.keys}</a>`}
+      ${!isTopic && html`<button type="button" onClick=${() => openJobDialog({ entity: path, kind: "move" })}>${S.move}</button>`}
+      <button type="button" onClick=${() => openJobDialog({ entity: path })}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
 }

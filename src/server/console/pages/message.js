@@ -6,12 +6,13 @@ import { digits, lastName, topicOf } from "../lib/format.js";
 import { html } from "../lib/html.js";
 import { writeJson } from "../lib/json.js";
 import { entities } from "../lib/live.js";
-import { entityHref, entityOf, isDeadLetters } from "../lib/paths.js";
+import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../lib/paths.js";
 import { useResource } from "../lib/resource.js";
 import { href } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { Body } from "../components/body.js";
 import { confirm, openDialog } from "../components/dialog.js";
+import { openJobDialog } from "../components/job-dialog.js";
 import { Empty, Loaded, Problem } from "../components/notice.js";
 import { Text } from "../components/text.js";
 import { Size, Time } from "../components/time.js";
@@ -19,6 +20,7 @@ import { attempt } from "../components/toast.js";
 import { stateOf } from "../components/message-list.js";
 import { ApiError } from "../lib/api.js";
 import { Repair } from "./message/repair.js";
+import { openChange } from "./schedule/change.js";
 import { S as C } from "../strings/common.js";
 import { S as E } from "../strings/entity.js";
 import { S } from "../strings/message.js";
@@ -70,12 +72,15 @@ function Actions({ address, message, reload }) {
   const deadLetter = () => ask(S.deadTitle(shown), S.deadText, S.deadLetter, { kind: "dead_letter" }, S.deadDone(shown));
   const remove = () => ask(S.removeTitle(shown), S.removeText, state === "scheduled" ? S.cancel : S.remove, { kind: "delete" }, S.removedDone(shown), true);
   const repair = () => openDialog((close) => html`<${Repair} address=${address} message=${message} close=${close} onDone=${reload} />`);
+  const move = () => openJobDialog({ entity: address, kind: "move", selection: { numbers: [number] }, onStarted: reload });
   const isDead = isDeadLetters(address);
   return html`<div class="actions">
     ${isDead && html`${message.body?.text != null && !message.body.truncated && html`<button type="button" class="primary" onClick=${repair}>${S.repair}</button>`}
       <button type="button" onClick=${resend}>${S.resend}</button>`}
     ${state === "deferred" && html`<button type="button" onClick=${() => act({ kind: "activate" }, S.activeDone(shown))}>${S.activate}</button>`}
-    ${state === "scheduled" && html`<button type="button" onClick=${() => act({ kind: "activate" }, S.activeDone(shown))}>${S.sendNow}</button>`}
+    ${state === "scheduled" && html`<button type="button" onClick=${() => openChange({ entity: address, sequence_number: number, scheduled_for: message.scheduled_for }, reload)}>${S.changeTime}</button>
+      <button type="button" onClick=${() => act({ kind: "activate" }, S.activeDone(shown))}>${S.sendNow}</button>`}
+    ${state !== "scheduled" && html`<button type="button" onClick=${move}>${S.move}</button>`}
     ${!isDead && state !== "scheduled" && html`<button type="button" onClick=${deadLetter}>${S.deadLetter}</button>`}
     <button type="button" onClick=${remove}>${state === "scheduled" ? S.cancel : S.remove}</button></div>`;
 }
@@ -84,7 +89,7 @@ function Actions({ address, message, reload }) {
 function Shown({ address, message }) {
   const name = `${entityOf(address)}-${digits(message.sequence_number)}`;
   return html`<div class="columns message"><section class="card"><div class="card-head"><h2>${S.situation}</h2></div><${Situation} address=${address} message=${message} /></section>
-      <section class="card"><div class="card-head"><h2>${S.properties}</h2></div><${Properties} message=${message} /></section></div>
+      <section class="card"><div class="card-head"><h2>${S.properties}</h2></div><${Properties} address=${address} message=${message} /></section></div>
     <section class="card"><div class="card-head"><h2>${S.body}</h2></div>
       ${message.damaged ? html`<${Problem} error=${new Error(S.state.damaged)} />` : html`<${Body} body=${message.body} contentType=${message.content_type} name=${name} />`}</section>`;
 }
@@ -106,7 +111,7 @@ function Situation({ address, message }) {
   const { lock, dead_letter: dead } = message;
   return html`<p class="sentence">${sentence(address, message)}</p><dl class="pairs">
     ${lock != null && html`<dt>${S.heldBy}</dt><dd>${lock.holder == null ? html`<span class="muted">${S.holderUnknown}</span>`
-      : html`<a href=${href(["connections"], { id: lock.holder.connection })}><${Text} value=${lock.holder.container_id} max=${200} /></a> <span class="muted">${lock.holder.peer}</span>`}</dd>
+      : html`<a href=${connectionHref(lock.holder.connection)}><${Text} value=${lock.holder.container_id} max=${200} /></a> <span class="muted">${lock.holder.peer}</span>`}</dd>
       ${lock.until != null && html`<dt>${S.lockedUntil}</dt><dd><${Time} at=${lock.until} /></dd>`}`}
     ${dead != null && html`<dt>${S.reason}</dt><dd class="alarm-text"><${Text} value=${dead.reason} none=${E.noReason} /></dd>
       ${dead.description && html`<dt>${S.description}</dt><dd><${Text} value=${dead.description} /></dd>`}
@@ -120,12 +125,12 @@ function Situation({ address, message }) {
     <dt>${S.size}</dt><dd><${Size} value=${message.size_bytes} /></dd></dl>`;
 }
 
-/** @param {{ message: Message }} properties */
-function Properties({ message }) {
+/** @param {{ address: string, message: Message }} properties */
+function Properties({ address, message }) {
   const fields = /** @type {(keyof typeof S.fields)[]} */ (Object.keys(S.fields)).filter((name) => message[name] != null);
   const application = Object.entries(message.properties ?? {});
   return html`<dl class="pairs">${fields.map((name) => html`<dt>${S.fields[name]}</dt><dd>${name === "session_id"
-      ? html`<a href=${href(["sessions"], { id: message.session_id ?? "" })}><${Text} value=${message[name]} /></a>` : html`<${Text} value=${message[name]} />`}</dd>`)}</dl>
+      ? html`<a href=${sessionHref(entityOf(address), message.session_id ?? "")}><${Text} value=${message[name]} /></a>` : html`<${Text} value=${message[name]} />`}</dd>`)}</dl>
     <h3>${S.application}</h3>${application.length === 0 ? html`<p class="muted">${S.noApplication}</p>` : html`<dl class="pairs">${application.map(([name, value]) => html`
       <dt><${Text} value=${name} max=${200} /></dt><dd><code><${Text} value=${typeof value === "string" ? value : writeJson(value)} /></code></dd>`)}</dl>`}`;
 }

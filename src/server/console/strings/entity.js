@@ -36,16 +36,12 @@ export const S = {
   deadTotal: "Dead-lettered",
 
   send: "Send",
+  change: "Change",
+  newSubscription: "New subscription",
+  keys: "Keys",
+  move: "Move",
   purge: "Purge",
   remove: "Delete",
-  /** @param {string} path */
-  purgeTitle: (path) => `Purge ${path}?`,
-  /** @param {string} count */
-  purgeText: (count) => `All ${count} messages that no receiver has locked are deleted: active, scheduled and deferred ones. Others send and receive meanwhile. This cannot be undone.`,
-  purgeAction: "Purge",
-  /** @param {string} id */
-  jobStarted: (id) => `Job ${id} has begun.`,
-  toJobs: "Jobs",
   /** @param {string} path */
   removeTitle: (path) => `Delete ${path}?`,
   removeText: "The entity is deleted with its messages, dead letters, subscriptions and rules. This cannot be undone.",
@@ -64,14 +60,12 @@ export const S = {
   groupsLooked: (count) => `${count} looked at`,
   refresh: "Refresh",
   resend: "Send again",
-  /** @param {string} count @param {string} reason */
-  resendTitle: (count, reason) => `Send ${count} dead letters again: ${reason}?`,
-  /** @param {string} path */
-  resendText: (path) => `They go back to where they were dead-lettered, ${path}, as new messages; other subscriptions get nothing twice.`,
-  deleteGroup: "Delete",
-  /** @param {string} count @param {string} reason */
-  deleteGroupTitle: (count, reason) => `Delete ${count} dead letters: ${reason}?`,
-  deleteGroupText: "They are deleted. This cannot be undone.",
+  /** @param {string} reason */
+  resendLabel: (reason) => `Send again: ${reason}`,
+  /** @param {string} reason */
+  moveLabel: (reason) => `Move: ${reason}`,
+  /** @param {string} reason */
+  purgeLabel: (reason) => `Purge: ${reason}`,
   noDead: "No dead letters.",
   noDeadText: "Messages come here when they fail too often, expire, or are rejected by a receiver.",
 
@@ -111,14 +105,12 @@ export const S = {
   roles: {
     sender: "sender", receiver: "receiver", waiting_receiver: "waits for a session", coordinator: "transactions", requests: "requests", responses: "responses",
   },
-  closeLink: "Close",
-  closeLinkTitle: "Close this link?",
-  closeLinkText: "Its locks end at their time. The client may attach it again.",
-  linkClosed: "The link was closed.",
   noConsumers: "No client is attached.",
   consumersCommand: "jitney connections list",
 
-  ruleName: "Rule",
+  addRule: "Add a rule",
+  /** @param {string} name */
+  changeRule: (name) => `Change rule ${name}`,
   filter: "Filter",
   action: "Action",
   all: "takes every message",

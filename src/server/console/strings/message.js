@@ -59,7 +59,9 @@ export const S = {
   repair: "Repair",
   deadLetter: "Dead-letter",
   activate: "Put back",
+  changeTime: "Change the time",
   sendNow: "Send now",
+  move: "Move",
   cancel: "Cancel",
   remove: "Delete",
   /** @param {string} number */

@@ -1,17 +1,15 @@
 // Links of clients to an entity.
 
-import { call } from "../../lib/api.js";
-import { number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { connections, entities } from "../../lib/live.js";
-import { entityOf } from "../../lib/paths.js";
-import { can } from "../../lib/session.js";
-import { confirm } from "../../components/dialog.js";
+import { connections } from "../../lib/live.js";
+import { connectionHref, entityOf } from "../../lib/paths.js";
+import { troubleOf } from "../../lib/links.js";
 import { Empty } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Count } from "../../components/time.js";
-import { toast } from "../../components/toast.js";
+import { Action, Credit, Held } from "../connections/columns.js";
+import { S as L } from "../../strings/connections.js";
 import { S } from "../../strings/entity.js";
 
 /** @typedef {{ connection: Schemas["Connection"], link: Schemas["Link"] }} Attached */
@@ -29,13 +27,6 @@ export function linksTo(path) {
   return found;
 }
 
-/** A receiver that takes nothing more, holds messages, and others wait.
- * @param {Attached} attached */
-export function isStuck({ link }) {
-  const entity = entities.value.get(link.entity);
-  return link.role === "receiver" && link.credit === 0 && 0 < (link.locked ?? 0) && entity !== undefined && 0 < entity.active - entity.locked;
-}
-
 /** @param {{ path: string }} properties */
 export function Consumers({ path }) {
   const rows = linksTo(path);
@@ -44,24 +35,13 @@ export function Consumers({ path }) {
     keyOf=${(/** @type {Attached} */ row) => `${row.connection.id} ${row.link.id}`} />`;
 }
 
-/** @param {Attached} attached */
-function close({ connection, link }) {
-  confirm({
-    title: S.closeLinkTitle, text: S.closeLinkText, action: S.closeLink,
-    run: async () => {
-      await call("close_link", { path: { id: connection.id, link: link.id } });
-      toast(S.linkClosed);
-    },
-  });
-}
-
 /** @type {import("../../components/table.js").Column<Attached>[]} */
 const COLUMNS = [
-  { id: "client", label: S.client, isWide: true, cell: ({ connection }) => html`<${Text} value=${connection.container_id} max=${200} />` },
+  { id: "client", label: S.client, isWide: true, cell: ({ connection }) => html`<a href=${connectionHref(connection.id)}><${Text} value=${connection.container_id} max=${200} none=${L.noName} /></a>` },
   { id: "peer", label: S.peer, hide: "narrow", cell: ({ connection }) => connection.peer },
   { id: "role", label: S.role, cell: ({ link }) => S.roles[link.role] },
-  { id: "credit", label: S.credit, align: "end", cell: (row) => (row.link.credit == null ? "" : html`<span class=${isStuck(row) ? "alarm-text number" : "number"}>${number(row.link.credit)}</span>`) },
+  { id: "credit", label: S.credit, align: "end", cell: ({ connection, link }) => html`<${Credit} link=${link} isAlarm=${troubleOf(connection, link)?.isAlarm ?? false} />` },
   { id: "locked", label: S.lockedByLink, align: "end", cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`) },
-  { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Text} value=${link.session_id} max=${100} />` },
-  { id: "close", label: "", cell: (row) => can("manage") && html`<button type="button" class="quiet" onClick=${() => close(row)}>${S.closeLink}</button>` },
+  { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Held} link=${link} />` },
+  { id: "close", label: "", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },
 ];

@@ -4,6 +4,7 @@ import { linesOf, useHistory } from "../../lib/history.js";
 import { rate } from "../../lib/format.js";
 import { html, useMemo } from "../../lib/html.js";
 import { rateOf } from "../../lib/live.js";
+import { href } from "../../lib/router.js";
 import { Chart } from "../../components/chart.js";
 import { Loaded } from "../../components/notice.js";
 import { Count, Size } from "../../components/time.js";
@@ -23,7 +24,7 @@ export function Now({ entity }) {
       <div><dt>${S.dead}</dt><dd><${Count} value=${entity.dead_letters} tone="alarm" /></dd></div>
       <div><dt>${S.size}</dt><dd><${Size} value=${entity.size_bytes} /></dd></div>
       <div><dt>${S.receivers}</dt><dd><${Count} value=${entity.receivers} /></dd></div>
-      <div><dt>${S.sessions}</dt><dd><${Count} value=${entity.sessions} />${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
+      <div><dt>${S.sessions}</dt><dd>${entity.sessions === 0 ? html`<${Count} value=${0} />` : html`<a href=${href(["sessions", entity.path])}><${Count} value=${entity.sessions} /></a>`}${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
     </dl>
     <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
     <section class="card"><div class="card-head"><h2>${S.totals}</h2></div><dl class="pairs totals">

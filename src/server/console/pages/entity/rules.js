@@ -5,6 +5,9 @@ import { topicOf } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
+import { href } from "../../lib/router.js";
+import { can } from "../../lib/session.js";
+import { visible } from "../../lib/visible.js";
 import { useResource } from "../../lib/resource.js";
 import { treeOf } from "../../lib/tree.js";
 import { Empty, Loaded } from "../../components/notice.js";
@@ -18,9 +21,12 @@ import { S } from "../../strings/entity.js";
 /** @param {{ path: string }} properties */
 export function Rules({ path }) {
   const rules = useResource((signal) => call("list_rules", { path: { entity: path }, signal }), [path]);
-  return html`<${Loaded} of=${rules}>${(/** @type {Schemas["Rules"]} */ data) => (data.rules.length === 0 ? html`<div class="card"><${Empty} title=${S.noRules} /></div>` : html`
-    <ul class="rules">${data.rules.map((rule) => html`<li key=${rule.name} class="card"><div class="card-head"><h2><${Text} value=${rule.name} max=${200} /></h2>
-      <span class="muted"><${Time} at=${rule.created_at} /></span></div>
+  const edit = (/** @type {Record<string, string>} */ query) => href(["entity", path, "edit"], query);
+  const add = can("manage") && html`<a class="button" href=${edit({ add: "rule" })}>${S.addRule}</a>`;
+  return html`<${Loaded} of=${rules}>${(/** @type {Schemas["Rules"]} */ data) => (data.rules.length === 0 ? html`<div class="card"><${Empty} title=${S.noRules}>${add}<//></div>` : html`
+    ${add && html`<div class="tools">${add}</div>`}<ul class="rules">${data.rules.map((rule) => html`<li key=${rule.name} class="card"><div class="card-head"><h2><${Text} value=${rule.name} max=${200} /></h2>
+      <span class="muted"><${Time} at=${rule.created_at} /></span>
+      ${can("manage") && html`<span class="actions"><a class="button" aria-label=${S.changeRule(visible(rule.name))} href=${edit({ rule: rule.name })}>${S.change}</a></span>`}</div>
       <dl class="pairs"><dt>${S.filter}</dt><dd><${Filter} filter=${rule.filter} /></dd>
         ${rule.action && html`<dt>${S.action}</dt><dd><code><${Text} value=${rule.action} /></code></dd>`}</dl></li>`)}</ul>`)}<//>`;
 }
