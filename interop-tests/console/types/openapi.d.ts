@@ -917,6 +917,11 @@ export interface components {
              * @example P1D
              */
             auto_delete_on_idle: string | null;
+            /**
+             * @description Kept and returned, without an effect.
+             * @default null
+             */
+            batched_operations: boolean | null;
             /** @default null */
             dead_letter_on_expiration: boolean | null;
             /** @default null */
@@ -931,6 +936,11 @@ export interface components {
              * @example PT10M
              */
             duplicate_detection_window: string | null;
+            /**
+             * @description Likewise.
+             * @default null
+             */
+            express: boolean | null;
             /** @default null */
             forward_dead_letters_to: string | null;
             /** @default null */
@@ -963,6 +973,11 @@ export interface components {
             requires_session: boolean | null;
             /** @default null */
             status: components["schemas"]["EntityStatus"] | null;
+            /**
+             * @description Likewise, of topics.
+             * @default null
+             */
+            supports_ordering: boolean | null;
             /** @default null */
             user_metadata: string | null;
         };
