@@ -18,6 +18,7 @@ use super::oidc::OidcArgs;
 use super::operator::OperatorArgs;
 use super::print;
 use super::serve;
+use super::sign_in::ConsoleArgs;
 use super::tls::TlsArgs;
 use super::traces::TracesArgs;
 use crate::config::{self, Configuration, Namespace};
@@ -112,6 +113,9 @@ pub struct ServeArgs {
     /// Identity tokens.
     #[command(flatten)]
     pub oidc: OidcArgs,
+    /// The web console.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
     /// The operator's key.
     #[command(flatten)]
     pub operator: OperatorArgs,

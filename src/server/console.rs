@@ -16,6 +16,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 
+use super::sign_in::ConsoleSignIn;
 use super::status;
 
 /// The beginning of the paths of the files. No entity has such a name: they do not begin with a dollar sign.
@@ -26,6 +27,10 @@ const PAGE: &str = "index.html";
 /// Nothing comes from elsewhere, nothing that is part of a page is run, and no other page shows it in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The part of the policy that names what the page asks.
+const ASKED: &str = "connect-src 'self'";
+/// How a browser may sign in, below [`PREFIX`].
+const SIGN_IN: &str = "sign-in.json";
 
 /// What every answer says.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -71,13 +76,20 @@ pub(super) fn path_of<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
     }
 }
 
-/// Answers with a file.
-pub(super) fn answer(path: &str, parts: &Parts) -> Response {
+/// Answers with a file, or with how to sign in. The page may ask the issuer for tokens, if the console signs in there.
+pub(super) fn answer(sign_in: &ConsoleSignIn, path: &str, parts: &Parts) -> Response {
+    if path == SIGN_IN {
+        let kind = [(header::CONTENT_TYPE, "application/json")];
+        let response = (kind, sign_in.document()).into_response();
+        return with_headers(response, Some(HeaderValue::from_static(POLICY)));
+    }
     let Some(asset) = asset(path) else {
         let text = format!("There is nothing at {PREFIX} with this name.\n");
-        return with_headers((StatusCode::NOT_FOUND, text).into_response(), Some(POLICY));
+        let response = (StatusCode::NOT_FOUND, text).into_response();
+        return with_headers(response, Some(HeaderValue::from_static(POLICY)));
     };
-    let tag = asset.tag();
+    let issuer = sign_in.origin().filter(|_| path == PAGE);
+    let tag = asset.tag(issuer.as_deref());
     let is_known = parts.headers.get(header::IF_NONE_MATCH);
     let is_known = is_known.and_then(|tags| tags.to_str().ok());
     let is_known = is_known.is_some_and(|tags| tags.split(',').any(|one| is_same(one, &tag)));
@@ -89,14 +101,14 @@ pub(super) fn answer(path: &str, parts: &Parts) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    with_headers(response, asset.policy())
+    with_headers(response, asset.policy(issuer.as_deref()))
 }
 
 /// Adds the headers. A policy is that of a document; with each of many small files it would be half of what is sent.
-fn with_headers(mut response: Response, policy: Option<&'static str>) -> Response {
+fn with_headers(mut response: Response, policy: Option<HeaderValue>) -> Response {
+    let fixed = HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value)));
     let policy = policy.map(|policy| (header::CONTENT_SECURITY_POLICY, policy));
-    for (name, value) in HEADERS.into_iter().chain(policy) {
-        let value = HeaderValue::from_static(value);
+    for (name, value) in fixed.into_iter().chain(policy) {
         response.headers_mut().insert(name, value);
     }
     response
@@ -141,15 +153,24 @@ fn compressed(plain: &[u8]) -> Bytes {
 
 impl Asset {
     /// Returns the policy of what browsers show as a page.
-    fn policy(&self) -> Option<&'static str> {
+    fn policy(&self, issuer: Option<&str>) -> Option<HeaderValue> {
         let is_part = ["text/css", "text/javascript"];
-        (!is_part.iter().any(|kind| self.kind.starts_with(kind))).then_some(POLICY)
+        if is_part.iter().any(|kind| self.kind.starts_with(kind)) {
+            return None;
+        }
+        let allowing = issuer.map(|issuer| POLICY.replace(ASKED, &format!("{ASKED} {issuer}")));
+        let allowing = allowing.and_then(|policy| HeaderValue::from_str(&policy).ok());
+        Some(allowing.unwrap_or(HeaderValue::from_static(POLICY)))
     }
 
-    fn tag(&self) -> String {
+    /// Names the contents, and what the policy allows besides: a browser keeps the policy of a page that did not change.
+    fn tag(&self, issuer: Option<&str>) -> String {
         let mut tag = String::from("\"");
         for byte in self.digest.iter().take(16) {
             let _ = write!(tag, "{byte:02x}");
+        }
+        if let Some(issuer) = issuer {
+            let _ = write!(tag, "-{issuer}");
         }
         tag.push('"');
         tag
@@ -188,6 +209,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::oidc::{Endpoints, SignInEndpoints};
     use axum::http::Request;
 
     fn answered(path: &str, headers: &[(HeaderName, &str)]) -> Response {
@@ -195,7 +217,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(name, *value);
         }
-        answer(path, &request.body(()).unwrap().into_parts().0)
+        let parts = request.body(()).unwrap().into_parts().0;
+        answer(&ConsoleSignIn::none(false), path, &parts)
     }
 
     #[test]
@@ -233,6 +256,42 @@ mod tests {
             let headers = answered(path, &[]).into_parts().0.headers;
             assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
+    }
+
+    #[test]
+    fn the_page_alone_may_ask_the_issuer_and_its_tag_says_so() {
+        let (sign_in, endpoints) = ConsoleSignIn::at("https://login.example");
+        let asked = |path: &str| {
+            let parts = Request::get("/").body(()).unwrap().into_parts().0;
+            let headers = answer(&sign_in, path, &parts).into_parts().0.headers;
+            let text = |name| headers.get(name).map(|it| it.to_str().unwrap().to_owned());
+            let policy = text(header::CONTENT_SECURITY_POLICY).unwrap();
+            let asked = policy.split("; ").find(|it| it.starts_with("connect-src"));
+            (asked.unwrap().to_owned(), text(header::ETAG))
+        };
+        let (before, tag_before) = asked(PAGE);
+        assert_eq!(before, ASKED);
+        endpoints.send_replace(SignInEndpoints::Known(Endpoints {
+            authorization: "https://login.example/a".to_owned(),
+            token: "https://tokens.example/t".to_owned(),
+            token_origin: "https://tokens.example".to_owned(),
+        }));
+        let (after, tag_after) = asked(PAGE);
+        assert_eq!(after, "connect-src 'self' https://tokens.example");
+        assert_ne!(tag_before, tag_after);
+        for path in ["icon.svg", "nothing.js", SIGN_IN] {
+            assert_eq!(asked(path).0, ASKED, "{path}");
+        }
+    }
+
+    #[test]
+    fn how_to_sign_in_is_told_without_credentials_and_not_kept() {
+        let response = answered(SIGN_IN, &[(header::IF_NONE_MATCH, "*")]);
+        assert_eq!(response.status(), StatusCode::OK);
+        let headers = response.headers();
+        assert_eq!(headers[header::CONTENT_TYPE], "application/json");
+        assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
+        assert!(!headers.contains_key(header::ETAG));
     }
 
     #[test]

@@ -120,6 +120,20 @@ impl Url {
         &self.path
     }
 
+    /// Returns the origin in the form of a Content-Security-Policy, if it can name the host: it has no form for IPv6, and
+    /// other signs would be read as further parts of the policy.
+    pub(super) fn origin(&self) -> Option<String> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        if limits::HOST_NAME_BYTES_MAX < self.host.len() || !self.host.bytes().all(is_plain) {
+            return None;
+        }
+        let host = self.host.to_ascii_lowercase();
+        Some(match (self.scheme, self.port) {
+            (UrlScheme::Https, 443) | (UrlScheme::Http, 80) => format!("{}://{host}", self.scheme),
+            (scheme, port) => format!("{scheme}://{host}:{port}"),
+        })
+    }
+
     /// Returns the target of a redirect: another URL with the same scheme, or a path on this host.
     pub(super) fn lead_to(&self, place: &str) -> Result<Self, FetchError> {
         let next = if place.starts_with('/') && !place.starts_with("//") {

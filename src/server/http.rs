@@ -341,7 +341,7 @@ async fn requested(
         return status::not_here();
     }
     if let Some(path) = console::path_of(&parts.method, uri) {
-        return console::answer(path, &parts);
+        return console::answer(&server.console, path, &parts);
     }
     let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
     if line.is_none() && api::is_for(&parts) {

@@ -29,6 +29,7 @@ use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
 use super::shards::Shards;
+use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
 use super::tls::{self, Tls};
 use crate::access::Origin;
@@ -51,6 +52,7 @@ pub(super) struct ServerState {
     pub(super) metrics: Metrics,
     pub(super) history: Arc<History>,
     pub(super) changes: Arc<Changes>,
+    pub(super) console: ConsoleSignIn,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,

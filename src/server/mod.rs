@@ -56,6 +56,7 @@ mod root_key;
 mod runtime;
 mod serve;
 mod shards;
+mod sign_in;
 mod socket;
 mod startup;
 mod status;

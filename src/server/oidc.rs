@@ -6,6 +6,7 @@
 //! Leaves to others: what a key set means and what a token allows, which
 //! [`TokenIssuer`] knows.
 
+mod endpoints;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+#[cfg(test)]
+pub(super) use self::endpoints::Endpoints;
+pub(super) use self::endpoints::SignInEndpoints;
 use super::fetch::{FetchError, Fetcher, PlainHttp, Url};
 use crate::access::{JwksError, TokenIssuer};
 use crate::limits;
@@ -65,7 +69,11 @@ impl OidcArgs {
             }
             Some(file) => KeyLocation::File(PathBuf::from(file)),
         };
-        let source = KeySource { place, fetcher };
+        let source = KeySource {
+            place,
+            fetcher,
+            endpoints: None,
+        };
         Ok(Some(source))
     }
 
@@ -114,6 +122,8 @@ fn cause(error: &JwksError) -> String {
 pub(super) struct KeySource {
     place: KeyLocation,
     fetcher: Fetcher,
+    /// Who follows the endpoints for browsers.
+    endpoints: Option<watch::Sender<SignInEndpoints>>,
 }
 
 #[derive(Debug)]
@@ -132,6 +142,14 @@ struct Keys {
 }
 
 impl KeySource {
+    /// Returns the issuer's endpoints for browsers, which are known as soon as its configuration was read.
+    pub(super) fn follow_endpoints(&mut self) -> watch::Receiver<SignInEndpoints> {
+        let reason = format!("{} was not read yet", self.name());
+        let (sender, receiver) = watch::channel(SignInEndpoints::Unknown(reason));
+        self.endpoints = Some(sender);
+        receiver
+    }
+
     /// Returns the current keys.
     async fn keys(&self, within: Duration) -> Result<Keys, OidcError> {
         let read = async {
@@ -166,6 +184,8 @@ impl KeySource {
         struct Configuration {
             issuer: String,
             jwks_uri: String,
+            #[serde(flatten)]
+            browser: endpoints::BrowserMembers,
         }
         let text = self.fetcher.get(url).await?;
         let found: Configuration =
@@ -178,6 +198,9 @@ impl KeySource {
                 url: url.to_string(),
                 found: found.issuer,
             });
+        }
+        if let Some(followed) = &self.endpoints {
+            endpoints::publish(followed, url, &found.browser);
         }
         Ok(url.lead_to(&found.jwks_uri)?)
     }

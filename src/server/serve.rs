@@ -37,6 +37,7 @@ use super::reload::{self, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
+use super::sign_in::ConsoleSignIn;
 use super::startup::{Started, StartedShard, Startup};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
@@ -168,8 +169,8 @@ fn start(
             },
         tls,
         key_source,
+        console,
         operator,
-        profile,
         plan,
         root_key,
     } = prepared;
@@ -209,7 +210,8 @@ fn start(
         metrics: Metrics::new(&args.metrics, memory),
         history,
         changes,
-        is_open: profile == Profile::Development,
+        is_open: console.is_open(),
+        console,
         stopped,
         refusals: AtomicU64::new(0),
     });
@@ -438,8 +440,8 @@ struct Prepared {
     started: Started,
     tls: Arc<Tls>,
     key_source: Option<KeySource>,
+    console: ConsoleSignIn,
     operator: Operator,
-    profile: Profile,
     plan: Plan,
     root_key: Option<Key>,
 }
@@ -450,7 +452,8 @@ fn prepare(
     listeners: &[Listener],
 ) -> Result<Prepared, StartError> {
     let profile = root_key::profile(args, config, listeners)?;
-    let key_source = args.oidc.parse()?;
+    let mut key_source = args.oidc.parse()?;
+    let console = ConsoleSignIn::new(args, profile, key_source.as_mut());
     let directory = directory(args);
     let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
@@ -487,8 +490,8 @@ fn prepare(
         started,
         tls,
         key_source,
+        console,
         operator,
-        profile,
         plan,
         root_key,
     })

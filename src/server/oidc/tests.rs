@@ -272,6 +272,41 @@ async fn keys_are_where_the_issuer_says() {
 }
 
 #[tokio::test]
+async fn endpoints_for_browsers_come_with_the_keys_and_keys_without_endpoints() {
+    for (authorization, token) in [(json!("/a"), json!("/t")), (json!("/a"), json!(null))] {
+        let token_is_there = token.is_string();
+        let server = Server::start(|base| {
+            let configuration = json!({
+                "issuer": base, "jwks_uri": "/keys", "authorization_endpoint": authorization, "token_endpoint": token,
+            });
+            Box::new(move |path| match path {
+                "/keys" => ok(&jwks("a")),
+                _ => ok(&configuration.to_string()),
+            })
+        })
+        .await;
+        let mut source = source(&["--oidc-issuer", &server.base]).unwrap();
+        let endpoints = source.follow_endpoints();
+        assert!(matches!(&*endpoints.borrow(), SignInEndpoints::Unknown(_)));
+        assert_eq!(keys_of(&source).await.unwrap().usable, 1);
+        match &*endpoints.borrow() {
+            SignInEndpoints::Known(found) => {
+                assert!(token_is_there);
+                assert_eq!(found.authorization, server.url("/a"));
+                assert_eq!(found.token, server.url("/t"));
+                assert_eq!(found.token_origin, server.base);
+            }
+            SignInEndpoints::Unknown(reason) => {
+                assert!(
+                    !token_is_there && reason.contains("no token_endpoint"),
+                    "{reason}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_issuer_speaks_for_itself_only() {
     let other = Server::start(|base| issuer(base, "/realms/there", "/keys?all=1")).await;
     let source_of = |server: &Server| source(&["--oidc-issuer", &server.url("/realms/here")]);
