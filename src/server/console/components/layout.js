@@ -3,12 +3,13 @@
 import { href, route } from "../lib/router.js";
 import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
-import { isPlain, session, signOut } from "../lib/session.js";
+import { complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
 import { NAVIGATION, PAGES, loadPage, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
 import { Loading, Notice, Problem } from "./notice.js";
 import { Search } from "./search.js";
+import { SignInEnd } from "./sign-in-end.js";
 import { Text } from "./text.js";
 import { Toasts, announce } from "./toast.js";
 import { S } from "../strings/common.js";
@@ -50,8 +51,9 @@ function Account() {
   const signedIn = session.value;
   if (signedIn === null) return null;
   const { credential, namespace } = signedIn;
-  const who = credential.kind === "key" ? S.signedInAs.key(credential.name) : S.signedInAs[credential.kind];
-  return html`<div class="account"><span class="muted"><${Text} value=${namespace} /> ${who}</span>
+  const isNamed = credential.kind === "key" || credential.kind === "oidc";
+  const who = isNamed ? S.signedInAs[credential.kind](credential.name) : S.signedInAs[credential.kind];
+  return html`<div class="account"><span class="muted"><${Text} value=${namespace} /> <${Text} value=${who} /></span>
     ${credential.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut}>${S.signOut}</button>`}</div>`;
 }
 
@@ -71,6 +73,7 @@ function Notices() {
   return html`${status.value === "away" && html`<${Notice} tone="alarm">${S.awayNotice}<//>`}
     ${status.value === "refused" && html`<${Notice}><${Text} value=${refusal.value} /><//>`}
     ${isPlain() && html`<${Notice} tone="alarm">${S.plainNotice}<//>`}
+    ${complaint.value && html`<${Notice} tone="alarm"><${Text} value=${complaint.value} /><//>`}<${SignInEnd} />
     ${isOpen && route.value.path === "/" && html`<${Notice}>${S.openNotice}<//>`}`;
 }
 

@@ -3,11 +3,13 @@
 import { ApiError, AwayError, call, callAs } from "./api.js";
 import { now } from "./clock.js";
 import { signal } from "./html.js";
+import { bearer, finishSignIn, readOffer } from "./oidc.js";
 import { digestOf, signer } from "./sign.js";
 
-/** A credential. Another kind (an identity provider's token, say) needs its case in `authorizationOf`, and a way to be entered.
+/** A credential. Another kind needs its case in `authorizationOf`, and a way to be entered.
  * @typedef {{ kind: "open" } | { kind: "operator", key: string } | { kind: "signature", token: string }
- *   | { kind: "key", name: string, key: string, path: string }} Credential */
+ *   | { kind: "key", name: string, key: string, path: string }
+ *   | import("./oidc.js").OidcCredential} Credential */
 
 /** The operator may do everything on the server; `namespaces` has the names of all for him.
  * @typedef {{ credential: Credential, namespace: string, id: string, rights: Rights, isOperator: boolean, namespaces: string[] }} Session */
@@ -21,6 +23,12 @@ export const session = signal(null);
 /** `starting` until it is known whether a sign-in is needed.
  * @type {import("./html.js").Signal<"starting" | "signed-out" | "signed-in" | "away">} */
 export const phase = signal("starting");
+/** Why a session ended, or did not begin at the issuer. */
+export const complaint = signal("");
+
+/** What the tab keeps; what is renewed after a sign-out is not.
+ * @type {{ credential: Credential, namespace: string } | null} */
+let inUse = null;
 
 /** Returns whether the session has a right. What it does not allow is not offered.
  * @param {keyof Rights} right */
@@ -40,8 +48,14 @@ function authorizationOf(credential) {
     case "operator": return async () => `Bearer ${credential.key}`;
     case "signature": return async () => credential.token;
     case "key": return signer(credential, now);
+    case "oidc": return bearer(credential, {
+      keep: () => inUse?.credential === credential && store(),
+      over: (reason) => inUse?.credential === credential && endSession(reason),
+    });
   }
 }
+
+const store = () => sessionStorage.setItem(STORED, JSON.stringify(inUse));
 
 /** Finds out whether a call is allowed.
  * @param {() => Promise<unknown>} attempt */
@@ -74,33 +88,50 @@ async function accessTo(path) {
  * @param {Credential} credential
  * @param {string} namespace */
 export async function signIn(credential, namespace) {
+  inUse = { credential, namespace };
   callAs({ authorization: authorizationOf(credential), namespace });
   const path = credential.kind === "key" ? credential.path : "";
   const { rights, isOperator, namespaces } = path === "" ? await accessOf() : await accessTo(path);
-  const id = await digestOf(JSON.stringify([credential, namespace]));
-  sessionStorage.setItem(STORED, JSON.stringify({ credential, namespace }));
+  // Tokens change while a session lasts; whom they are for does not.
+  const who = credential.kind === "oidc" ? [credential.issuer, credential.identity] : credential;
+  const id = await digestOf(JSON.stringify([who, namespace]));
+  store();
   session.value = { credential, namespace, id, rights, isOperator, namespaces };
   phase.value = "signed-in";
 }
 
-/** Forgets the credential. */
-export function signOut() {
+/** Forgets the credential, and says why.
+ * @param {string} reason */
+export function endSession(reason) {
+  complaint.value = reason;
+  inUse = null;
   sessionStorage.removeItem(STORED);
   callAs({ authorization: async () => null, namespace: "" });
   session.value = null;
   phase.value = "signed-out";
 }
 
-/** Uses the credential of the tab, or none where the broker is open. */
+/** Forgets the credential. */
+export const signOut = () => endSession("");
+
+/** Uses what the issuer has answered, else the credential of the tab, or none where the broker is open. */
 export async function start() {
+  let reason = "";
+  const answered = await finishSignIn().catch((error) => {
+    reason = error.message;
+    return null;
+  });
   const stored = sessionStorage.getItem(STORED);
-  /** @type {{ credential: Credential, namespace: string }} */
-  const { credential, namespace } = stored === null ? { credential: { kind: "open" }, namespace: "" } : JSON.parse(stored);
+  /** @type {{ credential: Credential, namespace: string } | null} */
+  const given = answered ?? (stored === null ? null : JSON.parse(stored));
   for (;;) {
     try {
-      return await signIn(credential, namespace);
+      if (given === null && !(await readOffer()).open) return endSession(reason);
+      await signIn(given?.credential ?? { kind: "open" }, given?.namespace ?? "");
+      complaint.value = reason;
+      return;
     } catch (error) {
-      if (!(error instanceof AwayError)) return signOut();
+      if (!(error instanceof AwayError)) return endSession(given?.credential.kind === "oidc" && error instanceof Error ? error.message : reason);
       phase.value = "away";
       await new Promise((done) => setTimeout(done, 1000));
     }

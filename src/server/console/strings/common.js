@@ -56,6 +56,8 @@ export const S = {
     signature: "shared access signature",
     /** @param {string} name */
     key: (name) => `key ${name}`,
+    /** @param {string} name */
+    oidc: (name) => name || "identity provider",
   },
 
   pages: {
