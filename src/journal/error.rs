@@ -43,6 +43,25 @@ pub enum Error {
         /// The fault.
         what: &'static str,
     },
+    /// Rows of a log in a store are not what was written, or are missing.
+    #[error(
+        "the log of the namespace in the store is damaged in segment {segment} at byte {offset}: {what}; \
+         nothing was changed. Restore the database from a backup, and run `jitney store restored` on the copy"
+    )]
+    CorruptRows {
+        /// Where.
+        segment: SegmentId,
+        /// How far from the segment's begin, bytes.
+        offset: u64,
+        /// The fault.
+        what: &'static str,
+    },
+    /// The store refused an operation, or cannot be reached.
+    #[error("the store: {0}")]
+    Store(String),
+    /// Another server owns the namespace.
+    #[error("another server owns the namespace")]
+    Fenced,
     /// The disk is full. Synced bytes are unchanged, and the operation may be tried again.
     #[error(
         "the disk is full, or its quota is used up (ENOSPC, EDQUOT); free some space; the broker then \

@@ -25,6 +25,7 @@ mod layout;
 pub mod memory;
 mod reading;
 mod recover;
+pub mod rows;
 mod usage;
 mod writer;
 

@@ -183,6 +183,17 @@ impl Writer {
         })
     }
 
+    /// Seals a frame without records. Its append shows that the log is this server's, before anything is answered.
+    ///
+    /// # Panics
+    ///
+    /// If something was appended that is not sealed.
+    pub fn barrier(&mut self) -> Frame {
+        assert!(self.open.is_empty(), "a barrier lies between two groups");
+        self.begin();
+        self.seal().expect("a frame was begun")
+    }
+
     /// Returns the bytes of the open frame.
     #[must_use]
     pub fn open_bytes(&self) -> usize {

@@ -169,6 +169,9 @@ fn finding(error: Error) -> Result<Finding, Error> {
         | Error::Full
         | Error::Io { .. }
         | Error::Locked { .. }
+        | Error::CorruptRows { .. }
+        | Error::Store(_)
+        | Error::Fenced
         | Error::Version { .. } => Err(error),
     }
 }

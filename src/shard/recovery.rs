@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Parts, Shard};
 use crate::gateway::Gateway;
-use crate::journal::{self, Committer, Disk, Recovered};
+use crate::journal::rows::StoredRow;
+use crate::journal::{self, Committer, Disk, Frame, Recovered, Replay};
 use crate::limits;
 use crate::memory::Memory;
 use crate::namespace::{Contained, Damage, Salvage, Salvaged, StepContext};
@@ -44,9 +45,35 @@ impl Recovering {
     ///
     /// The journal cannot be read, or something of it is lost and `options` do not accept that.
     pub fn read(
-        mut gateway: Gateway,
+        gateway: Gateway,
         disk: Arc<dyn Disk>,
         options: journal::Options,
+    ) -> Result<Self, journal::Error> {
+        Self::replay(gateway, options, |replay| {
+            journal::recover(disk, options, replay)
+        })
+    }
+
+    /// Reads a journal that is kept in rows, as [`Recovering::read`] does one in files.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read, or something of it is lost.
+    pub fn read_rows(
+        gateway: Gateway,
+        disk: Arc<dyn Disk>,
+        options: journal::Options,
+        rows: &mut dyn Iterator<Item = Result<StoredRow, journal::Error>>,
+    ) -> Result<Self, journal::Error> {
+        Self::replay(gateway, options, |replay| {
+            journal::rows::recover_rows(disk, options, rows, replay)
+        })
+    }
+
+    fn replay(
+        mut gateway: Gateway,
+        options: journal::Options,
+        recover: impl FnOnce(&mut Replay<'_>) -> Result<Recovered, journal::Error>,
     ) -> Result<Self, journal::Error> {
         let mut records: u64 = 0;
         let mut salvage = options.accepts_loss.then(Salvage::default);
@@ -66,7 +93,7 @@ impl Recovering {
                 }
             }
         };
-        let mut recovered = journal::recover(disk, options, &mut replay)?;
+        let mut recovered = recover(&mut replay)?;
         let salvaged = salvage.map(|salvage| salvage.finish(gateway.namespaces()));
         gateway.namespaces_mut().count_shared();
         let mut messages: u64 = 0;
@@ -90,6 +117,15 @@ impl Recovering {
     #[must_use]
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
+    }
+
+    /// Seals a group without records, which is to be durable before [`Recovering::begin`]: it shows that the journal is
+    /// this server's.
+    pub fn barrier(&mut self) -> Frame {
+        let frame = self.recovered.writer.barrier();
+        self.recovered.last_frame = frame.number;
+        self.recovered.writer.durable(frame.number);
+        frame
     }
 
     pub(super) fn gateway(&self) -> &Gateway {
