@@ -593,6 +593,68 @@ pub const PREPARE_WRITE_BYTES: usize = 1024 * 1024;
 pub const SYNC_INTERVAL: Millis = Millis::from_millis(100);
 /// How long to wait before a write that found the disk full is tried again.
 pub const COMMIT_RETRY: Millis = Millis::from_millis(200);
+/// How long to wait for a connection of the store.
+pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
+/// How long to wait for an answer of the store. A commit waits for a standby without an end; what is not answered by then is
+/// unknown, and found out on another session.
+pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(10);
+/// After how much silence, and how often, the system looks whether the store's machine is there.
+pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
+/// How long bytes to the store may be unacknowledged by its machine.
+pub const STORE_USER_TIMEOUT: Millis = Millis::from_secs(4);
+/// Sessions of the store that are kept for the next use.
+pub const STORE_SESSIONS_IDLE: usize = 4;
+/// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
+pub const STORE_APPENDS: usize = 3;
+/// Bytes of groups that become one row, about.
+pub const STORE_ROW_BYTES: usize = 512 * 1024;
+/// Bytes of bodies that are in the row itself; more are written first, in parts of this size. A row of 100 MiB would
+/// take several times that in the database's process.
+pub const STORE_PART_BYTES: usize = 1024 * 1024;
+/// Bytes of the log in one table.
+pub const STORE_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Rows that are read at a time when a log is taken over.
+pub const STORE_READ_ROWS: usize = 256;
+/// How long to wait before the store is tried again, at first and at most.
+pub const STORE_RETRY_FIRST: Millis = Millis::from_millis(50);
+/// See [`STORE_RETRY_FIRST`].
+pub const STORE_RETRY_MAX: Millis = Millis::from_millis(500);
+/// How long a statement that raises an epoch waits before what holds it up is ended.
+pub const STORE_BLOCKED_WAIT: Millis = Millis::from_millis(500);
+/// Bytes of a name in the header of a connection that is passed on.
+pub const PEER_NAME_BYTES_MAX: usize = 256;
+/// Bytes of that header, beside its fixed part.
+pub const PEER_HEADER_BYTES_MAX: usize = 1024;
+/// How long to wait for a connection to another server of the fleet, and for its first answers.
+pub const PEER_CONNECT_WAIT: Millis = Millis::from_secs(3);
+/// Connections of other servers of the fleet, at most.
+pub const PEER_CONNECTIONS_MAX: usize = 50_000;
+/// How long a connection waits for its namespace to have a server.
+pub const OWNER_WAIT: Millis = Millis::from_secs(5);
+/// How often it looks for that.
+pub const OWNER_LOOK: Millis = Millis::from_millis(20);
+/// Connections that wait for that, at most.
+pub const HELD_CONNECTIONS_MAX: usize = 1_000;
+/// Bytes of a connection that is passed on that are in memory, in each direction.
+pub const SPLICE_BUFFER_BYTES: usize = 32 * 1024;
+/// How often a server says that it is alive, and looks at the others.
+pub const BEAT: Millis = Millis::from_millis(500);
+/// How long a server answers after it sent a beat that succeeded.
+pub const LEASE: Millis = Millis::from_secs(2);
+/// How often the owner of a namespace in a store looks at the lease, at least.
+pub const LEASE_LOOK: Millis = Millis::from_millis(100);
+/// How long a server's beat may be unchanged before the others take its namespaces.
+pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
+/// Take-overs of a namespace, without a healthy minute between them, after which it is left alone.
+pub const TAKEOVERS_MAX: i32 = 3;
+/// How long a namespace was served without a failure, for its take-overs to be counted anew.
+pub const TAKEOVER_HEALTHY: Millis = Millis::from_secs(60);
+/// How long connections may take to close when a namespace is given away.
+pub const HANDOVER_WAIT: Millis = Millis::from_millis(300);
+/// How far a server's clock may be from the database's before it takes nothing, and before it says so.
+pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
+/// See [`CLOCK_SKEW_MAX`].
+pub const CLOCK_SKEW_WARN: Millis = Millis::from_millis(200);
 /// The owner of a shard writes and syncs by itself no more bytes than this; its thread does nothing else meanwhile.
 pub const SYNC_IN_PLACE_BYTES: usize = 64 * 1024;
 /// The owner of a shard leaves syncs to the committer's thread if they take longer than this, microseconds.
@@ -742,6 +804,9 @@ const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());
 const _: () = assert!(SEGMENT_HANDLES_MAX < SHARD_DESCRIPTORS);
 const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
 const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
+const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
+const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
+const _: () = assert!(STORE_ROW_BYTES <= STORE_PART_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());
 const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());

@@ -91,6 +91,7 @@ impl Client {
             identity: endpoint.identity.clone(),
             has_certificate: false,
             trusts_peer: true,
+            holds_open: false,
         };
         let engine = Connection::client(config, clock.elapsed());
         let mut client = Self {

@@ -51,6 +51,8 @@ pub struct Config {
     pub has_certificate: bool,
     /// The peer needs no `trust`; a server's only.
     pub trusts_peer: bool,
+    /// The answer to the peer's open waits for `serve_here`: another server may be the one to give it. A server's only.
+    pub holds_open: bool,
 }
 
 impl Config {
@@ -67,6 +69,7 @@ impl Config {
             identity: Identity::Anonymous,
             has_certificate: false,
             trusts_peer: true,
+            holds_open: false,
         }
     }
 }

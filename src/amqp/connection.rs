@@ -88,6 +88,8 @@ pub(super) enum Phase {
     Deciding,
     /// The peer's open is awaited.
     Open,
+    /// The peer's open is here, and the owner's word whether the connection is served here is awaited.
+    Routing,
     Opened,
     /// We closed; the peer's close is awaited.
     Closing,
@@ -171,7 +173,7 @@ impl Connection {
                     return;
                 }
                 // The peer must be authenticated first; then the owner calls again.
-                Phase::Deciding => return,
+                Phase::Deciding | Phase::Routing => return,
                 Phase::Header => self.take_header(input),
                 Phase::Sasl | Phase::Open | Phase::Opened | Phase::Closing => {
                     self.take_frame(now, input)
@@ -323,7 +325,9 @@ impl Connection {
                 self.phase = Phase::Closing;
                 self.deadline = Some(now.after(limits::CLOSE_WAIT));
             }
-            Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open => self.finish(refusal),
+            Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open | Phase::Routing => {
+                self.finish(refusal);
+            }
             Phase::Closing | Phase::Finished => {}
         }
     }
@@ -345,6 +349,7 @@ impl Connection {
             | Phase::Sasl
             | Phase::Deciding
             | Phase::Open
+            | Phase::Routing
             | Phase::Closing
             | Phase::Finished => {
                 self.finish(Some(refusal));
@@ -440,9 +445,12 @@ impl Connection {
     fn take_frame(&mut self, now: Timestamp, input: &mut BytesMut) -> bool {
         let size_max = match self.phase {
             Phase::Opened | Phase::Closing => self.config.frame_size_max,
-            Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open | Phase::Finished => {
-                limits::FRAME_SIZE_UNOPENED_MAX
-            }
+            Phase::Header
+            | Phase::Sasl
+            | Phase::Deciding
+            | Phase::Open
+            | Phase::Routing
+            | Phase::Finished => limits::FRAME_SIZE_UNOPENED_MAX,
         };
         let frame = match frame::find(input, size_max) {
             Ok(Some(frame)) => frame,

@@ -159,6 +159,24 @@ impl Connection {
         }
     }
 
+    /// Answers [`Event::Authenticating`] where it is decided later: SASL continues, and the peer is no more than before.
+    pub fn authenticated_for_now(&mut self) {
+        if self.phase == Phase::Deciding {
+            self.decide(true);
+        }
+    }
+
+    /// Answers [`Event::Opened`] of a connection that holds its open ([`Config::holds_open`](super::Config::holds_open)): it is
+    /// served here. The input that came meanwhile must be given to `handle_bytes` again.
+    pub fn serve_here(&mut self) {
+        if self.phase == Phase::Routing {
+            if self.end == End::Server {
+                self.write_open();
+            }
+            self.opened();
+        }
+    }
+
     /// The peer is authorized: the limit of sessions is the usual one.
     pub fn trust(&mut self) {
         self.config.trusts_peer = true;
@@ -238,9 +256,11 @@ impl Connection {
         self.peer_idle_timeout = peer.idle_timeout;
         if self.end == End::Server {
             self.offered = peer.offers();
-            self.write_open();
         }
-        self.opened();
+        self.phase = Phase::Routing;
+        if !self.config.holds_open {
+            self.serve_here();
+        }
         self.events.push_back(Event::Opened {
             container_id: peer.container_id,
             hostname: peer.hostname,

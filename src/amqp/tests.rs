@@ -18,6 +18,7 @@ struct Pair {
 
 fn config(identity: Identity) -> Config {
     Config {
+        holds_open: false,
         container_id: "end".to_owned(),
         hostname: None,
         frame_size_max: 1_024,

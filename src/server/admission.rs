@@ -25,6 +25,8 @@ pub(super) enum ListenerKind {
     Administration,
     /// Metrics and health only, without a key. It shares the reserved slots.
     Metrics,
+    /// Connections that another server of the fleet passes on.
+    Peer,
 }
 
 /// Slots for connections. Each connection takes a descriptor, and the log needs some too.
@@ -103,7 +105,7 @@ impl ConnectionSlots {
         const OPEN: &str = "the semaphores of slots are never closed";
         let general = Arc::clone(&self.general).acquire_owned();
         match kind {
-            ListenerKind::General => {
+            ListenerKind::General | ListenerKind::Peer => {
                 if locked(&self.warning).is_due() {
                     warn!(
                         "all file descriptors for connections are in use: further connections wait \

@@ -19,6 +19,7 @@ use super::operator::OperatorArgs;
 use super::print;
 use super::serve;
 use super::sign_in::ConsoleArgs;
+use super::store::StoreArgs;
 use super::tls::TlsArgs;
 use super::traces::TracesArgs;
 use crate::config::{self, Configuration, Namespace};
@@ -72,7 +73,7 @@ enum ConfigCommand {
 }
 
 /// The arguments of `jitney serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
@@ -98,6 +99,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::SHARDS_MAX)))]
     pub shards: u32,
+    /// Namespaces that several servers share.
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// Listeners.
     #[command(flatten)]
     pub listeners: ListenArgs,

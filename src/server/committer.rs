@@ -53,6 +53,24 @@ pub(super) struct SyncProgress {
     pub(super) synced: u64,
 }
 
+/// What carries out the commands about the log, as the owner sees it.
+pub(super) trait LogSink: Send {
+    /// Takes a command, to be carried out at [`LogSink::flush`] at the latest. The bytes in flight bound the queue of commands.
+    fn order(&mut self, order: LogCommand);
+
+    /// Lets what was ordered be carried out. Returns the progress, if that was done at once by the caller's thread.
+    fn flush(&mut self) -> Option<SyncProgress>;
+
+    /// Hands over what was ordered, without waiting for it.
+    fn hand_over(&mut self);
+
+    /// Returns how far the log is.
+    fn progress(&self) -> watch::Receiver<SyncProgress>;
+
+    /// Returns how long writes with their syncs took.
+    fn sync_times(&self) -> Histogram;
+}
+
 /// The owner's handle of the committer.
 pub(super) struct CommitterHandle {
     log: Arc<Log>,
@@ -143,32 +161,6 @@ impl CommitterHandle {
         })
     }
 
-    /// Takes a command, to be carried out at [`CommitterHandle::flush`], or now by the thread if there is much
-    /// to write. The bytes in flight bound the queue of commands.
-    pub(super) fn order(&mut self, order: LogCommand) {
-        if let LogCommand::Commit(frame) = &order {
-            self.waiting_bytes += frame.bytes.len();
-        }
-        self.waiting.push(order);
-        if limits::SYNC_IN_PLACE_BYTES < self.waiting_bytes {
-            self.hand_over();
-        }
-    }
-
-    /// Lets what was ordered be carried out. Returns the progress, if that was done at once by the caller's thread.
-    pub(super) fn flush(&mut self) -> Option<SyncProgress> {
-        let is_small = |order: &LogCommand| match order {
-            LogCommand::Commit(_) | LogCommand::Sync => true,
-            LogCommand::Remove(_) => false,
-        };
-        let is_wanted = !self.waiting.is_empty() && self.sync == Sync::Always;
-        if is_wanted && self.waiting.iter().all(is_small) && self.log.may_commit_in_place() {
-            return self.commit_in_place();
-        }
-        self.hand_over();
-        None
-    }
-
     /// Writes and syncs what was ordered; hands it to the thread if there is no space for it.
     fn commit_in_place(&mut self) -> Option<SyncProgress> {
         let began = Instant::now();
@@ -196,9 +188,33 @@ impl CommitterHandle {
         let durable = synced;
         Some(SyncProgress { durable, synced })
     }
+}
 
-    /// Hands the thread what was ordered.
-    pub(super) fn hand_over(&mut self) {
+impl LogSink for CommitterHandle {
+    fn order(&mut self, order: LogCommand) {
+        if let LogCommand::Commit(frame) = &order {
+            self.waiting_bytes += frame.bytes.len();
+        }
+        self.waiting.push(order);
+        if limits::SYNC_IN_PLACE_BYTES < self.waiting_bytes {
+            self.hand_over();
+        }
+    }
+
+    fn flush(&mut self) -> Option<SyncProgress> {
+        let is_small = |order: &LogCommand| match order {
+            LogCommand::Commit(_) | LogCommand::Sync => true,
+            LogCommand::Remove(_) => false,
+        };
+        let is_wanted = !self.waiting.is_empty() && self.sync == Sync::Always;
+        if is_wanted && self.waiting.iter().all(is_small) && self.log.may_commit_in_place() {
+            return self.commit_in_place();
+        }
+        self.hand_over();
+        None
+    }
+
+    fn hand_over(&mut self) {
         self.waiting_bytes = 0;
         let Some(orders) = &self.orders else {
             return;
@@ -212,12 +228,11 @@ impl CommitterHandle {
         }
     }
 
-    /// Returns how long writes with their syncs took.
-    pub(super) fn sync_times(&self) -> Histogram {
+    fn sync_times(&self) -> Histogram {
         *self.log.sync_times()
     }
 
-    pub(super) fn progress(&self) -> watch::Receiver<SyncProgress> {
+    fn progress(&self) -> watch::Receiver<SyncProgress> {
         self.progress.clone()
     }
 }

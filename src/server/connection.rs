@@ -21,6 +21,7 @@ use super::clock::Clock;
 use super::mailbox::Partials;
 use super::membership::Membership;
 use super::outbox::Outbox;
+use super::peer::{Peers, Spliced};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
 use crate::access::Origin;
@@ -41,18 +42,28 @@ pub(super) struct AcceptedPeer {
     pub(super) is_trusted: bool,
 }
 
+/// Where a connection can be served.
+pub(super) struct Servers {
+    /// The shards of this server.
+    pub(super) shards: Arc<Shards>,
+    /// The other servers of the fleet; none if it is not to be passed on.
+    pub(super) peers: Option<Arc<Peers>>,
+}
+
 /// Serves a connection until it ends.
 pub(super) async fn serve(
     stream: impl Stream,
     peer: AcceptedPeer,
     clock: Arc<Clock>,
-    shards: Arc<Shards>,
+    servers: Servers,
     stopped: watch::Receiver<bool>,
 ) {
+    let Servers { shards, peers } = servers;
     let id = peer.id;
     let config = amqp::Config {
         has_certificate: peer.origin.certificate.is_some(),
         trusts_peer: peer.is_trusted,
+        holds_open: peers.is_some(),
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let engine = amqp::Connection::server(config, clock.elapsed());
@@ -73,6 +84,9 @@ pub(super) async fn serve(
         output: OutputBuffer::default(),
         read: 0,
         runs_on: None,
+        received: peers.is_some().then(Vec::new),
+        peers,
+        is_passed_on: false,
     });
     let mut moving = task.serve(stopped.clone()).await;
     while let Some(task) = moving {
@@ -96,7 +110,9 @@ async fn serve_on_shard<S: Stream>(
         return Ok(None);
     };
     task.runs_on = Some(shard);
-    let runtime = task.shards.runtime(shard).clone();
+    let Some(runtime) = task.shards.runtime(shard) else {
+        return Ok(None);
+    };
     let served = async move {
         // A socket that fails here fails again when it is read, which ends the connection.
         let entered = task.stream.socket().map(Socket::enter_runtime);
@@ -132,6 +148,48 @@ struct ConnectionTask<S> {
     read: usize,
     /// The shard whose runtime serves it; none while that is the runtime of all.
     runs_on: Option<ShardIndex>,
+    /// Everything that the peer has sent, until it is known whether the connection is passed on.
+    received: Option<Vec<u8>>,
+    /// The servers to which it can be passed on.
+    peers: Option<Arc<Peers>>,
+    is_passed_on: bool,
+}
+
+/// The server that has the namespace of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FoundServer {
+    Here(ShardIndex),
+    Elsewhere,
+    Nowhere,
+}
+
+/// Finds the server of a namespace. One that is being taken over has one soon.
+async fn find_server(shards: &Shards, peers: Option<&Peers>, namespace: String) -> FoundServer {
+    let held = peers.map(Peers::hold);
+    if held.as_ref().is_some_and(Option::is_none) {
+        return FoundServer::Nowhere;
+    }
+    let until = Instant::now() + limits::OWNER_WAIT.as_duration();
+    loop {
+        if let Some(shard) = shards.routes().shard_of(Some(&namespace)) {
+            return FoundServer::Here(shard);
+        }
+        if peers.is_some_and(|peers| peers.have(&namespace)) {
+            return FoundServer::Elsewhere;
+        }
+        if until <= Instant::now() {
+            return FoundServer::Nowhere;
+        }
+        tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
+    }
+}
+
+/// Says that no server has a namespace now.
+fn no_server() -> Refusal {
+    Refusal {
+        condition: Condition::ConnectionForced,
+        description: "No server has the namespace now: connect again.".to_owned(),
+    }
 }
 
 /// How a connection's task leaves its runtime.
@@ -140,6 +198,8 @@ enum Outcome {
     Ended,
     /// It continues on the runtime of its shard.
     Moves,
+    /// Another server has the namespace.
+    IsPassedOn,
 }
 
 /// The deadline of a connection that is being closed: the peer reads the last output, or is cut
@@ -185,8 +245,12 @@ struct Moved {
 impl<S: Stream> ConnectionTask<S> {
     /// Serves the connection until it ends, or until it is to be served by another runtime: then it is returned.
     async fn serve(mut self: Box<Self>, stopped: watch::Receiver<bool>) -> Option<Box<Self>> {
-        match self.run(stopped).await {
+        match self.run(stopped.clone()).await {
             Ok(Outcome::Moves) => return Some(self),
+            Ok(Outcome::IsPassedOn) => {
+                self.pass_on(stopped).await;
+                return None;
+            }
             // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
             Ok(Outcome::Ended) => {
                 let wait = limits::LAST_WRITE_WAIT.as_duration();
@@ -222,23 +286,8 @@ impl<S: Stream> ConnectionTask<S> {
         let mut timer = pin!(sleep_until(self.wakes_at(None)));
         loop {
             self.turn();
-            if self.peer.has_reports() {
-                let whole = self.peer.message_bytes();
-                let reports = self.peer.take_reports();
-                let bytes = std::mem::take(&mut self.read).max(whole);
-                if self.report(reports, bytes).await.is_none() {
-                    return Ok(Outcome::Ended);
-                }
-                self.partials.set(self.kept_bytes());
-            }
-            if let Some((shard, report)) = self.asks.take() {
-                self.enter(shard).await;
-                let Some(membership) = &self.membership else {
-                    return Ok(Outcome::Ended);
-                };
-                if membership.report(vec![report], 0).await.is_none() {
-                    return Ok(Outcome::Ended);
-                }
+            if let Some(outcome) = self.report_read().await {
+                return Ok(outcome);
             }
             let ends = self.peer.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
@@ -288,11 +337,121 @@ impl<S: Stream> ConnectionTask<S> {
         }
     }
 
+    /// Passes the connection on to the server that has its namespace.
+    async fn pass_on(mut self: Box<Self>, stopped: watch::Receiver<bool>) {
+        let peers = self.peers.take();
+        let namespace = self.routing.elsewhere().map(str::to_owned);
+        let (Some(peers), Some(namespace)) = (peers, namespace) else {
+            return;
+        };
+        if let Some(other) = self.membership.take() {
+            other.leave_early().await;
+        }
+        // The other server's answers follow these.
+        self.peer
+            .engine
+            .take_output(self.clock.elapsed(), self.output.bytes());
+        let flush = poll_fn(|cx| {
+            if let Err(error) = self.output.poll_write(&mut self.stream, cx) {
+                return Poll::Ready(Err(error));
+            }
+            if self.output.is_flushed() {
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Pending
+        });
+        let wait = limits::LAST_WRITE_WAIT.as_duration();
+        if !matches!(timeout(wait, flush).await, Ok(Ok(()))) {
+            return;
+        }
+        let spliced = Spliced {
+            received: self.received.take().unwrap_or_default(),
+            namespace,
+            address: self.permit.as_ref().map(Permit::address),
+            server_name: self.origin.server_name.take(),
+            certificate: self.origin.certificate.take(),
+        };
+        // From here on the other server admits it.
+        self.permit = None;
+        self.partials.set(0);
+        let id = self.id.0;
+        if let Err(error) = peers.pass(&mut self.stream, spliced, stopped).await {
+            info!(connection = id, "a connection is not passed on: {error}");
+            let refusal = Refusal {
+                condition: Condition::ConnectionForced,
+                description: format!("The namespace cannot be reached: {error}."),
+            };
+            self.peer.engine.serve_here();
+            self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+            self.peer
+                .engine
+                .take_output(self.clock.elapsed(), self.output.bytes());
+            let last = poll_fn(|cx| {
+                let written = self.output.poll_write(&mut self.stream, cx);
+                if written.is_err() || self.output.is_flushed() {
+                    return Poll::Ready(());
+                }
+                Poll::Pending
+            });
+            let _ = timeout(wait, last).await;
+        }
+        let _ = timeout(wait, self.stream.shutdown()).await;
+    }
+
+    /// Reports what was read; returns how the connection leaves its runtime, if it does.
+    async fn report_read(&mut self) -> Option<Outcome> {
+        if self.peer.has_reports() {
+            let whole = self.peer.message_bytes();
+            let reports = self.peer.take_reports();
+            let bytes = std::mem::take(&mut self.read).max(whole);
+            if self.report(reports, bytes).await.is_none() {
+                return Some(Outcome::Ended);
+            }
+            self.partials.set(self.kept_bytes());
+        }
+        if self.is_passed_on {
+            return Some(Outcome::IsPassedOn);
+        }
+        if let Some((shard, report)) = self.asks.take() {
+            self.enter(shard).await;
+            let reported = match &self.membership {
+                Some(membership) => membership.report(vec![report], 0).await,
+                None => None,
+            };
+            return reported.is_none().then_some(Outcome::Ended);
+        }
+        None
+    }
+
     /// Reports to the shard that the peer has named, if it has named one; `None` if that has ended.
     async fn report(&mut self, mut reports: Vec<Report>, bytes: usize) -> Option<()> {
-        let Some(shard) = self.routing.route(&self.shards.routes(), &mut reports) else {
-            return Some(());
+        let routed = self.routing.route(&self.shards.routes(), &mut reports);
+        let shard = match (routed, self.routing.elsewhere()) {
+            (Some(shard), _) => shard,
+            (None, None) => return Some(()),
+            (None, Some(namespace)) => {
+                match find_server(&self.shards, self.peers.as_deref(), namespace.to_owned()).await {
+                    FoundServer::Here(shard) => {
+                        self.routing.serve_at(shard, &mut reports);
+                        shard
+                    }
+                    FoundServer::Elsewhere => {
+                        self.is_passed_on = true;
+                        return Some(());
+                    }
+                    FoundServer::Nowhere => {
+                        self.peer.engine.serve_here();
+                        let refusal = no_server();
+                        self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+                        return Some(());
+                    }
+                }
+            }
         };
+        if self.routing.is_over() && self.received.take().is_some() {
+            self.peer.engine.serve_here();
+            self.handle_bytes(false);
+        }
         self.enter(shard).await;
         self.membership.as_ref()?.report(reports, bytes).await
     }
@@ -362,6 +521,10 @@ impl<S: Stream> ConnectionTask<S> {
             self.outbox.take(&mut self.peer.outgoing);
             let routes = self.shards.routes();
             self.asks = self.routing.ask_next(&routes, &mut self.peer.outgoing);
+            if self.routing.take_accepted() {
+                self.peer.engine.authenticated_for_now();
+                self.handle_bytes(false);
+            }
         }
         if self.output.len() < limits::OUTPUT_BYTES {
             self.peer.engine.go_on();
@@ -414,6 +577,7 @@ impl<S: Stream> ConnectionTask<S> {
                 let count = ready!(read)?;
                 at_end = count == 0;
                 self.read += count;
+                self.keep_received(count);
                 self.handle_bytes(at_end);
                 return Poll::Ready(Ok(Moved { at_end }));
             }
@@ -422,6 +586,15 @@ impl<S: Stream> ConnectionTask<S> {
             return Poll::Ready(Ok(Moved { at_end }));
         }
         Poll::Pending
+    }
+
+    /// Keeps what was just read, until it is known which server has the namespace.
+    fn keep_received(&mut self, count: usize) {
+        if let Some(received) = &mut self.received {
+            let bytes = self.incoming.bytes();
+            let new = bytes.get(bytes.len().saturating_sub(count)..);
+            received.extend_from_slice(new.unwrap_or_default());
+        }
     }
 
     /// Returns how many bytes of input may be read. The engine leaves the rest of a frame; it leaves whole
@@ -517,6 +690,13 @@ mod tests {
         }
     }
 
+    fn alone(shards: Arc<Shards>) -> Servers {
+        Servers {
+            shards,
+            peers: None,
+        }
+    }
+
     fn accepted() -> AcceptedPeer {
         AcceptedPeer {
             id: ConnectionId(7),
@@ -536,7 +716,7 @@ mod tests {
         let (mut peer, stream) = tokio::io::duplex(16);
         let shards = Arc::new(Shards::of(vec![("one", sender)]));
         let (_stop, stopped) = watch::channel(false);
-        let served = tokio::spawn(serve(stream, accepted(), clock, shards, stopped));
+        let served = tokio::spawn(serve(stream, accepted(), clock, alone(shards), stopped));
         peer.write_all(HEADER).await.unwrap();
         peer.write_all(OPEN).await.unwrap();
         let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
@@ -557,7 +737,7 @@ mod tests {
         let shards = Arc::new(Shards::of(vec![("one", sender)]));
         let (_stop, stopped) = watch::channel(false);
         let panics = Panics { is_open: false };
-        let served = tokio::spawn(serve(panics, accepted(), clock, shards, stopped));
+        let served = tokio::spawn(serve(panics, accepted(), clock, alone(shards), stopped));
         assert!(matches!(
             mail.recv().await,
             Some(Mail::Connected(ConnectionId(7), ..))
@@ -600,7 +780,7 @@ mod tests {
         let partials = owners.partials();
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         let (stop, stopped) = watch::channel(false);
-        let served = tokio::spawn(serve(stream, accepted(), clock, owners, stopped));
+        let served = tokio::spawn(serve(stream, accepted(), clock, alone(owners), stopped));
         Bench {
             peer,
             partials,

@@ -34,6 +34,7 @@ use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
 use super::messages;
+use super::peer;
 use super::socket::Stream;
 use super::status::{self, Page};
 use super::websocket::ByteStream;
@@ -296,7 +297,15 @@ async fn websocket(
         .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .on_failed_upgrade(|error| debug!(%error, "WebSocket upgrade failed"))
         .on_upgrade(move |socket| async move {
-            listener::serve_amqp(&server, ByteStream::new(socket), origin, permit, slot).await;
+            listener::serve_amqp(
+                &server,
+                caller.kind,
+                ByteStream::new(socket),
+                origin,
+                permit,
+                slot,
+            )
+            .await;
         })
 }
 
@@ -343,6 +352,9 @@ async fn requested(
     if let Some(path) = console::path_of(&parts.method, uri) {
         return console::answer(&server.console, path, &parts);
     }
+    if let Some(namespace) = elsewhere(&server, &caller, &parts) {
+        return peer::forward(&server, &caller, &namespace, parts, body).await;
+    }
     let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
     if line.is_none() && api::is_for(&parts) {
         return api::answer(&server, &caller, &parts, body).await;
@@ -351,6 +363,16 @@ async fn requested(
         Some(line) => messages::answer(&server, &caller, line, &parts, body).await,
         None => administer(&server, &caller, &parts, body).await,
     }
+}
+
+/// Returns the namespace of a request, if another server of the fleet serves it.
+fn elsewhere(server: &ServerState, caller: &Caller, parts: &Parts) -> Option<String> {
+    if server.peers.is_none() || caller.kind == ListenerKind::Peer || api::is_of_server(parts) {
+        return None;
+    }
+    let host = api::namespace_of(parts).unwrap_or_else(|| host(&parts.headers, &caller.origin));
+    let routes = server.shards.routes();
+    routes.elsewhere_of(Some(&host)).map(str::to_owned)
 }
 
 /// The administration API (`administration.md#administration-over-http`).
@@ -404,6 +426,7 @@ async fn answer(
 ) -> Result<AdminResponse, AdminError> {
     let host = inquiry.host.clone();
     let owner = server.shards.owner_of(host.as_deref().unwrap_or_default());
+    let owner = owner.ok_or_else(stopping)?;
     let authority = authorize(server, caller, inquiry).await?;
     let request = request?;
     let body = if request.needs_body() {
@@ -431,7 +454,8 @@ pub(super) async fn authorize(
     let path = inquiry.path.clone();
     let owner = server
         .shards
-        .owner_of(inquiry.host.as_deref().unwrap_or_default());
+        .owner_of(inquiry.host.as_deref().unwrap_or_default())
+        .ok_or_else(stopping)?;
     let authorized = owner
         .ask(|answer| Mail::Authorize(Box::new(inquiry), answer))
         .await;

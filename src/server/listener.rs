@@ -3,7 +3,7 @@
 //! A connection takes a slot and a permit ([`super::admission`]), and must be authorized within a
 //! bounded time. Each is served by a task of its own, so that a slow one delays no other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -28,9 +28,11 @@ use super::http;
 use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
+use super::peer::Peers;
 use super::shards::Shards;
 use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
+use super::store::Fleet;
 use super::tls::{self, Tls};
 use crate::access::Origin;
 use crate::ids::ConnectionId;
@@ -49,6 +51,10 @@ pub(super) struct ServerState {
     pub(super) operator: Operator,
     pub(super) backups: Arc<Backups>,
     pub(super) namespaces: ServerNamespaces,
+    /// The servers that share a store, if namespaces are in one.
+    pub(super) fleet: Option<Arc<Fleet>>,
+    /// How their namespaces are reached.
+    pub(super) peers: Option<Arc<Peers>>,
     pub(super) metrics: Metrics,
     pub(super) history: Arc<History>,
     pub(super) changes: Arc<Changes>,
@@ -103,7 +109,7 @@ impl Protocol {
 impl ServerState {
     fn admission_of(&self, kind: ListenerKind) -> &Admission {
         match kind {
-            ListenerKind::General => &self.admission,
+            ListenerKind::General | ListenerKind::Peer => &self.admission,
             ListenerKind::Administration | ListenerKind::Metrics => &self.administration_admission,
         }
     }
@@ -278,7 +284,9 @@ async fn serve_protocol(
             debug!(peer = %permit.address(), "AMQP is not spoken at --metrics");
         }
         // `detect_protocol` refuses TLS within TLS.
-        Protocol::Amqp | Protocol::Tls => serve_amqp(server, stream, origin, permit, slot).await,
+        Protocol::Amqp | Protocol::Tls => {
+            serve_amqp(server, kind, stream, origin, permit, slot).await;
+        }
     }
 }
 
@@ -336,6 +344,7 @@ fn read_tls_identity(stream: &TlsStream<Socket>, origin: &mut Origin) {
 /// Serves AMQP on any stream. The connection holds its slot until the stream is closed.
 pub(super) async fn serve_amqp(
     server: &ServerState,
+    kind: ListenerKind,
     stream: impl Stream,
     origin: Origin,
     permit: Permit,
@@ -350,8 +359,45 @@ pub(super) async fn serve_amqp(
         is_trusted: server.is_open,
     };
     let (clock, shards) = (Arc::clone(&server.clock), Arc::clone(&server.shards));
-    connection::serve(stream, peer, clock, shards, server.stopped.clone()).await;
+    // What was passed on once is not passed on again.
+    let peers = server.peers.clone().filter(|_| kind != ListenerKind::Peer);
+    let servers = connection::Servers { shards, peers };
+    connection::serve(stream, peer, clock, servers, server.stopped.clone()).await;
     drop(slot);
+}
+
+/// Serves a connection that another server of the fleet passes on: `address` is the client's.
+pub(super) async fn serve_passed(
+    server: &Arc<ServerState>,
+    mut stream: TlsStream<Socket>,
+    address: IpAddr,
+    scheme: Scheme,
+    origin: Origin,
+) {
+    let Some(slot) = server.slots.try_take() else {
+        return;
+    };
+    let Some(permit) = server.admission.try_admit(address) else {
+        return;
+    };
+    let first = timeout_at(permit.deadline(), stream.fill_buf()).await;
+    let Ok(Ok(Some(&first))) = first.map(|read| read.map(<[u8]>::first)) else {
+        return;
+    };
+    let protocol = Protocol::of(first);
+    if protocol != Protocol::Tls {
+        let stream = (stream, scheme);
+        serve_protocol(
+            server,
+            ListenerKind::Peer,
+            protocol,
+            stream,
+            origin,
+            permit,
+            slot,
+        )
+        .await;
+    }
 }
 
 /// Returns an identifier that no other connection has had.

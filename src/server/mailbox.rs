@@ -223,6 +223,13 @@ impl Vitals {
         self.has_room.load(Ordering::Relaxed) && !lasts(&self.turn) && !lasts(&self.sync)
     }
 
+    /// Returns whether the owner's turn lasts far too long.
+    pub(super) fn hangs(&self) -> bool {
+        let stuck = u64::try_from(limits::HEALTH_DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+        let since = self.turn.load(Ordering::Relaxed);
+        since != 0 && stuck < self.stamp(Instant::now()).saturating_sub(since)
+    }
+
     pub(super) fn set_room(&self, has_room: bool) {
         self.has_room.store(has_room, Ordering::Relaxed);
     }

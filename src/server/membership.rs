@@ -32,7 +32,7 @@ impl Membership {
         id: ConnectionId,
         origin: Origin,
     ) -> Option<Self> {
-        let owner = shards.owner(shard).clone();
+        let owner = shards.owner(shard)?;
         let outbox = Arc::new(Outbox::default());
         let mail = Mail::Connected(id, Arc::clone(&outbox), origin);
         owner.send(mail).await?;

@@ -202,6 +202,7 @@ impl Request<'_> {
             MessageOperation::Locked { .. } => None,
         };
         let owner = self.server.shards.owner_of(self.host);
+        let owner = owner.ok_or_else(stopping)?;
         let permit = match bytes {
             Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(stopping)?),
             None => None,
@@ -355,10 +356,11 @@ pub(super) async fn hand_out(
             .routes()
             .shard_of(wanted.request.host.as_deref());
         // A client may name another host on the same connection.
-        if let Some(other) = receiver.take_if(|receiver| receiver.membership.shard() != shard) {
+        if let Some(other) = receiver.take_if(|receiver| Some(receiver.membership.shard()) != shard)
+        {
             other.leave().await;
         }
-        if receiver.is_none() {
+        if let (None, Some(shard)) = (&receiver, shard) {
             receiver = Receiver::enter(&server.shards, shard, origin).await;
         }
         let Some(receiver) = &mut receiver else {

@@ -17,6 +17,7 @@ use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
 use super::serve;
 use super::shards::Shards;
+use super::store::{Fleet, StoreError};
 use crate::access::Authority;
 use crate::config::{Configuration, fits_namespace};
 use crate::gateway::operations::{Operated, Operation};
@@ -47,8 +48,8 @@ pub(super) struct ServerNamespaces {
 pub(super) struct NamespaceInfo {
     /// In lower case.
     pub(super) name: String,
-    /// The number of its shard.
-    pub(super) shard: u32,
+    /// The number of its shard; none if another server serves it.
+    pub(super) shard: Option<u32>,
     /// It answers to every host that is no other's.
     pub(super) is_first: bool,
     /// The configuration names it.
@@ -76,6 +77,10 @@ pub(super) enum NamespaceError {
     Denied(Denied),
     #[error("The broker is stopping.")]
     Stopping,
+    #[error("A namespace in a store cannot be dropped yet: delete its entities instead.")]
+    Shared,
+    #[error("{0}")]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Record(#[from] PlacementError),
 }
@@ -110,7 +115,7 @@ impl ServerNamespaces {
         let routes = self.shards.routes();
         let all = routes.namespaces().map(|(name, shard)| NamespaceInfo {
             name: name.to_owned(),
-            shard: self.shards.number(shard),
+            shard: shard.and_then(|shard| self.shards.number(shard)),
             is_first: name == routes.first(),
             is_configured: self.configured.contains(name),
         });
@@ -144,6 +149,7 @@ impl ServerNamespaces {
         let number = changed.make(&name, self.shards_of_new);
         self.record(&mut placement, changed).await?;
         let shard = self.shards.index_of(number);
+        let shard = shard.expect("namespaces are placed in shards that are there");
         let operation = Operation::MakeNamespace {
             name: name.clone(),
             rules: self.root_key.iter().map(root_rule).collect(),
@@ -151,10 +157,36 @@ impl ServerNamespaces {
         self.operate(shard, &name, authority, operation).await?;
         self.shards.set_routes(routes.with(&name, shard));
         Ok(NamespaceInfo {
-            shard: number,
+            shard: Some(number),
             is_first: false,
             is_configured: false,
             name,
+        })
+    }
+
+    /// Makes a namespace in the store that servers share, and returns once it is recorded: a server takes it within a second.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then.
+    pub(super) async fn make_in_store(
+        &self,
+        fleet: &Fleet,
+        name: &str,
+    ) -> Result<NamespaceInfo, NamespaceError> {
+        if !fits_namespace(name) || limits::NAMESPACE_NAME_LENGTH < name.len() {
+            let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+            return Err(NamespaceError::Name(name));
+        }
+        let name = name.to_lowercase();
+        if !fleet.make_namespace(&name).await? {
+            return Err(NamespaceError::Exists(name));
+        }
+        Ok(NamespaceInfo {
+            name,
+            shard: None,
+            is_first: false,
+            is_configured: false,
         })
     }
 
@@ -178,6 +210,7 @@ impl ServerNamespaces {
             return Err(NamespaceError::Configured(name));
         }
         let shard = routes.shard_of(Some(&name));
+        let shard = shard.ok_or(NamespaceError::Stopping)?;
         // From now on no client finds it.
         self.shards.set_routes(routes.without(&name));
         let dropped = self.drop_in(shard, &name, authority).await;
@@ -226,7 +259,7 @@ impl ServerNamespaces {
             authority,
             operation,
         });
-        let owner = self.shards.owner(shard);
+        let owner = self.shards.owner(shard).ok_or(NamespaceError::Stopping)?;
         let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
         let OperationAnswer { done, .. } = answer.ok_or(NamespaceError::Stopping)?;
         done.map_err(NamespaceError::Denied)

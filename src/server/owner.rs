@@ -15,10 +15,11 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::clock::{self, Clock, Seen};
-use super::committer::{CommitterHandle, LogCommand, SharedDisk, SyncProgress};
+use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
 use super::mailbox::{Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
+use super::store::{Lease, StoreEvent};
 use super::traces::ShardTraces;
 use super::{provision, supervisor};
 use crate::gateway::Gateway;
@@ -42,7 +43,9 @@ pub(super) struct Owner {
     seen: Seen,
     mailbox: mpsc::Receiver<Mail>,
     sender: mpsc::Sender<Mail>,
-    committer: CommitterHandle,
+    committer: Box<dyn LogSink>,
+    /// None where the log is in files.
+    store: Option<StoreState>,
     progress: watch::Receiver<SyncProgress>,
     reader: Reader,
     disk: SharedDisk,
@@ -76,12 +79,29 @@ pub(super) struct OwnerParts {
     pub(super) clock: Arc<Clock>,
     pub(super) sender: mpsc::Sender<Mail>,
     pub(super) mailbox: mpsc::Receiver<Mail>,
-    pub(super) committer: CommitterHandle,
+    pub(super) committer: Box<dyn LogSink>,
+    /// None where the log is in files.
+    pub(super) store: Option<StoreParts>,
     pub(super) reader: Reader,
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) traces: Option<ShardTraces>,
+}
+
+/// What an owner is to know of the store that its log is in.
+pub(super) struct StoreParts {
+    pub(super) lease: Arc<Lease>,
+    pub(super) events: watch::Receiver<StoreEvent>,
+}
+
+/// The store that the log is in, as the owner knows it.
+struct StoreState {
+    parts: StoreParts,
+    /// The lease did not hold when it was last looked at.
+    is_lapsed: bool,
+    /// It is unknown what was appended.
+    is_unknown: bool,
 }
 
 /// The task that waits for the answer to a request.
@@ -118,6 +138,7 @@ impl Owner {
             sender,
             mailbox,
             committer,
+            store,
             reader,
             disk,
             keys_wanted,
@@ -138,6 +159,11 @@ impl Owner {
             sender,
             progress: committer.progress(),
             committer,
+            store: store.map(|parts| StoreState {
+                parts,
+                is_lapsed: false,
+                is_unknown: false,
+            }),
             reader,
             disk,
             start_thread,
@@ -157,13 +183,15 @@ impl Owner {
         let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
         let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
         let mut wakes_at = None;
+        // The committer of a namespace ends when another server has it.
+        let mut is_written = true;
         while !self.shard.is_stopped() {
             let deadline = self.shard.poll_timeout().map(|(deadline, _)| deadline);
             // The timer is set anew only when its deadline changes, which is rare.
             if deadline != wakes_at || timer.is_elapsed() {
                 wakes_at = deadline;
                 let span = deadline.map(|deadline| self.clock.until(deadline));
-                let look = limits::CLOCK_LOOK.as_duration();
+                let look = self.look();
                 let end = Instant::now() + span.unwrap_or(look).min(look);
                 timer.as_mut().reset(end);
             }
@@ -172,10 +200,15 @@ impl Owner {
             self.vitals.rests(self.waits_for_disk_since());
             tokio::select! {
                 biased;
-                changed = self.progress.changed() => {
-                    if changed.is_err() {
+                changed = self.progress.changed(), if is_written => {
+                    if changed.is_err() && self.store.is_none() {
                         return;
                     }
+                    is_written = changed.is_ok();
+                }
+                event = next_event(&mut self.store) => {
+                    let now = self.clock.now();
+                    self.learn_of_store(now, event);
                 }
                 count = self.mailbox.recv_many(&mut mail, limits::MAILBOX_DRAIN), if takes_input => {
                     if count == 0 {
@@ -202,6 +235,7 @@ impl Owner {
         if let Some(tracing) = &mut self.traces {
             tracing.turn = clock::system_time();
         }
+        self.look_at_lease(now);
         let progress = *self.progress.borrow_and_update();
         self.learn(now, progress);
         for mail in mail.drain(..) {
@@ -220,6 +254,60 @@ impl Owner {
             self.committer.hand_over();
         }
         self.vitals.set_room(self.shard.room() == Room::Enough);
+    }
+
+    /// Returns how long the owner may wait without a look at clocks.
+    fn look(&self) -> Duration {
+        let look = match self.store {
+            Some(_) => limits::LEASE_LOOK,
+            None => limits::CLOCK_LOOK,
+        };
+        look.as_duration()
+    }
+
+    /// Returns whether this server may answer no more. What was answered a moment before is on its way.
+    fn has_lapsed(&self) -> bool {
+        let store = self.store.as_ref();
+        store.is_some_and(|store| !store.parts.lease.holds())
+    }
+
+    /// Suspends the shard when the lease has lapsed, and lets it continue when there is a beat again.
+    fn look_at_lease(&mut self, now: Timestamp) {
+        let has_lapsed = self.has_lapsed();
+        let Some(store) = &mut self.store else {
+            return;
+        };
+        if std::mem::replace(&mut store.is_lapsed, has_lapsed) == has_lapsed || store.is_unknown {
+            return;
+        }
+        let input = if has_lapsed {
+            Input::StoreAway
+        } else {
+            Input::StoreBack
+        };
+        self.shard.handle(now, input);
+    }
+
+    fn learn_of_store(&mut self, now: Timestamp, event: StoreEvent) {
+        let Some(store) = &mut self.store else {
+            return;
+        };
+        match event {
+            StoreEvent::Unknown { group } => {
+                store.is_unknown = true;
+                self.shard.handle(now, Input::AppendUnknown { group });
+            }
+            StoreEvent::Back => {
+                store.is_unknown = false;
+                if !store.is_lapsed {
+                    self.shard.handle(now, Input::StoreBack);
+                }
+            }
+            StoreEvent::Fenced => {
+                self.shard.handle(now, Input::AppendFenced);
+                self.shard.handle(now, Input::Stop);
+            }
+        }
     }
 
     fn learn(&mut self, now: Timestamp, progress: SyncProgress) {
@@ -344,6 +432,7 @@ impl Owner {
             Output::RemoveSegments(segments) => self.committer.order(LogCommand::Remove(segments)),
             Output::Read(request) => self.reader.read(request),
             Output::WriteCheckpoint(task) => self.write_checkpoint(now, *task),
+            Output::Send(id) if self.has_lapsed() => self.shard.keep_unsent(id),
             Output::Send(id) => {
                 let outbox = self.outboxes.get(&id);
                 if let (Some(outbox), Some(outgoing)) = (outbox, self.shard.outgoing(id)) {
@@ -356,6 +445,8 @@ impl Owner {
                     outbox.close();
                 }
             }
+            // Another server may have the namespace by now.
+            Output::Answer(request, _) if self.has_lapsed() => drop(self.requests.remove(&request)),
             Output::Answer(request, answer) => self.answer(request, answer),
             // Its task sees that the channel is closed.
             Output::Abandon(request) => drop(self.requests.remove(&request)),
@@ -404,6 +495,16 @@ impl Owner {
             self.shard.handle(now, Input::CheckpointWritten(failed));
         }
     }
+}
+
+/// Waits for the next event of the store; for ever where there is none.
+async fn next_event(store: &mut Option<StoreState>) -> StoreEvent {
+    if let Some(store) = store
+        && store.parts.events.changed().await.is_ok()
+    {
+        return *store.parts.events.borrow_and_update();
+    }
+    std::future::pending().await
 }
 
 fn failed(what: &'static str, source: io::Error) -> journal::Error {

@@ -6,6 +6,7 @@ use super::committer::SharedDisk;
 use super::logging;
 use super::mailbox::Mail;
 use super::supervisor::{self, Thread};
+use crate::journal;
 use crate::shard::{self, Input, ReadRequest};
 
 /// The owner's handle of the reader's thread.
@@ -22,11 +23,11 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Starts the thread; it ends when its `Reader` is dropped. When the log cannot be read the process
-    /// ends.
+    /// Starts the thread; it ends when its `Reader` is dropped, or when the log cannot be read: then `failed` is called.
     pub(super) fn start(
         disk: SharedDisk,
         owner: tokio::sync::mpsc::Sender<Mail>,
+        failed: impl FnOnce(journal::Error) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, taken) = mpsc::channel::<ReadRequest>();
         let work = move || {
@@ -34,17 +35,20 @@ impl Reader {
                 match shard::read(&*disk, request) {
                     // The owner ends only at the stop, and then there are no requests.
                     Ok(done) => drop(owner.blocking_send(Mail::Input(Input::Read(done)))),
-                    Err(error) => {
-                        logging::fatal(format_args!(
-                            "the log cannot be read; the broker ends: {error}"
-                        ));
-                        std::process::exit(1);
-                    }
+                    Err(error) => return failed(error),
                 }
             }
         };
         let thread = supervisor::spawn_thread("reader", work)?;
         Ok(Self { requests, thread })
+    }
+
+    /// Ends the process: the log in a directory cannot be read.
+    pub(super) fn end(error: journal::Error) {
+        logging::fatal(format_args!(
+            "the log cannot be read; the broker ends: {error}"
+        ));
+        std::process::exit(1);
     }
 
     /// Requests bodies. At most one request for each connection waits, and one more.

@@ -125,7 +125,9 @@ impl WatchedConfig {
                     peer: String::new(),
                 },
             });
-            let owner = shards.owner(shard);
+            let Some(owner) = shards.owner(shard) else {
+                continue;
+            };
             match owner.ask(|answer| Mail::Reload(reload, answer)).await {
                 Some(done) => sum.add(done),
                 None => return,

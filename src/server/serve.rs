@@ -31,14 +31,17 @@ use super::namespaces::ServerNamespaces;
 use super::oidc::{self, KeySource, OidcError};
 use super::operator::Operator;
 use super::owner::{Owner, OwnerParts};
+use super::peer::{self, Peers};
 use super::placement::PlacementError;
 use super::reader::Reader;
 use super::reload::{self, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
+use super::shared::{self, Shared, SharedParts};
 use super::sign_in::ConsoleSignIn;
 use super::startup::{Started, StartedShard, Startup};
+use super::store::{Fleet, StoreError};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::traces::{Traces, TracesError};
@@ -98,6 +101,8 @@ pub(super) enum StartError {
     #[error("reading a log has ended early: this is a bug")]
     Recovery,
     #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
     Placement(#[from] PlacementError),
     #[error(transparent)]
     Keys(#[from] root_key::KeysError),
@@ -130,8 +135,22 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners, &args.metrics.metrics).await?;
-    let prepared = prepare(args, &config, &listeners)?;
-    let serving = start(args, config, prepared, (listeners, descriptors))?;
+    let profile = root_key::profile(args, &config, &listeners)?;
+    let shared = shared::prepare(args, &config, profile).await?;
+    let (of_store, config) = match &shared {
+        Some(shared) => (Some(shared.args.clone()), shared.config.clone()),
+        None => (None, config),
+    };
+    let args = of_store.as_ref().unwrap_or(args);
+    let prepared = prepare(args, &config, profile, shared.as_ref())?;
+    let peer_listener = shared.map(Shared::into_listener);
+    let listeners = Listeners {
+        listeners,
+        of_peers: peer_listener,
+        descriptors,
+    };
+    let mut serving = start(args, config, prepared, listeners)?;
+    serving.join_fleet().await?;
     let mut signals = Signals::new()?;
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!("Emulator Service is Successfully Up!");
@@ -141,6 +160,14 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The ports, and how many descriptors there are for connections.
+struct Listeners {
+    listeners: Vec<Listener>,
+    /// For the other servers that share the store, if namespaces are in one.
+    of_peers: Option<TcpListener>,
+    descriptors: usize,
+}
+
 /// What runs until the stop.
 struct Serving {
     running: Running,
@@ -148,6 +175,8 @@ struct Serving {
     helpers: Vec<Task>,
     acceptors: Vec<Task>,
     common: OfAllShards,
+    /// The servers that share a store, if namespaces are in one.
+    fleet: Option<Arc<Fleet>>,
     stop: watch::Sender<bool>,
 }
 
@@ -156,8 +185,13 @@ fn start(
     args: &ServeArgs,
     config: Configuration,
     prepared: Prepared,
-    (listeners, descriptors): (Vec<Listener>, usize),
+    listeners: Listeners,
 ) -> Result<Serving, StartError> {
+    let Listeners {
+        listeners,
+        of_peers,
+        descriptors,
+    } = listeners;
     let Prepared {
         started:
             Started {
@@ -173,31 +207,31 @@ fn start(
         operator,
         plan,
         root_key,
+        shared,
     } = prepared;
     let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
-    let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
-    let backups = Arc::new(Backups::new(directory(args), disks.collect()));
+    let backups = Arc::new(backups(args, &shards));
     let partials = PartialBytes::new(plan.partials);
     let common = OfAllShards::new(args, &clock)?;
     let running = run_shards(shards, routes, &common, partials)?;
     let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
-    let mut helpers = vec![renew_certificates(&tls, &stopped)?];
-    helpers.extend(watch_memory(plan, memory.clone(), shards));
-    helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let history = Arc::new(History::default());
     let changes = Arc::new(Changes::new(clock.now()));
-    let recorder = record_history(&history, &clock, shards);
-    helpers.extend([recorder, follow_changes(&changes, shards)]);
-    let namespaces = ServerNamespaces::new(
-        Arc::clone(shards),
-        placement,
-        args,
-        &config,
-        root_key.as_ref(),
-    );
+    let mut helpers = vec![
+        renew_certificates(&tls, &stopped)?,
+        record_history(&history, &clock, shards),
+        follow_changes(&changes, shards),
+    ];
+    helpers.extend(watch_memory(plan, memory.clone(), shards));
+    helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
+    let of_new = root_key.as_ref();
+    let namespaces = ServerNamespaces::new(Arc::clone(shards), placement, args, &config, of_new);
     helpers.extend(follow_config(args, config, root_key, shards, &stopped)?);
+    let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
     let server = Arc::new(ServerState {
+        fleet: fleet.clone(),
+        peers: peers.clone(),
         clock,
         shards: Arc::clone(shards),
         tls,
@@ -215,19 +249,32 @@ fn start(
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let accept = |listener| accept_at(listener, &server);
     Ok(Serving {
-        helpers,
-        acceptors: listeners.into_iter().map(accept).collect(),
         running,
+        helpers,
+        acceptors: accept_all(listeners, of_peers.zip(peers), &server),
         common,
+        fleet,
         stop,
     })
 }
 
 impl Serving {
+    /// Joins the servers that share the store, and waits for a while until each namespace has a server.
+    async fn join_fleet(&mut self) -> Result<(), StartError> {
+        if let Some(fleet) = &self.fleet {
+            let tasks = fleet.join(&self.stop.subscribe()).await?;
+            self.helpers.extend(tasks);
+            fleet.settle().await;
+        }
+        Ok(())
+    }
+
     /// Stops the shards, then the rest.
     async fn stop(self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
+        }
         let Running {
             shards,
             owners,
@@ -242,6 +289,26 @@ impl Serving {
         drop(runtimes);
         self.common.stop().await;
     }
+}
+
+/// Returns what makes backups of the shards' logs.
+fn backups(args: &ServeArgs, shards: &[StartedShard]) -> Backups {
+    let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
+    Backups::new(directory(args), disks.collect())
+}
+
+/// Starts to accept connections, those of the other servers too.
+fn accept_all(
+    listeners: Vec<Listener>,
+    of_peers: Option<(TcpListener, Arc<Peers>)>,
+    server: &Arc<ServerState>,
+) -> Vec<Task> {
+    let accept = |listener| accept_at(listener, server);
+    let of_peers = of_peers.map(|(socket, peers)| {
+        let accept = peer::accept(socket, peers, Arc::clone(server));
+        supervisor::spawn("listener --peer-listen", accept)
+    });
+    listeners.into_iter().map(accept).chain(of_peers).collect()
 }
 
 /// Starts the task that takes certificates that were replaced, at once after SIGHUP.
@@ -305,18 +372,18 @@ fn follow_config(
 }
 
 /// The shards that run, with their tasks and threads.
-struct Running {
-    shards: Arc<Shards>,
+pub(super) struct Running {
+    pub(super) shards: Arc<Shards>,
     owners: Vec<Task>,
     runtimes: Vec<ShardRuntime>,
 }
 
 /// What all shards use.
-struct OfAllShards {
-    clock: Arc<Clock>,
+pub(super) struct OfAllShards {
+    pub(super) clock: Arc<Clock>,
     /// Notified when a token was signed with a key that is not known.
-    keys_wanted: Arc<Notify>,
-    traces: Option<Traces>,
+    pub(super) keys_wanted: Arc<Notify>,
+    pub(super) traces: Option<Traces>,
 }
 
 impl OfAllShards {
@@ -344,7 +411,7 @@ fn run_shards(
     common: &OfAllShards,
     partials: PartialBytes,
 ) -> Result<Running, StartError> {
-    let bytes = limits::MAILBOX_BYTES_MAX / started.len();
+    let bytes = limits::MAILBOX_BYTES_MAX / started.len().max(1);
     let (mut owners, mut runtimes, mut members) = (Vec::new(), Vec::new(), Vec::new());
     for shard in started {
         let (owner, runtime, member) = run_shard(shard, bytes, common)?;
@@ -378,8 +445,9 @@ fn run_shard(
         clock: Arc::clone(&common.clock),
         sender: sender.clone(),
         mailbox,
-        committer,
-        reader: Reader::start(Arc::clone(&disk), sender.clone())?,
+        committer: Box::new(committer),
+        store: None,
+        reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end)?,
         disk,
         keys_wanted: Arc::clone(&common.keys_wanted),
         vitals: Arc::clone(&vitals),
@@ -402,7 +470,7 @@ fn run_shard(
 
 /// Returns how many descriptors there are for connections, and what they need of the first shard.
 fn descriptors_of_connections(found: usize, shards: usize) -> Result<usize, StartError> {
-    let further = limits::SHARD_DESCRIPTORS * (shards - 1);
+    let further = limits::SHARD_DESCRIPTORS * shards.saturating_sub(1);
     let least = limits::DESCRIPTORS_MIN + further;
     if found < least {
         return Err(StartError::Descriptors { found, least });
@@ -444,14 +512,15 @@ struct Prepared {
     operator: Operator,
     plan: Plan,
     root_key: Option<Key>,
+    shared: Option<SharedParts>,
 }
 
 fn prepare(
     args: &ServeArgs,
     config: &Configuration,
-    listeners: &[Listener],
+    profile: Profile,
+    shared: Option<&Shared>,
 ) -> Result<Prepared, StartError> {
-    let profile = root_key::profile(args, config, listeners)?;
     let mut key_source = args.oidc.parse()?;
     let console = ConsoleSignIn::new(args, profile, key_source.as_mut());
     let directory = directory(args);
@@ -459,16 +528,20 @@ fn prepare(
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
     // What is in the data directory is read once it is locked.
     let data = match directory {
-        Some(directory) => Some((directory, FileDisk::open(directory)?)),
-        None => None,
+        Some(directory) if shared.is_none() => Some((directory, FileDisk::open(directory)?)),
+        Some(_) | None => None,
     };
+    let shared = shared.map(Shared::open).transpose()?;
     let certs = directory.map(|directory| directory.join("certs"));
     // Making certificates takes as long as the rest, so it runs in parallel.
     let tls_args = args.tls.clone();
     let tls = thread::spawn(move || Tls::load(&tls_args, certs.as_deref()));
     let root_key = match profile {
         Profile::Development => None,
-        Profile::Verified => root_key::root_key(config, directory)?,
+        Profile::Verified => match &shared {
+            Some(shared) => shared.root_key(),
+            None => root_key::root_key(config, directory)?,
+        },
     };
     let operator = Operator::new(&args.operator, profile, directory)?;
     let startup = Startup {
@@ -479,10 +552,14 @@ fn prepare(
         root_key: root_key.clone(),
         data,
     };
-    let started = startup.run()?;
+    let started = match &shared {
+        Some(shared) => shared.started(&plan)?,
+        None => startup.run()?,
+    };
     warn_of_risk(args.sync.into());
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
     match directory {
+        Some(_) if shared.is_some() => info!("messages are in the store"),
         None => info!("messages are in memory only and are lost when the process ends"),
         Some(directory) => info!(data = %directory.display(), "messages are stored"),
     }
@@ -494,6 +571,7 @@ fn prepare(
         operator,
         plan,
         root_key,
+        shared,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::shard::routing::{Routes, ShardIndex};
 #[derive(Debug)]
 pub(super) struct Shards {
     routes: ArcSwap<Routes>,
-    members: Vec<Member>,
+    members: ArcSwap<BTreeMap<ShardIndex, Arc<Member>>>,
     partials: PartialBytes,
 }
 
@@ -34,11 +34,31 @@ pub(super) struct Member {
 impl Shards {
     /// Takes the shards in the order of their indexes in `routes`.
     pub(super) fn new(routes: Routes, members: Vec<Member>, partials: PartialBytes) -> Self {
+        let members = (0..).map(ShardIndex).zip(members.into_iter().map(Arc::new));
         Self {
             routes: ArcSwap::from_pointee(routes),
-            members,
+            members: ArcSwap::from_pointee(members.collect()),
             partials,
         }
+    }
+
+    /// Adds a shard that was taken over, whose index no other has had.
+    pub(super) fn add(&self, shard: ShardIndex, member: Member) {
+        let member = Arc::new(member);
+        self.members.rcu(|members| {
+            let mut members = BTreeMap::clone(members);
+            members.insert(shard, Arc::clone(&member));
+            members
+        });
+    }
+
+    /// Removes a shard that is served no longer.
+    pub(super) fn remove(&self, shard: ShardIndex) {
+        self.members.rcu(|members| {
+            let mut members = BTreeMap::clone(members);
+            members.remove(&shard);
+            members
+        });
     }
 
     /// Returns which shard serves which namespace.
@@ -51,35 +71,44 @@ impl Shards {
         self.routes.store(Arc::new(routes));
     }
 
-    /// Returns the number of a shard in the data directory.
-    pub(super) fn number(&self, shard: ShardIndex) -> u32 {
-        self.member(shard).number
+    /// Changes the routes, after a namespace was taken over or given away.
+    pub(super) fn change_routes(&self, change: impl Fn(&Routes) -> Routes) {
+        self.routes.rcu(|routes| change(routes));
+    }
+
+    /// Returns the number of a shard in the data directory, or of its namespace in the store.
+    pub(super) fn number(&self, shard: ShardIndex) -> Option<u32> {
+        Some(self.member(shard)?.number)
     }
 
     /// Returns the shard with a number.
-    pub(super) fn index_of(&self, number: u32) -> ShardIndex {
-        let found = self.members.iter().position(|it| it.number == number);
-        ShardIndex(found.expect("namespaces are placed in shards that are there"))
+    pub(super) fn index_of(&self, number: u32) -> Option<ShardIndex> {
+        let members = self.members.load();
+        let found = members.iter().find(|(_, it)| it.number == number);
+        found.map(|(shard, _)| *shard)
     }
 
-    /// Returns where a shard's owner is reached.
-    pub(super) fn owner(&self, shard: ShardIndex) -> &Mailbox {
-        &self.member(shard).owner
+    /// Returns where a shard's owner is reached, if it is served.
+    pub(super) fn owner(&self, shard: ShardIndex) -> Option<Mailbox> {
+        Some(self.member(shard)?.owner.clone())
     }
 
-    /// Returns the runtime of a shard's owner and its connections.
-    pub(super) fn runtime(&self, shard: ShardIndex) -> &Handle {
-        &self.member(shard).runtime
+    /// Returns the runtime of a shard's owner and its connections, if it is served.
+    pub(super) fn runtime(&self, shard: ShardIndex) -> Option<Handle> {
+        Some(self.member(shard)?.runtime.clone())
     }
 
-    fn member(&self, shard: ShardIndex) -> &Member {
-        let member = self.members.get(shard.0);
-        member.expect("routes name shards that are there")
+    fn member(&self, shard: ShardIndex) -> Option<Arc<Member>> {
+        self.members.load().get(&shard).cloned()
     }
 
-    /// Returns where the owner of the shard is reached that serves a host.
-    pub(super) fn owner_of(&self, host: &str) -> &Mailbox {
-        self.owner(self.routes.load().shard_of(Some(host)))
+    fn all(&self) -> Vec<Arc<Member>> {
+        self.members.load().values().cloned().collect()
+    }
+
+    /// Returns where the owner of the shard is reached that serves a host; none if another server does.
+    pub(super) fn owner_of(&self, host: &str) -> Option<Mailbox> {
+        self.owner(self.routes.load().shard_of(Some(host))?)
     }
 
     /// Returns a new connection's part of what all have of messages that are not whole yet.
@@ -89,10 +118,8 @@ impl Shards {
 
     /// Returns the numbers of the shards in which no message would be taken, or not soon.
     pub(super) fn stuck(&self) -> Vec<u32> {
-        let stuck = self
-            .members
-            .iter()
-            .filter(|member| !member.vitals.are_good());
+        let all = self.all().into_iter();
+        let stuck = all.filter(|member| !member.vitals.are_good());
         stuck.map(|member| member.number).collect()
     }
 
@@ -103,15 +130,16 @@ impl Shards {
     ) -> BTreeMap<ShardIndex, Vec<String>> {
         let mut found: BTreeMap<ShardIndex, Vec<String>> = BTreeMap::new();
         for namespace in &config.namespaces {
-            let shard = self.routes.load().shard_of(Some(&namespace.name));
-            found.entry(shard).or_default().push(namespace.name.clone());
+            if let Some(shard) = self.routes.load().shard_of(Some(&namespace.name)) {
+                found.entry(shard).or_default().push(namespace.name.clone());
+            }
         }
         found
     }
 
     /// Hands an input to every shard.
     pub(super) async fn send_all(&self, input: impl Fn() -> Input) {
-        for member in &self.members {
+        for member in self.all() {
             // The owner has gone only when it has stopped.
             let _ = member.owner.send(Mail::Input(input())).await;
         }
@@ -120,8 +148,8 @@ impl Shards {
     /// Asks every shard what it has and has done, with so many entities one by one in each; returns that with the shards'
     /// numbers. A shard whose owner has stopped is left out.
     pub(super) async fn reports(&self, most: usize) -> Vec<(u32, ShardReport)> {
-        let mut found = Vec::with_capacity(self.members.len());
-        for member in &self.members {
+        let mut found = Vec::new();
+        for member in self.all() {
             let report = member.owner.ask(|answer| Mail::Report(most, answer));
             found.extend(report.await.map(|report| (member.number, report)));
         }
@@ -131,24 +159,27 @@ impl Shards {
     /// Asks every shard where its durable log ends; returns that with the shards' numbers. A shard whose owner has stopped is
     /// left out.
     pub(super) async fn log_ends(&self) -> Vec<(u32, LogEnd)> {
-        let mut found = Vec::with_capacity(self.members.len());
-        for member in &self.members {
+        let mut found = Vec::new();
+        for member in self.all() {
             let end = member.owner.ask(Mail::LogEnd).await;
             found.extend(end.map(|end| (member.number, end)));
         }
         found
     }
 
-    /// Waits until the owners of all shards have gone.
+    /// Waits until the owners of all shards have gone; for ever where namespaces come and go.
     pub(super) async fn closed(&self) {
-        for member in &self.members {
+        if self.routes.load().is_shared() {
+            return std::future::pending().await;
+        }
+        for member in self.all() {
             member.owner.closed().await;
         }
     }
 
-    /// Returns how many shards there are.
+    /// Returns how many shards there are; 1 at least.
     pub(super) fn count(&self) -> usize {
-        self.members.len()
+        self.members.load().len().max(1)
     }
 }
 
@@ -158,7 +189,7 @@ impl Shards {
     pub(super) fn of(owners: Vec<(&str, tokio::sync::mpsc::Sender<Mail>)>) -> Self {
         let names = owners.iter().enumerate();
         let names = names.map(|(at, (name, _))| (*name, ShardIndex(at)));
-        let routes = Routes::new(owners.len(), names);
+        let routes = Routes::new(names);
         let members = (0..).zip(owners).map(|(number, (_, mail))| Member {
             number,
             owner: Mailbox::new(mail, crate::limits::MAILBOX_BYTES_MAX),
@@ -181,11 +212,11 @@ mod tests {
         let (mail, _owner) = mpsc::channel(1);
         let shards = Shards::of(vec![("a", mail.clone()), ("b", mail.clone()), ("c", mail)]);
         assert!(shards.stuck().is_empty());
-        shards.members[2].vitals.set_room(false);
+        shards.all()[2].vitals.set_room(false);
         assert_eq!(shards.stuck(), [2]);
-        shards.members[0].vitals.set_room(false);
+        shards.all()[0].vitals.set_room(false);
         assert_eq!(shards.stuck(), [0, 2]);
-        shards.members[2].vitals.set_room(true);
+        shards.all()[2].vitals.set_room(true);
         assert_eq!(shards.stuck(), [0]);
     }
 

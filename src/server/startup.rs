@@ -95,7 +95,7 @@ impl Startup<'_> {
             ShardIndex(at.expect("every shard that has a namespace was recovered"))
         };
         let indexes = namespaces.iter().map(|it| (&it.name[..], index(it)));
-        let routes = Routes::new(recovered.len(), indexes);
+        let routes = Routes::new(indexes);
         let mut shards = Vec::new();
         let share = memory.among(recovered.len());
         let in_flight = (self.plan.in_flight / recovered.len())

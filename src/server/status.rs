@@ -76,7 +76,13 @@ pub(super) async fn answer(
         Page::Health => health(server),
         Page::Live => healthy(),
         Page::Metrics => match check_operator(server, caller, parts) {
-            Ok(()) => server.metrics.answer(&server.shards, &parts.headers).await,
+            Ok(()) => {
+                let fleet = server.fleet.as_deref();
+                server
+                    .metrics
+                    .answer(&server.shards, fleet, &parts.headers)
+                    .await
+            }
             Err(text) => refuse(text),
         },
         Page::Ready => ready(server, caller, parts).await,
@@ -141,7 +147,9 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
         return refuse(text);
     }
     let host = http::host(&parts.headers, &caller.origin);
-    let owner = server.shards.owner_of(&host);
+    let Some(owner) = server.shards.owner_of(&host) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let asked = owner.ask(|answer| Mail::Missing(host, paths, answer));
     match asked.await {
         Some(missing) if missing.is_empty() => healthy(),

@@ -78,7 +78,7 @@ pub(super) enum TracesError {
 }
 
 /// Sends spans to a collector, from a thread of its own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Traces(SdkTracerProvider);
 
 impl Traces {

@@ -377,10 +377,14 @@ impl Shard {
     }
 
     /// Returns whether inputs of clients are to be handed in: they wait while too much waits for the
-    /// disk.
+    /// disk, or while the store is away.
     #[must_use]
     pub fn takes_input(&self) -> bool {
-        self.store == Store::Here && self.durability.has_room()
+        match self.store {
+            Store::Here => self.durability.has_room(),
+            Store::Away => false,
+            Store::Fenced => true,
+        }
     }
 
     /// Returns since when the oldest group waits for the disk.
@@ -596,6 +600,11 @@ impl Shard {
             }
             connection.outgoing.push_back(outgoing);
         }
+    }
+
+    /// Keeps what a connection was to be given: the server may answer no more, until the store is back.
+    pub fn keep_unsent(&mut self, id: ConnectionId) {
+        self.unsent.push(id);
     }
 
     /// Hands the server what has gathered for connections.

@@ -11,7 +11,7 @@
 //!  Closed ──────────► the shard that has the connection, if any has
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Outgoing, Report};
 use crate::address;
@@ -19,43 +19,64 @@ use crate::amqp::{Event, Identity};
 use crate::gateway::Reply;
 use crate::limits;
 
-/// A shard of this server: an index into the list that the server has of them.
+/// A shard of this server: an index that no other shard has in the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShardIndex(pub usize);
-
-impl ShardIndex {
-    /// The shard of the first namespace, which answers to every host that is no other's.
-    pub const FIRST: Self = Self(0);
-}
 
 /// Which shard serves which namespace.
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
-    /// By the name in lower case.
-    by_namespace: BTreeMap<String, ShardIndex>,
+    /// By the name in lower case; none where another server serves the namespace.
+    by_namespace: BTreeMap<String, Option<ShardIndex>>,
     /// The name of the first namespace.
     first: String,
-    /// How many shards there are.
-    shards: usize,
+    /// Other servers serve namespaces too.
+    is_shared: bool,
 }
 
 impl Routes {
-    /// Takes the namespaces and their shards, of which there are so many. The first answers to every host that is no other's.
-    pub fn new<'n>(
-        shards: usize,
-        namespaces: impl IntoIterator<Item = (&'n str, ShardIndex)>,
-    ) -> Self {
-        let mut routes = Self {
-            shards,
-            ..Self::default()
-        };
+    /// Takes the namespaces and their shards. The first answers to every host that is no other's.
+    pub fn new<'n>(namespaces: impl IntoIterator<Item = (&'n str, ShardIndex)>) -> Self {
+        let mut routes = Self::default();
         for (name, shard) in namespaces {
             let name = name.to_lowercase();
             if routes.by_namespace.is_empty() {
                 routes.first.clone_from(&name);
             }
-            routes.by_namespace.insert(name, shard);
+            routes.by_namespace.insert(name, Some(shard));
         }
+        routes
+    }
+
+    /// Returns the routes of a server that shares the namespaces with others, of which it serves none yet.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self {
+            is_shared: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the routes with these namespaces, by their names in lower case: those that are not here already are served by
+    /// other servers. The first answers to every host that is no other's.
+    #[must_use]
+    pub fn with_known<'n>(&self, first: &str, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let known = names.into_iter().map(|name| {
+            let here = self.by_namespace.get(name).copied().flatten();
+            (name.to_owned(), here)
+        });
+        Self {
+            by_namespace: known.collect(),
+            first: first.to_owned(),
+            is_shared: self.is_shared,
+        }
+    }
+
+    /// Returns the routes with a namespace, whose name is in lower case, that another server serves.
+    #[must_use]
+    pub fn elsewhere(&self, namespace: &str) -> Self {
+        let mut routes = self.clone();
+        routes.by_namespace.insert(namespace.to_owned(), None);
         routes
     }
 
@@ -63,7 +84,9 @@ impl Routes {
     #[must_use]
     pub fn with(&self, namespace: &str, shard: ShardIndex) -> Self {
         let mut routes = self.clone();
-        routes.by_namespace.insert(namespace.to_owned(), shard);
+        routes
+            .by_namespace
+            .insert(namespace.to_owned(), Some(shard));
         routes
     }
 
@@ -75,10 +98,23 @@ impl Routes {
         routes
     }
 
-    /// Returns the namespaces by their names in lower case, and their shards.
-    pub fn namespaces(&self) -> impl Iterator<Item = (&str, ShardIndex)> {
+    /// Returns the namespaces by their names in lower case, and their shards; none of those that other servers serve.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, Option<ShardIndex>)> {
         let all = self.by_namespace.iter();
         all.map(|(name, shard)| (name.as_str(), *shard))
+    }
+
+    /// Returns whether other servers serve namespaces too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Returns the namespace that a host names, in lower case, if another server serves it.
+    #[must_use]
+    pub fn elsewhere_of(&self, host: Option<&str>) -> Option<&str> {
+        let is_elsewhere = self.is_shared && self.shard_of(host).is_none();
+        is_elsewhere.then(|| self.namespace_of(host))
     }
 
     /// Returns the name of the first namespace, in lower case.
@@ -100,14 +136,14 @@ impl Routes {
         self.found(host).map_or(&*self.first, |(name, _)| name)
     }
 
-    /// Returns the shard of the namespace that a host names.
+    /// Returns the shard of the namespace that a host names; none if another server serves it.
     #[must_use]
-    pub fn shard_of(&self, host: Option<&str>) -> ShardIndex {
-        self.found(host)
-            .map_or(ShardIndex::FIRST, |(_, shard)| shard)
+    pub fn shard_of(&self, host: Option<&str>) -> Option<ShardIndex> {
+        let first = || self.by_namespace.get(&self.first).copied().flatten();
+        self.found(host).map_or_else(first, |(_, shard)| shard)
     }
 
-    fn found(&self, host: Option<&str>) -> Option<(&str, ShardIndex)> {
+    fn found(&self, host: Option<&str>) -> Option<(&str, Option<ShardIndex>)> {
         let label = address::namespace_label(host);
         // Without capitals, which hosts seldom have, nothing is allocated.
         let found = if label.chars().any(char::is_uppercase) || !label.is_ascii() {
@@ -120,7 +156,8 @@ impl Routes {
 
     /// Returns the shard that an identity is shown to after this one, if it began at `first`.
     fn next(&self, first: ShardIndex, after: ShardIndex) -> Option<ShardIndex> {
-        let all = (0..self.shards).map(ShardIndex);
+        let all: BTreeSet<ShardIndex> = self.by_namespace.values().copied().flatten().collect();
+        let all = all.into_iter();
         let order = [first].into_iter().chain(all.filter(|at| *at != first));
         let mut behind = order.skip_while(|at| *at != after);
         behind.next();
@@ -138,6 +175,10 @@ pub struct Routing {
     /// The shard that has the connection.
     at: Option<ShardIndex>,
     is_over: bool,
+    /// The namespace that the peer has named, if another server serves it.
+    elsewhere: Option<String>,
+    /// What the peer says it is was accepted for now: the namespace that it will name decides.
+    is_accepted: bool,
 }
 
 impl Routing {
@@ -149,6 +190,8 @@ impl Routing {
             identity: None,
             at: None,
             is_over: false,
+            elsewhere: None,
+            is_accepted: false,
         }
     }
 
@@ -167,14 +210,18 @@ impl Routing {
                         "a frame before open is not longer"
                     );
                     let identity = identity.clone();
-                    let first = self.first(routes);
                     self.identity = Some(identity.clone());
+                    let Some(first) = self.first(routes) else {
+                        self.is_accepted = true;
+                        continue;
+                    };
                     self.at = Some(first);
                     *report = show(routes, first, first, identity);
                 }
                 Report::Event(Event::Opened { hostname, .. }) => {
                     let host = hostname.as_deref().or(self.server_name.as_deref());
                     named = Some(routes.shard_of(host));
+                    self.elsewhere = routes.elsewhere_of(host).map(str::to_owned);
                 }
                 Report::Event(_)
                 | Report::Returned { .. }
@@ -184,16 +231,25 @@ impl Routing {
             }
         }
         if let Some(shard) = named {
-            let identity = self.identity.take();
             self.is_over = true;
             self.server_name = None;
-            if self.at.replace(shard) != Some(shard)
-                && let Some(identity) = identity
-            {
-                reports.insert(0, Report::TryIdentity(identity));
+            match shard {
+                Some(shard) => self.serve_at(shard, reports),
+                None => self.at = None,
             }
         }
         self.at
+    }
+
+    /// Takes the shard that has the namespace which the peer has named: what the peer says it is is shown to that, if it was not.
+    pub fn serve_at(&mut self, shard: ShardIndex, reports: &mut Vec<Report>) {
+        self.elsewhere = None;
+        let identity = self.identity.take();
+        if self.at.replace(shard) != Some(shard)
+            && let Some(identity) = identity
+        {
+            reports.insert(0, Report::TryIdentity(identity));
+        }
     }
 
     /// Looks at what a shard sends. If it refuses the identity and there is another shard to ask,
@@ -209,7 +265,7 @@ impl Routing {
         let Some(Outgoing::Reply(Reply::Authenticated(false))) = outgoing.front() else {
             return None;
         };
-        let first = self.first(routes);
+        let first = self.first(routes)?;
         let next = routes.next(first, self.at?)?;
         let identity = self.identity.clone()?;
         outgoing.pop_front();
@@ -229,8 +285,25 @@ impl Routing {
         self.identity.as_ref().map_or(0, bytes)
     }
 
-    fn first(&self, routes: &Routes) -> ShardIndex {
-        routes.shard_of(self.server_name.as_deref())
+    /// Returns the first shard that an identity is shown to; none if it is accepted for now, because it may be of a namespace
+    /// that another server serves.
+    fn first(&self, routes: &Routes) -> Option<ShardIndex> {
+        let named = self.server_name.as_deref();
+        if routes.is_shared && routes.found(named).is_none() {
+            return None;
+        }
+        routes.shard_of(named)
+    }
+
+    /// Returns, once, that the peer's identity is accepted for now.
+    pub fn take_accepted(&mut self) -> bool {
+        std::mem::take(&mut self.is_accepted)
+    }
+
+    /// Returns the namespace that the peer has named, if another server serves it.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.elsewhere.as_deref()
     }
 }
 
@@ -259,7 +332,7 @@ mod tests {
     const C: ShardIndex = ShardIndex(2);
 
     fn routes() -> Routes {
-        Routes::new(3, [("a", A), ("Bee", B), ("c", C), ("also-a", A)])
+        Routes::new([("a", A), ("Bee", B), ("c", C), ("also-a", A)])
     }
 
     fn plain() -> Report {
@@ -318,7 +391,7 @@ mod tests {
             (Some("127.0.0.1"), A),
             (Some(".bee"), A),
         ] {
-            assert_eq!(routes().shard_of(host), shard, "{host:?}");
+            assert_eq!(routes().shard_of(host), Some(shard), "{host:?}");
         }
     }
 

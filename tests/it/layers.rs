@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 22] = [
+const OTHERS: [(&str, &[&str]); 23] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -81,6 +81,7 @@ const OTHERS: [(&str, &[&str]); 22] = [
     ("comfy_table::", &["server"]),
     ("rust_embed::", &["server"]),
     ("flate2::", &["server"]),
+    ("tokio_postgres", &["server/store"]),
 ];
 
 /// Returns the sources below a folder of the tree, by their path from there.

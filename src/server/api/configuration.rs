@@ -107,6 +107,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
         actor: authority.actor().clone(),
     });
     let owner = call.server.shards.owner_of(&call.host);
+    let owner = owner.ok_or_else(Problem::stopping)?;
     let done = owner.ask(|answer| Mail::Reload(reload, answer)).await;
     let Reloaded {
         made,

@@ -523,6 +523,7 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         messages.map(|(at, Object(message))| message.encode(&format!("messages[{at}]"), now));
     let messages = messages.collect::<Result<Vec<Message>, Problem>>()?;
     let owner = call.server.shards.owner_of(&call.host);
+    let owner = owner.ok_or_else(Problem::stopping)?;
     let bytes = messages.iter().map(|message| message.bytes().len()).sum();
     let permit = owner.reserve(bytes).await.ok_or_else(Problem::stopping)?;
     let path = entity.to_owned();

@@ -17,6 +17,7 @@ mod configuration;
 mod connections;
 mod decoding;
 mod entities;
+mod fleet;
 mod history;
 mod jobs;
 mod locks;
@@ -79,6 +80,33 @@ pub(super) fn is_for(parts: &Parts) -> bool {
         .map(|pair| pair.split('=').next().unwrap_or_default());
     parts.uri.path().starts_with(PREFIX) && !names.any(|name| name == "api-version")
 }
+
+/// Returns the namespace that a request names in its query.
+pub(super) fn namespace_of(parts: &Parts) -> Option<String> {
+    if !is_for(parts) {
+        return None;
+    }
+    let query = parts.uri.query().unwrap_or_default();
+    let named = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("namespace="))?;
+    let named = percent_decode_str(named).decode_utf8();
+    named.ok().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns whether a request is about the server, and not about a namespace.
+pub(super) fn is_of_server(parts: &Parts) -> bool {
+    let rest = parts.uri.path().strip_prefix(PREFIX).unwrap_or_default();
+    let first = rest
+        .trim_start_matches('/')
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    is_for(parts) && OF_SERVER.contains(&first)
+}
+
+/// The first segments of paths that are about the server.
+const OF_SERVER: [&str; 5] = ["namespaces", "server", "fleet", "openapi.json", "docs"];
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -213,6 +241,10 @@ impl<'a> Call<'a> {
                 "DELETE" => namespaces::drop_one(self, name).await,
                 _ => Err(Problem::method(method, "PUT, DELETE")),
             },
+            ["fleet"] => match method {
+                "GET" => fleet::get(self),
+                _ => Err(Problem::method(method, "GET")),
+            },
             ["server"] => match method {
                 "GET" => server::get(self).await,
                 _ => Err(Problem::method(method, "GET")),
@@ -317,7 +349,8 @@ impl<'a> Call<'a> {
     fn prefix(&self) -> String {
         let routes = self.server.shards.routes();
         let name = routes.namespace_of(Some(&self.host));
-        if name == routes.first() {
+        // A shard that is a namespace's alone has no other to tell it from.
+        if name == routes.first() || routes.is_shared() {
             return String::new();
         }
         address::namespace_prefix(name)
@@ -409,6 +442,7 @@ impl<'a> Call<'a> {
             operation,
         });
         let owner = self.server.shards.owner_of(&self.host);
+        let owner = owner.ok_or_else(Problem::stopping)?;
         let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
         let OperationAnswer { done, bodies } = answer.ok_or_else(Problem::stopping)?;
         Ok((done?, bodies))
@@ -425,6 +459,7 @@ impl<'a> Call<'a> {
             operation,
         });
         let owner = self.server.shards.owner_of(&self.host);
+        let owner = owner.ok_or_else(Problem::stopping)?;
         let answer = owner.ask(|answer| Mail::Administer(request, answer)).await;
         Ok(answer.ok_or_else(Problem::stopping)??)
     }

@@ -15,8 +15,9 @@ use crate::server::namespaces::{NamespaceError, NamespaceInfo};
 pub(super) struct Namespace {
     /// Its name, in lower case: the first label of the host names that it answers to.
     name: String,
-    /// The shard that it is in.
-    shard: u32,
+    /// The shard that it is in; absent if another server of the fleet serves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<u32>,
     /// It answers to every host that is no other's.
     first: bool,
     /// The configuration file names it: it cannot be dropped here.
@@ -66,7 +67,10 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     responses((status = 201, body = Namespace), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
-    let made = call.server.namespaces.make(name, authority).await?;
+    let made = match &call.server.fleet {
+        Some(fleet) => call.server.namespaces.make_in_store(fleet, name).await?,
+        None => call.server.namespaces.make(name, authority).await?,
+    };
     Ok(json(StatusCode::CREATED, &Namespace::of(made)))
 }
 
@@ -77,6 +81,9 @@ pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
+    if call.server.fleet.is_some() {
+        return Err(NamespaceError::Shared.into());
+    }
     call.server.namespaces.drop(name, authority).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -127,10 +134,13 @@ impl From<NamespaceError> for Problem {
             NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
             NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
-            NamespaceError::Configured(_) => (StatusCode::CONFLICT, "not_allowed"),
+            NamespaceError::Configured(_) | NamespaceError::Shared => {
+                (StatusCode::CONFLICT, "not_allowed")
+            }
             NamespaceError::Busy(_) => (StatusCode::CONFLICT, "in_use"),
             NamespaceError::Denied(denied) => return denied.clone().into(),
             NamespaceError::Stopping => return Self::stopping(),
+            NamespaceError::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             NamespaceError::Record(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         Self::new(status, reason, error.to_string())

@@ -7,8 +7,9 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
-    audit, authorization_rules, backups, changes, configuration, connections, entities, history,
-    jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search, server, sessions,
+    audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
+    history, jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search, server,
+    sessions,
 };
 
 #[derive(OpenApi)]
@@ -30,6 +31,7 @@ use super::{
         jobs::list, jobs::start, jobs::get, jobs::cancel,
         configuration::get, configuration::put,
         namespaces::access, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
+        fleet::get,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))

@@ -78,7 +78,7 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     let stuck = server.shards.stuck();
     let namespaces = server.namespaces.all();
     let shards = reports.into_iter().map(|(number, report)| {
-        let own = namespaces.iter().filter(|it| it.shard == number);
+        let own = namespaces.iter().filter(|it| it.shard == Some(number));
         ShardShown {
             namespaces: own.map(|it| it.name.clone()).collect(),
             healthy: !stuck.contains(&number),

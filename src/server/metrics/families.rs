@@ -50,6 +50,12 @@ families! {
     PROCESS_FDS_MAX = Gauge "process_max_fds" &[], "The limit of open file descriptors";
     PROCESS_START = Gauge "process_start_time_seconds" &[], "When the process started, in seconds since 1970";
     MEMORY = Gauge "jitney_memory_bytes" &["owner"], "Memory that is counted where it is kept: open and packed parts of the indexes of queues, and all other state of entities and links";
+    FLEET_LEASE = Gauge "jitney_fleet_lease_held" &[], "1 if this server's last beat is young enough for it to answer clients; only where servers share a store, as all that begin with jitney_fleet or jitney_namespace";
+    FLEET_ALIVE = Gauge "jitney_fleet_server_alive" &["server"], "1 if the server's beat is seen, 0 if it has left or was declared dead";
+    FLEET_BEATS = Counter "jitney_fleet_beats" &["server"], "How often the server has said that it is alive, since its start";
+    NAMESPACE_OWNED = Gauge "jitney_namespace_owned" &["namespace"], "1 if this server has the namespace";
+    NAMESPACE_EPOCH = Gauge "jitney_namespace_epoch" &["namespace"], "How often the namespace was taken over, or taken anew";
+    NAMESPACE_QUARANTINED = Gauge "jitney_namespace_quarantined" &["namespace"], "1 if the namespace is left alone until an operator lets it out";
     HEALTHY = Gauge "jitney_shard_healthy" SHARD, "1 if the shard's owner and disk make progress, as in /health";
     ACCEPTS = Gauge "jitney_shard_accepts_messages" SHARD, "1 if messages are accepted, 0 if disk or memory is full";
     CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";

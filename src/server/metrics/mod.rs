@@ -15,10 +15,11 @@ use clap::Args;
 use tokio::sync::Mutex;
 
 use super::shards::Shards;
+use super::store::Fleet;
 use crate::memory::Memory;
 use families::Kind;
 pub(super) use process::Usage;
-use scrape::{Scrape, ShardScrape};
+use scrape::{FleetScrape, Scrape, ShardScrape};
 
 /// What metrics tell.
 #[derive(Debug, Clone, Args)]
@@ -59,7 +60,12 @@ impl Metrics {
     }
 
     /// Answers a request, in the format that its `Accept` asks for: OpenMetrics, or else Prometheus's own.
-    pub(super) async fn answer(&self, shards: &Shards, headers: &HeaderMap) -> Response {
+    pub(super) async fn answer(
+        &self,
+        shards: &Shards,
+        fleet: Option<&Fleet>,
+        headers: &HeaderMap,
+    ) -> Response {
         let _turn = self.one_at_a_time.lock().await;
         let reports = shards.reports(self.entities).await;
         let stuck = shards.stuck();
@@ -72,6 +78,11 @@ impl Metrics {
             process: Usage::now(),
             memory: self.memory.by_purpose(),
             shards: shards.collect(),
+            fleet: fleet.map(|fleet| FleetScrape {
+                server: fleet.server().to_owned(),
+                holds_lease: fleet.holds_lease(),
+                view: fleet.view(),
+            }),
         };
         let accept = headers.get(header::ACCEPT);
         let accept = accept

@@ -17,6 +17,7 @@ use crate::histogram::{BOUNDS_MICROS, Histogram};
 use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
 use crate::queue::{DeadLetterCause, EntityKind};
 use crate::server::mailbox::ShardReport;
+use crate::server::store::View;
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
 const OTHERS: &str = "*";
@@ -27,6 +28,17 @@ pub(super) struct Scrape {
     pub(super) process: process::Usage,
     pub(super) memory: [(&'static str, usize); 3],
     pub(super) shards: Vec<ShardScrape>,
+    /// The servers that share a store, if namespaces are in one.
+    pub(super) fleet: Option<FleetScrape>,
+}
+
+/// The servers that share a store.
+#[derive(Debug, Clone)]
+pub(super) struct FleetScrape {
+    /// This server.
+    pub(super) server: String,
+    pub(super) holds_lease: bool,
+    pub(super) view: Arc<View>,
 }
 
 /// A shard of the answer.
@@ -68,6 +80,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Output(encoder);
         self.of_process(&mut out)?;
+        self.of_fleet(&mut out)?;
         self.of_shards(&mut out)?;
         self.of_logs(&mut out)?;
         self.of_entities(&mut out)?;
@@ -182,6 +195,37 @@ impl Scrape {
         let memory = self.memory.iter();
         let memory = memory.map(|(owner, bytes)| (vec![("owner", *owner)], number(*bytes)));
         out.write(&families::MEMORY, memory)
+    }
+
+    fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {
+        let fleet = self.fleet.as_ref();
+        let servers = || fleet.iter().flat_map(|it| &it.view.servers);
+        let namespaces = || fleet.iter().flat_map(|it| &it.view.namespaces);
+        let holds = fleet
+            .iter()
+            .map(|it| (Labels::new(), truth(it.holds_lease)));
+        out.write(&families::FLEET_LEASE, holds)?;
+        let alive = servers().map(|it| (vec![("server", &it.name[..])], truth(it.is_alive)));
+        out.write(&families::FLEET_ALIVE, alive)?;
+        let count = |count: i64| Sample::Number(u64::try_from(count).unwrap_or_default());
+        let beats = servers().map(|it| (vec![("server", &it.name[..])], count(it.beat)));
+        out.write(&families::FLEET_BEATS, beats)?;
+        let own = fleet.map(|it| &it.server);
+        let owned = namespaces().map(|(name, it)| {
+            let is_owned = it.server.is_some() && it.server.as_ref() == own;
+            (vec![("namespace", &name[..])], truth(is_owned))
+        });
+        out.write(&families::NAMESPACE_OWNED, owned)?;
+        let epochs =
+            namespaces().map(|(name, it)| (vec![("namespace", &name[..])], count(it.epoch)));
+        out.write(&families::NAMESPACE_EPOCH, epochs)?;
+        let quarantined = namespaces().map(|(name, it)| {
+            (
+                vec![("namespace", &name[..])],
+                truth(it.quarantined.is_some()),
+            )
+        });
+        out.write(&families::NAMESPACE_QUARANTINED, quarantined)
     }
 
     fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {

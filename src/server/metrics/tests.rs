@@ -75,6 +75,7 @@ fn scrape(paths: &[&str]) -> Scrape {
                 report,
             })
             .collect(),
+        fleet: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::journal::memory::MemoryDisk;
 use crate::memory::Memory;
 use crate::namespace::EntityRefused;
 use crate::queue::Description;
-use crate::server::committer::Sync;
+use crate::server::committer::{CommitterHandle, Sync};
 use crate::shard::{Outgoing, Ready, Recovering};
 
 fn owner() -> Owner {
@@ -32,10 +32,11 @@ fn owner() -> Owner {
     Owner::new(OwnerParts {
         shard,
         clock: Arc::new(Clock::new(now)),
-        reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
+        reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end).unwrap(),
         sender,
         mailbox,
-        committer: CommitterHandle::start(committer, Sync::Always, last_group).unwrap(),
+        committer: Box::new(CommitterHandle::start(committer, Sync::Always, last_group).unwrap()),
+        store: None,
         disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),

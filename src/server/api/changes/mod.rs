@@ -192,7 +192,7 @@ async fn ask(namespace: &str, shards: &Shards, operation: Operation) -> Option<O
         authority: Authority::everything(),
         operation,
     });
-    let owner = shards.owner_of(namespace);
+    let owner = shards.owner_of(namespace)?;
     let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
     let OperationAnswer { done, .. } = answer?;
     done.ok()

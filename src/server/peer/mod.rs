@@ -1,0 +1,21 @@
+//! Connections between the servers of a fleet: a client that reaches a server which has not its namespace is passed on to
+//! the one that has it, over TLS with certificates on both sides.
+//!
+//! | file | what |
+//! |---|---|
+//! | `authority.rs` | the certificates of the servers, by an authority that the store keeps |
+//! | `header.rs` | who the client is, in front of its bytes: the PROXY protocol |
+//! | `splice.rs` | AMQP connections that are passed on |
+//! | `proxy.rs` | HTTP requests that are passed on |
+//! | `listener.rs` | the other end |
+
+mod authority;
+mod header;
+mod listener;
+mod proxy;
+mod splice;
+
+pub(super) use authority::{PeerTls, make_authority};
+pub(super) use listener::accept;
+pub(super) use proxy::forward;
+pub(super) use splice::{Peers, Spliced};

@@ -1,0 +1,145 @@
+//! What is looked at before a store is used: settings of the database with which acknowledged messages can be lost.
+
+use tracing::warn;
+
+use super::StoreError;
+use super::connect::{Session, Store};
+
+/// A setting that is not as it should be, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// Acknowledged messages can be lost by a crash of one machine.
+    Refused(&'static str),
+    /// They can be lost with a machine, or something else is to be known.
+    Warned(&'static str),
+}
+
+/// The settings of a database.
+#[derive(Debug, Clone)]
+struct Settings {
+    version: i32,
+    fsync: String,
+    full_page_writes: String,
+    standby_names: String,
+    max_connections: i32,
+}
+
+/// Checks the database; refuses what can lose acknowledged messages, unless that is overridden.
+///
+/// # Errors
+///
+/// What is wrong, and what to do.
+pub(super) async fn check(
+    store: &Store,
+    session: &Session,
+    is_overridden: bool,
+) -> Result<(), StoreError> {
+    let query = "select current_setting('server_version_num')::int, current_setting('fsync'), \
+                 current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
+                 current_setting('max_connections')::int";
+    let row = session.one(query, &[]).await?;
+    let settings = Settings {
+        version: store.get(&row, 0)?,
+        fsync: store.get(&row, 1)?,
+        full_page_writes: store.get(&row, 2)?,
+        standby_names: store.get(&row, 3)?,
+        max_connections: store.get(&row, 4)?,
+    };
+    for found in look(&settings) {
+        match found {
+            Found::Refused(what) if !is_overridden => {
+                return Err(store.unfit(format!("{what}, or use --store-unchecked")));
+            }
+            Found::Refused(what) | Found::Warned(what) => {
+                warn!(store = store.place(), "the store: {what}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The least version: older ones are not maintained.
+const VERSION_MIN: i32 = 140_000;
+/// Connections of one server of the fleet, and of the database's own processes.
+const CONNECTIONS_MIN: i32 = 30;
+
+fn look(settings: &Settings) -> Vec<Found> {
+    let mut found = Vec::new();
+    if settings.version < VERSION_MIN {
+        found.push(Found::Refused(
+            "it is older than PostgreSQL 14: use a version that is maintained",
+        ));
+    }
+    if settings.fsync != "on" {
+        found.push(Found::Refused(
+            "fsync is off, and a crash of the machine loses acknowledged messages: set it to on",
+        ));
+    }
+    if settings.full_page_writes != "on" {
+        found.push(Found::Refused(
+            "full_page_writes is off, and a crash of the machine can damage the database: set it to on",
+        ));
+    }
+    match settings.standby_names.trim() {
+        "" => found.push(Found::Warned(
+            "synchronous_standby_names is empty: the loss of the database's machine can lose acknowledged messages. \
+             Name two standbys, as in 'ANY 1 (one, two)', unless the service replicates below PostgreSQL",
+        )),
+        names if names.contains('*') => found.push(Found::Warned(
+            "synchronous_standby_names has a *, which any program that receives the log matches, as pg_receivewal: \
+             name the standbys",
+        )),
+        _ => {}
+    }
+    if settings.max_connections < CONNECTIONS_MIN {
+        found.push(Found::Warned(
+            "max_connections is low: each server takes up to ten, and one for each namespace that it has",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_can_lose_messages_is_refused_and_one_without_standbys_is_told() {
+        let good = Settings {
+            version: 150_004,
+            fsync: "on".to_owned(),
+            full_page_writes: "on".to_owned(),
+            standby_names: "ANY 1 (one, two)".to_owned(),
+            max_connections: 100,
+        };
+        assert!(look(&good).is_empty());
+        let refused = |settings: Settings| {
+            let found = look(&settings);
+            assert!(matches!(found[..], [Found::Refused(_)]), "{found:?}");
+        };
+        refused(Settings {
+            version: 130_011,
+            ..good.clone()
+        });
+        refused(Settings {
+            fsync: "off".to_owned(),
+            ..good.clone()
+        });
+        refused(Settings {
+            full_page_writes: "off".to_owned(),
+            ..good.clone()
+        });
+        for names in ["", "*", "ANY 1 (*)"] {
+            let found = look(&Settings {
+                standby_names: names.to_owned(),
+                ..good.clone()
+            });
+            assert!(matches!(found[..], [Found::Warned(_)]), "{found:?}");
+        }
+        let few = look(&Settings {
+            max_connections: 20,
+            ..good
+        });
+        assert!(matches!(few[..], [Found::Warned(_)]), "{few:?}");
+    }
+}

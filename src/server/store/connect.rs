@@ -1,0 +1,507 @@
+//! Sessions of the database. Every one sets what a log needs, and verifies it: a role may have other defaults, and
+//! a pooler may hand out sessions that another program has changed.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::debug;
+
+use super::StoreError;
+use crate::limits;
+use crate::server::root_key;
+use crate::server::supervisor;
+
+/// The arguments of namespaces in a store.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// Keep namespaces in this PostgreSQL database, and share them with the other servers that have it. Without this they are in
+    /// the data directory of this server.
+    #[arg(long, value_name = "URL", env = "JITNEY_STORE", hide_env_values = true,
+        conflicts_with_all = ["ephemeral", "sync", "accept_data_loss"], requires = "server")]
+    pub store: Option<String>,
+    /// The certificate authorities of the database, as PEM. The default is those of the system.
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub store_ca: Option<PathBuf>,
+    /// Use the store although a check at the start refuses it: for offers that replicate below PostgreSQL.
+    #[arg(long, requires = "store")]
+    pub store_unchecked: bool,
+    /// The name of this server, which no other that has the store may have.
+    #[arg(long, value_name = "NAME", env = "JITNEY_SERVER", requires = "store")]
+    pub server: Option<String>,
+    /// The address at which the other servers reach this one.
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:5670",
+        requires = "store"
+    )]
+    pub peer_listen: std::net::SocketAddr,
+    /// The address at which the other servers reach this one, where it is not the one of `--peer-listen`, as behind NAT.
+    #[arg(long, value_name = "HOST:PORT", requires = "store")]
+    pub peer_address: Option<String>,
+}
+
+/// A store, and how it is reached.
+pub(in crate::server) struct Store {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+    /// The host and the database, for the log: without the password.
+    place: String,
+    /// What the store says it is, from the first session on.
+    identity: OnceLock<String>,
+    /// Sessions that are free.
+    idle: Mutex<Vec<Session>>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The settings that every session has, and what they are for.
+const SETTINGS: [(&str, &str); 8] = [
+    // A take-over that reads in the transaction that raises the epoch would miss a group that was acknowledged.
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    // The warning that the wait for a standby was cancelled must arrive.
+    ("client_min_messages", "warning"),
+    ("bytea_output", "hex"),
+    ("search_path", "jitney"),
+];
+
+impl Store {
+    /// Takes the arguments.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong in them.
+    pub(in crate::server) fn new(args: &StoreArgs) -> Result<Option<Self>, StoreError> {
+        let Some(url) = &args.store else {
+            return Ok(None);
+        };
+        let malformed = |what: String| StoreError::Url(what);
+        let mut config = Config::from_str(url).map_err(|error| {
+            malformed(format!(
+                "this is no URL of a PostgreSQL database ({error}): postgres://USER:PASSWORD@HOST:PORT/DATABASE is right"
+            ))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(malformed("the URL names no host".to_owned()));
+        }
+        let is_local = config.get_hosts().iter().all(is_local);
+        if config.get_ssl_mode() == SslMode::Prefer {
+            // A connection that is not encrypted because an attacker says so helps only the attacker.
+            config.ssl_mode(if is_local {
+                SslMode::Disable
+            } else {
+                SslMode::Require
+            });
+        }
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.connect_timeout(limits::STORE_CONNECT_WAIT.as_duration());
+        config.keepalives_idle(limits::STORE_KEEPALIVE.as_duration());
+        config.keepalives_interval(limits::STORE_KEEPALIVE.as_duration());
+        config.keepalives_retries(3);
+        config.tcp_user_timeout(limits::STORE_USER_TIMEOUT.as_duration());
+        config.application_name(format!("jitney {}", args.server.as_deref().unwrap_or("")));
+        let tls = if config.get_ssl_mode() == SslMode::Disable {
+            None
+        } else {
+            Some(MakeRustlsConnect::new(client_tls(args)?))
+        };
+        Ok(Some(Self {
+            place: place(&config),
+            config,
+            tls,
+            identity: OnceLock::new(),
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// Returns the host and the database.
+    pub(in crate::server) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Opens a session, and sets and verifies what every session has.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be reached, or is not what it was.
+    pub(super) async fn session(&self) -> Result<Session, StoreError> {
+        let session = self.bare_session().await?;
+        let identity = session.one("select identity::text from store", &[]).await?;
+        let identity: String = self.get(&identity, 0)?;
+        let known = self.identity.get_or_init(|| identity.clone());
+        if *known != identity {
+            return Err(self.unfit(format!(
+                "it is another store now ({identity}) than at the start ({known}): it was restored, or the address names \
+                 another database. Restart the server if that is right"
+            )));
+        }
+        Ok(session)
+    }
+
+    /// Opens a session as [`Store::session`] does, also where the tables are not there yet.
+    pub(super) async fn bare_session(&self) -> Result<Session, StoreError> {
+        let session = match &self.tls {
+            Some(tls) => Box::pin(self.open(tls.clone())).await?,
+            None => Box::pin(self.open(NoTls)).await?,
+        };
+        self.set_up(&session).await?;
+        Ok(session)
+    }
+
+    async fn open<T>(&self, tls: T) -> Result<Session, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + 'static + Send,
+        T::Stream: Send + 'static,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let opened = self.within("connect", self.config.connect(tls)).await?;
+        let (client, mut connection) = opened;
+        let warnings = Arc::new(AtomicU64::new(0));
+        let (alive, mut ended) = oneshot::channel::<()>();
+        let counted = Arc::clone(&warnings);
+        let drive = async move {
+            loop {
+                let next = std::future::poll_fn(|cx| connection.poll_message(cx));
+                tokio::select! {
+                    message = next => match message {
+                        Some(Ok(AsyncMessage::Notice(notice))) => {
+                            debug!(code = notice.code().code(), "the store: {}", notice.message());
+                            // Counted before the answer that it comes with is handed on.
+                            if notice.code().code().starts_with("01") {
+                                counted.fetch_add(1, Ordering::SeqCst);
+                            }
+                        }
+                        Some(Ok(_)) => {}
+                        Some(Err(error)) => {
+                            debug!(%error, "a session of the store has ended");
+                            return;
+                        }
+                        None => return,
+                    },
+                    // Its user is done with it: statements that are unanswered stay so.
+                    _ = &mut ended => return,
+                }
+            }
+        };
+        supervisor::spawn("session of the store", drive).allow_end();
+        Ok(Session {
+            client,
+            warnings,
+            place: self.place.clone(),
+            _alive: alive,
+        })
+    }
+
+    async fn set_up(&self, session: &Session) -> Result<(), StoreError> {
+        let token = root_key::random_key().map_err(|error| self.unfit(error.to_string()))?;
+        let settings = SETTINGS.iter();
+        let sets = settings.map(|(name, value)| format!("set {name} = '{value}';"));
+        let sets = sets.chain([format!("set jitney.session = '{token}';")]);
+        let sets: String = sets.collect();
+        session.batch("set up a session", &sets).await?;
+        let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+        let query = "select n, current_setting(n) from unnest($1::text[]) n";
+        for row in session.rows(query, &[&names]).await? {
+            let (name, found): (String, String) = (self.get(&row, 0)?, self.get(&row, 1)?);
+            let wanted = SETTINGS.iter().find(|(known, _)| *known == name);
+            if wanted.is_none_or(|(_, wanted)| *wanted != found) {
+                return Err(self.unfit(format!("the session's setting {name} is {found}")));
+            }
+        }
+        let row = session
+            .one(
+                "select current_setting('synchronous_commit'), pg_is_in_recovery(), \
+                 current_setting('jitney.session', true)",
+                &[],
+            )
+            .await?;
+        let (commit, standby): (String, bool) = (self.get(&row, 0)?, self.get(&row, 1)?);
+        if standby {
+            return Err(self.unfit("it is a standby, which takes no writes".to_owned()));
+        }
+        // Anything else acknowledges what a standby has not.
+        if !["on", "remote_apply"].contains(&&commit[..]) {
+            return Err(self.unfit(format!(
+                "synchronous_commit is {commit} for this role or database: set it to on"
+            )));
+        }
+        let found: Option<String> = self.get(&row, 2)?;
+        if found.as_ref() != Some(&token) {
+            return Err(self.unfit(
+                "a setting of the session was lost: a pooler hands statements to several sessions. Use \
+                 pooling by session, or the database's own address"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns a session that is free, or a new one. [`Store::give_back`] takes it when it is free again; after an error it is
+    /// dropped, which ends it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::session`].
+    pub(super) async fn take(&self) -> Result<Session, StoreError> {
+        let idle = self.idle().pop();
+        match idle.filter(|session| !session.client.is_closed()) {
+            Some(session) => Ok(session),
+            None => self.session().await,
+        }
+    }
+
+    /// Takes a session that is free again.
+    pub(super) fn give_back(&self, session: Session) {
+        let mut idle = self.idle();
+        if idle.len() < limits::STORE_SESSIONS_IDLE {
+            idle.push(session);
+        }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn unfit(&self, what: String) -> StoreError {
+        let place = self.place.clone();
+        StoreError::Unfit { place, what }
+    }
+
+    /// Reads a column.
+    pub(super) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
+        &self,
+        row: &'r Row,
+        column: usize,
+    ) -> Result<T, StoreError> {
+        row.try_get(column).map_err(|source| StoreError::Database {
+            place: self.place.clone(),
+            what: "a column cannot be read",
+            source,
+        })
+    }
+
+    async fn within<T>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        answered(&self.place, what, work).await
+    }
+}
+
+/// A session of the database.
+pub(super) struct Session {
+    client: Client,
+    /// Warnings that have come.
+    warnings: Arc<AtomicU64>,
+    place: String,
+    /// The session ends when this is dropped, whatever it waits for.
+    _alive: oneshot::Sender<()>,
+}
+
+/// The parameters of a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl Session {
+    /// Returns how many warnings have come. One between a statement and its answer means that its commit did not
+    /// wait for a standby.
+    pub(super) fn warnings(&self) -> u64 {
+        self.warnings.load(Ordering::SeqCst)
+    }
+
+    /// Returns the client, for statements whose answers are awaited elsewhere.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Runs statements without parameters.
+    pub(super) async fn batch(&self, what: &'static str, sql: &str) -> Result<(), StoreError> {
+        self.certain(what, self.client.batch_execute(sql)).await
+    }
+
+    /// Runs a statement; returns how many rows it has changed.
+    ///
+    /// # Errors
+    ///
+    /// It failed, or it is unknown whether it is durable.
+    pub(super) async fn execute(&self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
+        self.certain("a statement", self.client.execute(sql, params))
+            .await
+    }
+
+    /// Runs a query.
+    pub(super) async fn rows(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        self.certain("a query", self.client.query(sql, params))
+            .await
+    }
+
+    /// Runs a query for at most one row.
+    pub(super) async fn optional(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, StoreError> {
+        self.certain("a query", self.client.query_opt(sql, params))
+            .await
+    }
+
+    /// Runs a query for one row.
+    pub(super) async fn one(&self, sql: &str, params: Params<'_>) -> Result<Row, StoreError> {
+        self.certain("a query", self.client.query_one(sql, params))
+            .await
+    }
+
+    /// Prepares a statement.
+    pub(super) async fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
+        self.certain("prepare a statement", self.client.prepare(sql))
+            .await
+    }
+
+    /// Waits for an answer; one with a warning is an error, because the commit may not be on a standby.
+    async fn certain<T>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        let before = self.warnings();
+        let done = answered(&self.place, what, work).await?;
+        if before != self.warnings() {
+            return Err(StoreError::Unfit {
+                place: self.place.clone(),
+                what: format!("{what}: there was a warning: it is unknown whether it is durable"),
+            });
+        }
+        Ok(done)
+    }
+}
+
+async fn answered<T>(
+    place: &str,
+    what: &'static str,
+    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, StoreError> {
+    let wait: Duration = limits::STORE_ANSWER_WAIT.as_duration();
+    match timeout(wait, work).await {
+        Ok(done) => done.map_err(|source| StoreError::Database {
+            place: place.to_owned(),
+            what,
+            source,
+        }),
+        Err(_) => Err(StoreError::Slow {
+            place: place.to_owned(),
+            what,
+            seconds: wait.as_secs(),
+        }),
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            let address = name.parse::<std::net::IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+fn place(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
+        let ports = config.get_ports();
+        let port = ports.get(at).or_else(|| ports.first()).unwrap_or(&5432);
+        match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            Host::Unix(path) => path.display().to_string(),
+        }
+    });
+    let hosts: Vec<String> = hosts.collect();
+    let database = config.get_dbname().unwrap_or("postgres");
+    format!("{}/{database}", hosts.join(","))
+}
+
+fn client_tls(args: &StoreArgs) -> Result<rustls::ClientConfig, StoreError> {
+    let mut roots = rustls::RootCertStore::empty();
+    match &args.store_ca {
+        Some(file) => {
+            let unreadable = |error: &dyn std::fmt::Display| {
+                StoreError::Url(format!("--store-ca {}: {error}", file.display()))
+            };
+            let found = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| unreadable(&error))?;
+                roots.add(certificate).map_err(|error| unreadable(&error))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| StoreError::Url(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(url: &str) -> Result<Store, StoreError> {
+        let args = StoreArgs {
+            store: Some(url.to_owned()),
+            store_ca: None,
+            store_unchecked: false,
+            server: Some("one".to_owned()),
+            peer_listen: "127.0.0.1:5670".parse().unwrap(),
+            peer_address: None,
+        };
+        Ok(Store::new(&args)?.expect("there is a URL"))
+    }
+
+    #[test]
+    fn the_password_is_in_no_message() {
+        let found = store("postgres://user:secret@db.example:5433/messages").unwrap();
+        assert_eq!(found.place(), "db.example:5433/messages");
+        assert!(!format!("{found:?}").contains("secret"));
+        let error = store("postgres://user:secret@host:port/x").unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_connection_beyond_this_machine_is_encrypted_unless_the_url_says_otherwise() {
+        for (url, is_encrypted) in [
+            ("postgres://u@db.example/x", true),
+            ("postgres://u@127.0.0.1/x", false),
+            ("postgres://u@localhost/x", false),
+            ("postgres://u@db.example/x?sslmode=disable", false),
+            ("postgres://u@127.0.0.1/x?sslmode=require", true),
+        ] {
+            assert_eq!(store(url).unwrap().tls.is_some(), is_encrypted, "{url}");
+        }
+    }
+}

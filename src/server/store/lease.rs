@@ -1,0 +1,64 @@
+//! How long a server may answer without a beat of its own.
+//!
+//! The other servers take the namespaces of one whose beat they have seen unchanged for 3 s. A server answers until 2 s after it
+//! sent the last beat that succeeded, by a clock that runs while the machine sleeps. No clock of the database and no clock of
+//! another machine decides anything.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::limits;
+
+/// The lease of this server.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Lease {
+    /// When it ends, in milliseconds of [`now`]; 0 before the first beat.
+    until: AtomicU64,
+}
+
+impl Lease {
+    /// Takes a beat that was sent then, and has succeeded.
+    pub(super) fn renew(&self, sent: u64) {
+        let span = u64::try_from(limits::LEASE.as_millis()).unwrap_or_default();
+        self.until.fetch_max(sent + span, Ordering::SeqCst);
+    }
+
+    /// Ends it: the other servers have declared this one dead.
+    pub(super) fn end(&self) {
+        self.until.store(0, Ordering::SeqCst);
+    }
+
+    /// Returns whether this server may answer.
+    pub(in crate::server) fn holds(&self) -> bool {
+        now() < self.until.load(Ordering::SeqCst)
+    }
+}
+
+/// Returns milliseconds since the machine was started, those in which it slept among them.
+pub(super) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
+    let since = Duration::from_secs(seconds) + Duration::from_nanos(nanos);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_holds_from_when_its_beat_was_sent() {
+        let lease = Lease::default();
+        assert!(!lease.holds(), "there was no beat");
+        lease.renew(now());
+        assert!(lease.holds());
+        lease.end();
+        assert!(!lease.holds());
+        let span = u64::try_from(limits::LEASE.as_millis()).unwrap();
+        lease.renew(now().saturating_sub(span));
+        assert!(!lease.holds(), "the answer came too late");
+    }
+}

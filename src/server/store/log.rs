@@ -1,0 +1,569 @@
+//! The journal's seam over a store, but for the appends: reading, checkpoints, and the removal of segments.
+//!
+//! Its operations block, and are for threads of their own. One that finds the store away waits for it, until the
+//! namespace is another server's.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::runtime::Handle;
+use tracing::{debug, warn};
+
+use super::append::{Appended, signed};
+use super::connect::{Session, Store};
+use super::fence::Fence;
+use super::{StoreError, schema};
+use crate::journal::rows::{self, RowPlace, StoredRow};
+use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
+use crate::limits;
+
+/// The log of a namespace in a store.
+pub(super) struct StoreLog {
+    store: Arc<Store>,
+    fence: Arc<Fence>,
+    runtime: Handle,
+}
+
+impl StoreLog {
+    pub(super) fn new(store: Arc<Store>, fence: Arc<Fence>, runtime: Handle) -> Self {
+        Self {
+            store,
+            fence,
+            runtime,
+        }
+    }
+
+    pub(super) fn fence(&self) -> &Arc<Fence> {
+        &self.fence
+    }
+
+    /// Returns the segments that have a table, in their order.
+    async fn tables(&self, session: &Session) -> Result<Vec<SegmentId>, StoreError> {
+        let query =
+            "select segment from segment where namespace = $1 and not removed order by segment";
+        let rows = session.rows(query, &[&self.fence.namespace()]).await?;
+        let segments = rows.iter().map(|row| {
+            let segment: i64 = self.store.get(row, 0)?;
+            Ok(SegmentId(unsigned(segment)))
+        });
+        segments.collect()
+    }
+
+    /// Returns the rows behind one, which must be there as it was appended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Lost`] if it is not there.
+    pub(super) async fn rows_after(
+        &self,
+        session: &Session,
+        last: Appended,
+    ) -> Result<Vec<Appended>, StoreError> {
+        let mut found = Vec::new();
+        for segment in self.tables(session).await? {
+            if last.place.segment() <= segment {
+                let table = schema::table(self.fence.namespace(), segment);
+                let query =
+                    format!("select at, span, frame, id from {table} where at >= $1 order by at");
+                let rows = session
+                    .rows(&query, &[&signed(last.place.position)])
+                    .await?;
+                for row in &rows {
+                    found.push(self.appended(row)?);
+                }
+            }
+        }
+        if found.first() != Some(&last) {
+            return Err(StoreError::Lost(format!(
+                "its log ends before group {}, which was acknowledged: the database was restored, or a standby was \
+                 promoted that had not that group",
+                last.place.frame
+            )));
+        }
+        found.remove(0);
+        Ok(found)
+    }
+
+    fn appended(&self, row: &tokio_postgres::Row) -> Result<Appended, StoreError> {
+        let get = |column| self.store.get::<i64>(row, column);
+        Ok(Appended {
+            place: RowPlace {
+                position: unsigned(get(0)?),
+                span: unsigned(get(1)?),
+                frame: unsigned(get(2)?),
+            },
+            id: get(3)?,
+        })
+    }
+
+    /// Returns the last row before a position; none in a log without rows there.
+    pub(super) fn last_before(&self, position: u64) -> Result<Option<Appended>, Error> {
+        self.block("read the log", async |session| {
+            for segment in self.tables(session).await?.into_iter().rev() {
+                let table = schema::table(self.fence.namespace(), segment);
+                let query = format!(
+                    "select at, span, frame, id from {table} where at < $1 order by at desc limit 1"
+                );
+                if let Some(row) = session.optional(&query, &[&signed(position)]).await? {
+                    return Ok(Some(self.appended(&row)?));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Returns the rows from a position on, some at a time.
+    pub(super) fn tail(&self, from: u64) -> Result<Tail<'_>, Error> {
+        let (first, _) = rows::place(from);
+        let segments = self.block("read the log", async |session| self.tables(session).await)?;
+        let later = segments.into_iter().filter(|segment| first <= *segment);
+        Ok(Tail {
+            log: self,
+            segments: later.rev().collect(),
+            from,
+            read: Vec::new(),
+            last: None,
+        })
+    }
+
+    /// Returns some rows of a segment from a position on.
+    fn some_rows(&self, segment: SegmentId, from: u64) -> Result<Vec<(StoredRow, i64)>, Error> {
+        let table = schema::table(self.fence.namespace(), segment);
+        let query = format!(
+            "select at, span, frame, id, meta from {table} where at >= $1 and frame > 0 order by at limit {}",
+            limits::STORE_READ_ROWS
+        );
+        self.block("read the log", async |session| {
+            let found = session.rows(&query, &[&signed(from)]).await?;
+            let rows = found.iter().map(|row| {
+                let Appended { place, id } = self.appended(row)?;
+                let meta: &[u8] = self.store.get(row, 4)?;
+                let meta = bytes::Bytes::copy_from_slice(meta);
+                Ok((StoredRow { place, meta }, id))
+            });
+            rows.collect()
+        })
+    }
+
+    /// Reads the bytes of the log in a range of a segment.
+    async fn read_range(
+        &self,
+        session: &Session,
+        segment: SegmentId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, StoreError> {
+        let table = schema::table(self.fence.namespace(), segment);
+        let begin = rows::position(segment, offset);
+        let end = begin.saturating_add(u64::try_from(into.len()).unwrap_or(u64::MAX));
+        let query = format!(
+            "select at, span, frame, id, meta, body, parts from {table} where at < $2 and \
+             at >= coalesce((select max(at) from {table} where at <= $1), $1) and frame > 0 order by at"
+        );
+        let found = session
+            .rows(&query, &[&signed(begin), &signed(end)])
+            .await?;
+        let mut read = 0;
+        for row in &found {
+            let Appended { place, .. } = self.appended(row)?;
+            let meta: &[u8] = self.store.get(row, 4)?;
+            let body: Option<&[u8]> = self.store.get(row, 5)?;
+            let joined = match body {
+                Some(_) => Vec::new(),
+                None => {
+                    self.body_of(session, place, self.store.get(row, 6)?)
+                        .await?
+                }
+            };
+            let body = body.unwrap_or(&joined);
+            let unpacked = rows::unpack(self.fence.log_store(), place, meta, Some(body))?;
+            // A row is read from its begin, or from where the range begins in it.
+            let skipped = usize_of(begin.saturating_sub(place.position));
+            let at = usize_of(place.position.saturating_sub(begin));
+            let from = unpacked.bytes().get(skipped..).unwrap_or_default();
+            if at != read {
+                break;
+            }
+            for (to, from) in into.iter_mut().skip(at).zip(from) {
+                *to = *from;
+                read += 1;
+            }
+        }
+        Ok(read)
+    }
+
+    /// Reads the bodies of a large row.
+    async fn body_of(
+        &self,
+        session: &Session,
+        place: RowPlace,
+        parts: i32,
+    ) -> Result<Vec<u8>, StoreError> {
+        let mut joined = Vec::new();
+        for part in 0..parts {
+            let query =
+                "select bytes from body_part where namespace = $1 and at = $2 and part = $3";
+            let at = signed(place.position);
+            let row = session
+                .one(query, &[&self.fence.namespace(), &at, &part])
+                .await?;
+            let bytes: &[u8] = self.store.get(&row, 0)?;
+            joined.extend_from_slice(bytes);
+        }
+        Ok(joined)
+    }
+
+    /// Removes a segment that nothing needs: it is recorded under the fence, and then its table is dropped, which
+    /// waits for no reader.
+    pub(super) async fn remove(&self, segment: SegmentId) -> Result<(), StoreError> {
+        let namespace = self.fence.namespace();
+        let number = signed(segment.0);
+        let (epoch, owner) = self.fence.current();
+        let record = "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \
+                      and f.owner = $4::text::uuid for share of f) \
+                      update segment set removed = true where namespace = $1 and segment = $2 \
+                      and exists (select from fence)";
+        let session = self.store.take().await?;
+        let done = session
+            .execute(record, &[&namespace, &number, &epoch, &owner])
+            .await?;
+        if done == 0 {
+            return Err(StoreError::Fenced);
+        }
+        let from = signed(rows::position(segment, 0));
+        let to = signed(rows::position(SegmentId(segment.0 + 1), 0));
+        let bodies = "delete from body_part where namespace = $1 and at >= $2 and at < $3";
+        session.execute(bodies, &[&namespace, &from, &to]).await?;
+        self.store.give_back(session);
+        self.drop_removed().await
+    }
+
+    /// Drops the tables of segments that are recorded as removed.
+    pub(super) async fn drop_removed(&self) -> Result<(), StoreError> {
+        let namespace = self.fence.namespace();
+        let session = self.store.take().await?;
+        let query = "select segment from segment where namespace = $1 and removed order by segment";
+        for row in session.rows(query, &[&namespace]).await? {
+            let number: i64 = self.store.get(&row, 0)?;
+            let table = schema::table(namespace, SegmentId(unsigned(number)));
+            // Behind a drop that waits for a reader, every other statement on the table would wait.
+            let drop = format!(
+                "begin; set local lock_timeout = '200ms'; drop table if exists {table}; commit"
+            );
+            if let Err(error) = session.batch("drop a table", &drop).await {
+                debug!(table, "a table is dropped later: {error}");
+                return Ok(());
+            }
+            let forget = "delete from segment where namespace = $1 and segment = $2 and removed";
+            session.execute(forget, &[&namespace, &number]).await?;
+        }
+        self.store.give_back(session);
+        Ok(())
+    }
+
+    /// Runs something, again and again while the store is away.
+    fn block<T>(
+        &self,
+        what: &'static str,
+        mut work: impl AsyncFnMut(&Session) -> Result<T, StoreError>,
+    ) -> Result<T, Error> {
+        let mut is_reported = false;
+        loop {
+            let done = self.runtime.block_on(async {
+                let session = self.store.take().await?;
+                let done = work(&session).await?;
+                self.store.give_back(session);
+                Ok(done)
+            });
+            let error = match done {
+                Ok(done) => return Ok(done),
+                Err(
+                    error @ (StoreError::Fenced | StoreError::Lost(_) | StoreError::Journal(_)),
+                ) => {
+                    return Err(error.into());
+                }
+                Err(error) => error,
+            };
+            if self.fence.is_lost() {
+                return Err(Error::Fenced);
+            }
+            if !is_reported {
+                warn!(
+                    namespace = self.fence.namespace(),
+                    "waiting for the store to {what}: {error}"
+                );
+                is_reported = true;
+            }
+            thread::park_timeout(limits::STORE_RETRY_MAX.as_duration());
+        }
+    }
+}
+
+/// The rows of a log from a position on.
+pub(super) struct Tail<'a> {
+    log: &'a StoreLog,
+    /// Those that are to be read, the last first.
+    segments: Vec<SegmentId>,
+    from: u64,
+    /// Rows that were read, the last first.
+    read: Vec<(StoredRow, i64)>,
+    last: Option<Appended>,
+}
+
+impl Tail<'_> {
+    /// Returns the last row that was read.
+    pub(super) fn newest(&self) -> Option<Appended> {
+        self.last
+    }
+
+    fn read_more(&mut self) -> Result<(), Error> {
+        while self.read.is_empty() {
+            let Some(&segment) = self.segments.last() else {
+                return Ok(());
+            };
+            let mut rows = self.log.some_rows(segment, self.from)?;
+            match rows.last() {
+                Some((row, _)) => self.from = row.place.position + 1,
+                None => drop(self.segments.pop()),
+            }
+            rows.reverse();
+            self.read = rows;
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Tail<'_> {
+    type Item = Result<StoredRow, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Err(error) = self.read_more() {
+            self.segments.clear();
+            return Some(Err(error));
+        }
+        let (row, id) = self.read.pop()?;
+        let place = row.place;
+        self.last = Some(Appended { place, id });
+        Some(Ok(row))
+    }
+}
+
+/// An operation that only a file has: rows are appended by statements.
+fn unused() -> Error {
+    Error::Store("the log is in rows, which are appended by statements: this is a bug".to_owned())
+}
+
+impl Disk for StoreLog {
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
+        self.block("list segments", async |session| {
+            let mut found = Vec::new();
+            for segment in self.tables(session).await? {
+                let table = schema::table(self.fence.namespace(), segment);
+                let query = format!("select at + span from {table} order by at desc limit 1");
+                if let Some(row) = session.optional(&query, &[]).await? {
+                    let end: i64 = self.store.get(&row, 0)?;
+                    found.push((segment, rows::place(unsigned(end)).1));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        self.runtime
+            .block_on(self.remove(segment))
+            .map_err(Error::from)
+    }
+
+    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn sync(&self, _: SegmentId) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let read = self.block("read a message", async |session| {
+            self.read_range(session, segment, offset, into).await
+        });
+        match read {
+            // One damaged row damages the messages in it alone.
+            Err(error @ Error::CorruptRows { .. }) => Err(Error::Io {
+                what: "read",
+                place: format!("segment {segment}"),
+                source: io::Error::new(io::ErrorKind::NotFound, error.to_string()),
+            }),
+            read => read,
+        }
+    }
+
+    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(Sink {
+            log: self,
+            number,
+            part: 0,
+            buffer: Vec::new(),
+        }))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        self.block("list checkpoints", async |session| {
+            let query = "select position from checkpoint where namespace = $1 order by position";
+            let rows = session.rows(query, &[&self.fence.namespace()]).await?;
+            let numbers = rows.iter().map(|row| Ok(unsigned(self.store.get(row, 0)?)));
+            numbers.collect()
+        })
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let size = u64::try_from(limits::STORE_PART_BYTES).unwrap_or(u64::MAX);
+        let mut parts: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let end = offset + u64::try_from(into.len()).unwrap_or(u64::MAX);
+        self.block("read a checkpoint", async |session| {
+            let query = "select part, bytes from checkpoint_chunk where namespace = $1 and position = $2 \
+                         and part >= $3 and part <= $4 order by part";
+            let (first, last) = (part_of(offset / size), part_of(end / size));
+            let rows = session
+                .rows(query, &[&self.fence.namespace(), &signed(number), &first, &last])
+                .await?;
+            for row in &rows {
+                let part: i32 = self.store.get(row, 0)?;
+                let bytes: &[u8] = self.store.get(row, 1)?;
+                parts.insert(u64::try_from(part).unwrap_or_default(), bytes.to_vec());
+            }
+            Ok(())
+        })?;
+        let mut read = 0;
+        while let Some(rest) = into.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            let at = offset + u64::try_from(read).unwrap_or(u64::MAX);
+            let Some(part) = parts.get(&(at / size)) else {
+                break;
+            };
+            let from = part.get(usize_of(at % size)..).unwrap_or_default();
+            if from.is_empty() {
+                break;
+            }
+            let count = from.len().min(rest.len());
+            for (to, from) in rest.iter_mut().zip(from) {
+                *to = *from;
+            }
+            read += count;
+        }
+        Ok(read)
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        self.block("remove a checkpoint", async |session| {
+            let (epoch, owner) = self.fence.current();
+            let namespace = self.fence.namespace();
+            let number = signed(number);
+            for table in ["checkpoint", "checkpoint_chunk"] {
+                let sql = format!(
+                    "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \
+                     and f.owner = $4::text::uuid for share of f) \
+                     delete from {table} where namespace = $1 and position = $2 and exists (select from fence)"
+                );
+                session
+                    .execute(&sql, &[&namespace, &number, &epoch, &owner])
+                    .await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A checkpoint that is being written, in parts of one size.
+struct Sink<'a> {
+    log: &'a StoreLog,
+    number: u64,
+    part: i32,
+    buffer: Vec<u8>,
+}
+
+impl Sink<'_> {
+    fn write_part(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let (number, part) = (signed(self.number), self.part);
+        self.log.block("write a checkpoint", async |session| {
+            let (epoch, owner) = self.log.fence.current();
+            let sql = "insert into checkpoint_chunk (namespace, position, part, bytes) select $1, $2, $3, $4 \
+                       from namespace f where f.id = $1 and f.epoch = $5 and f.owner = $6::text::uuid \
+                       for share of f on conflict (namespace, position, part) do update set bytes = excluded.bytes";
+            let namespace = self.log.fence.namespace();
+            let done = session
+                .execute(sql, &[&namespace, &number, &part, &bytes, &epoch, &owner])
+                .await?;
+            if done == 0 {
+                return Err(StoreError::Fenced);
+            }
+            Ok(())
+        })?;
+        self.part += 1;
+        Ok(())
+    }
+}
+
+impl CheckpointSink for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.buffer.extend_from_slice(bytes);
+        while limits::STORE_PART_BYTES <= self.buffer.len() {
+            let rest = self.buffer.split_off(limits::STORE_PART_BYTES);
+            let part = std::mem::replace(&mut self.buffer, rest);
+            self.write_part(&part)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Error> {
+        let rest = std::mem::take(&mut self.buffer);
+        if !rest.is_empty() {
+            self.write_part(&rest)?;
+        }
+        let number = signed(self.number);
+        self.log.block("finish a checkpoint", async |session| {
+            let (epoch, owner) = self.log.fence.current();
+            // A checkpoint of an owner that has lost the namespace is not newer than one of its successor.
+            let sql = "insert into checkpoint (namespace, position) select $1, $2 from namespace f \
+                       where f.id = $1 and f.epoch = $3 and f.owner = $4::text::uuid \
+                       and not exists (select from checkpoint c where c.namespace = $1 and c.position > $2) \
+                       for share of f on conflict do nothing";
+            let namespace = self.log.fence.namespace();
+            let done = session
+                .execute(sql, &[&namespace, &number, &epoch, &owner])
+                .await?;
+            let there = "select exists (select from checkpoint where namespace = $1 and position = $2)";
+            let row = session.one(there, &[&namespace, &number]).await?;
+            if done == 0 && !self.log.store.get::<bool>(&row, 0)? {
+                return Err(StoreError::Fenced);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn part_of(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Converts a number of the database to a position.
+pub(super) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or_default()
+}
+
+fn usize_of(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,87 @@
+//! Namespaces in a store: a PostgreSQL database that several servers share, each namespace owned by one of
+//! them at a time.
+//!
+//! | file | what |
+//! |---|---|
+//! | `connect.rs` | sessions of the database: what every one sets and verifies |
+//! | `checks.rs` | what is refused or told of the database at the start |
+//! | `schema.rs` | the tables, and how they are made |
+//! | `fence.rs` | the right to append: the epoch and the owner that every statement names |
+//! | `append.rs` | the committer of a namespace: appends rows, and finds out what became of them |
+//! | `log.rs` | the rest of the journal's seam: reading, checkpoints, removal |
+//! | `ownership.rs` | how a server takes a namespace over, and gives it away |
+//! | `lease.rs` | how long a server may answer without a beat |
+//! | `serving.rs` | the namespaces that this server owns, as shards |
+//! | `decide.rs` | which server takes which namespace, and gives one away |
+//! | `fleet.rs` | the servers, their beats, and which of them has which namespace |
+//!
+//! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
+
+mod append;
+mod checks;
+mod connect;
+mod decide;
+mod fence;
+mod fleet;
+
+mod lease;
+mod log;
+mod ownership;
+mod schema;
+mod serving;
+
+pub(super) use append::StoreEvent;
+pub(super) use connect::{Store, StoreArgs};
+pub(super) use fleet::{Common, Fleet, FleetParts, View, Wanted, prepare};
+pub(super) use lease::Lease;
+pub(super) use serving::ServingParts;
+
+use crate::journal;
+
+/// Why something in the store could not be done.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreError {
+    /// The URL, or what it names, cannot be used.
+    #[error("--store: {0}")]
+    Url(String),
+    /// The database refuses, or is not what it should be.
+    #[error("the store {place}: {what}")]
+    Unfit { place: String, what: String },
+    /// A statement failed, or the connection did.
+    #[error("the store {place}: {what}: {source}")]
+    Database {
+        place: String,
+        what: &'static str,
+        source: tokio_postgres::Error,
+    },
+    /// The database did not answer in time.
+    #[error("the store {place}: {what}: no answer within {seconds} s")]
+    Slow {
+        place: String,
+        what: &'static str,
+        seconds: u64,
+    },
+    /// Another server owns the namespace.
+    #[error("another server owns the namespace")]
+    Fenced,
+    /// The log has not what was acknowledged.
+    #[error("{0}")]
+    Lost(String),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+}
+
+impl From<StoreError> for journal::Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Fenced => Self::Fenced,
+            StoreError::Journal(error) => error,
+            other @ (StoreError::Url(_)
+            | StoreError::Unfit { .. }
+            | StoreError::Database { .. }
+            | StoreError::Slow { .. }
+            | StoreError::Lost(_)) => Self::Store(other.to_string()),
+        }
+    }
+}

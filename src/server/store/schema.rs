@@ -1,0 +1,194 @@
+//! The tables of a store. They are made under an advisory lock, because servers start together.
+
+use super::connect::{Session, Store};
+use super::fence::random_uuid;
+use super::{StoreError, fence};
+use crate::journal::SegmentId;
+use crate::journal::rows::RowPlace;
+
+/// The version of the tables. A server refuses a store with a newer one.
+pub(super) const VERSION: i32 = 1;
+
+/// Serializes the making of tables: any number that no other program uses.
+const LOCK: i64 = 0x6a69_746e_6579;
+
+const TABLES: &str = "
+create schema if not exists jitney;
+create table if not exists store (
+    identity uuid not null,
+    version int not null,
+    root_key text,
+    operator_key text,
+    peer_authority text,
+    first_namespace text
+);
+create table if not exists configuration (
+    hash text primary key,
+    text text not null,
+    number bigint generated always as identity
+);
+create table if not exists server (
+    name text primary key,
+    incarnation uuid not null,
+    beat bigint not null,
+    alive bool not null,
+    leaving bool not null default false,
+    address text not null,
+    formats int not null
+);
+create table if not exists namespace (
+    id bigint generated always as identity primary key,
+    name text not null unique,
+    log_store bigint not null,
+    epoch bigint not null default 0,
+    owner uuid,
+    server text,
+    incarnation uuid
+);
+create table if not exists namespace_state (
+    namespace bigint primary key references namespace,
+    applied text,
+    failures int not null default 0,
+    quarantined text,
+    rate bigint not null default 0
+);
+create table if not exists segment (
+    namespace bigint not null,
+    segment bigint not null,
+    removed bool not null default false,
+    primary key (namespace, segment)
+);
+create table if not exists checkpoint (
+    namespace bigint not null,
+    position bigint not null,
+    primary key (namespace, position)
+);
+create table if not exists checkpoint_chunk (
+    namespace bigint not null,
+    position bigint not null,
+    part int not null,
+    bytes bytea not null,
+    primary key (namespace, position, part)
+);
+create table if not exists body_part (
+    namespace bigint not null,
+    at bigint not null,
+    part int not null,
+    bytes bytea not null,
+    primary key (namespace, at, part)
+);
+create table if not exists barrier (
+    namespace bigint primary key,
+    number bigint not null
+);
+alter table checkpoint_chunk alter column bytes set storage external;
+alter table body_part alter column bytes set storage external;
+";
+
+/// Makes the tables that are not there.
+///
+/// # Errors
+///
+/// The role may not, or a newer release has made them.
+pub(super) async fn make(store: &Store) -> Result<(), StoreError> {
+    let session = store.bare_session().await?;
+    session
+        .batch(
+            "lock the tables",
+            &format!("select pg_advisory_lock({LOCK})"),
+        )
+        .await?;
+    let made = make_locked(store, &session).await;
+    // The end of the session releases the lock too.
+    drop(session);
+    made
+}
+
+async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError> {
+    let exists = session
+        .one("select to_regclass('jitney.store') is not null", &[])
+        .await?;
+    if store.get::<bool>(&exists, 0)? {
+        let row = session.one("select version from store", &[]).await?;
+        let found: i32 = store.get(&row, 0)?;
+        if VERSION < found {
+            return Err(store.unfit(format!(
+                "its tables have version {found}, and this release knows {VERSION}: use the release that made them"
+            )));
+        }
+        if found == VERSION {
+            return Ok(());
+        }
+    }
+    let identity = random_uuid();
+    let all = format!(
+        "begin; {TABLES} \
+         insert into store (identity, version) select '{identity}', {VERSION} where not exists (select from store); \
+         commit"
+    );
+    session.batch("make the tables", &all).await
+}
+
+/// Returns the table of a segment of a namespace's log. No name is used twice.
+pub(super) fn table(namespace: i64, segment: SegmentId) -> String {
+    format!("log_{namespace}_{}", segment.0)
+}
+
+/// Makes the table of a segment. It is recorded under the fence, in a statement of its own: a table that another
+/// transaction reads cannot be locked, and nothing waits behind that.
+///
+/// # Errors
+///
+/// The store's, or [`StoreError::Fenced`].
+pub(super) async fn make_segment(
+    store: &Store,
+    fence: &fence::Fence,
+    segment: SegmentId,
+) -> Result<(), StoreError> {
+    let name = table(fence.namespace(), segment);
+    let root = RowPlace::ROOT;
+    let number = i64::try_from(segment.0).unwrap_or(i64::MAX);
+    let session = store.take().await?;
+    let (at, span, frame) = (root.position, root.span, root.frame);
+    let first = if segment == root.segment() {
+        format!(
+            "insert into {name} values ({at}, {span}, {frame}, 0, 0, 0, '', '') on conflict do nothing;"
+        )
+    } else {
+        String::new()
+    };
+    let make = format!(
+        "create table if not exists {name} (at bigint primary key, span bigint not null, frame bigint not null, \
+         epoch bigint not null, id bigint not null, parts int not null, meta bytea not null, body bytea); \
+         alter table {name} alter column meta set storage external; \
+         alter table {name} alter column body set storage external; {first}"
+    );
+    session.batch("make the table of a segment", &make).await?;
+    let (epoch, owner) = fence.current();
+    let record = "insert into segment (namespace, segment) select $1, $2 from namespace f \
+                  where f.id = $1 and f.epoch = $3 and f.owner = $4::text::uuid for share of f \
+                  on conflict do nothing";
+    let done = session
+        .execute(record, &[&fence.namespace(), &number, &epoch, &owner])
+        .await?;
+    if done == 0 && !is_recorded(store, &session, fence, number).await? {
+        return Err(StoreError::Fenced);
+    }
+    store.give_back(session);
+    Ok(())
+}
+
+async fn is_recorded(
+    store: &Store,
+    session: &Session,
+    fence: &fence::Fence,
+    segment: i64,
+) -> Result<bool, StoreError> {
+    let row = session
+        .one(
+            "select exists (select from segment where namespace = $1 and segment = $2 and not removed)",
+            &[&fence.namespace(), &segment],
+        )
+        .await?;
+    store.get(&row, 0)
+}

@@ -1,0 +1,345 @@
+//! Namespaces that this server owns: each is a shard of its own, begun when it was taken over, and ended when it is given away
+//! or lost.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::timeout;
+use tracing::{error, info, warn};
+
+use super::connect::Store;
+use super::fence::Fence;
+use super::lease::Lease;
+use super::ownership::{self, Owned, OwnedShard};
+use super::{StoreError, StoreEvent};
+use crate::access::{FailedAttempts, Profile};
+use crate::config::{Configuration, Namespace};
+use crate::gateway::Gateway;
+use crate::journal;
+use crate::limits;
+use crate::memory::Memory;
+use crate::namespace::StepContext;
+use crate::rights::Key;
+use crate::server::clock::Clock;
+use crate::server::mailbox::{Mail, Mailbox, Vitals};
+use crate::server::memory::Plan;
+use crate::server::oidc::OidcArgs;
+use crate::server::owner::{Owner, OwnerParts, StoreParts};
+use crate::server::provision;
+use crate::server::reader::Reader;
+use crate::server::runtime::ShardRuntime;
+use crate::server::shards::{Member, Shards};
+use crate::server::supervisor::{self, Task};
+use crate::server::traces::Traces;
+use crate::shard::routing::ShardIndex;
+use crate::shard::{Input, Recovering, Shard};
+
+/// What shards of namespaces in a store are made of.
+pub(in crate::server) struct ServingParts {
+    pub(in crate::server) store: Arc<Store>,
+    pub(in crate::server) shards: Arc<Shards>,
+    pub(in crate::server) clock: Arc<Clock>,
+    pub(in crate::server) memory: Memory,
+    pub(in crate::server) plan: Plan,
+    pub(in crate::server) profile: Profile,
+    pub(in crate::server) oidc: OidcArgs,
+    pub(in crate::server) keys_wanted: Arc<Notify>,
+    pub(in crate::server) traces: Option<Traces>,
+    /// For the namespaces that have no keys in the configuration.
+    pub(in crate::server) root_key: Option<Key>,
+    /// The configuration that is applied, and its hash.
+    pub(in crate::server) config: Configuration,
+    pub(in crate::server) config_hash: String,
+    pub(in crate::server) runtimes: Vec<ShardRuntime>,
+}
+
+/// Bytes of batches that may wait for the owner of one namespace.
+const MAILBOX_BYTES: usize = if limits::MAILBOX_BYTES_MIN < limits::MAILBOX_BYTES_MAX / 4 {
+    limits::MAILBOX_BYTES_MAX / 4
+} else {
+    limits::MAILBOX_BYTES_MIN
+};
+
+/// The namespaces that this server owns.
+pub(in crate::server) struct Serving {
+    parts: ServingParts,
+    attempts: FailedAttempts,
+    next: AtomicUsize,
+    served: Mutex<BTreeMap<i64, Served>>,
+}
+
+/// A namespace that is served.
+struct Served {
+    name: String,
+    shard: ShardIndex,
+    fence: Arc<Fence>,
+    owner: Mailbox,
+    vitals: Arc<Vitals>,
+    /// Tells the owner that another server has the namespace.
+    teller: watch::Sender<StoreEvent>,
+}
+
+impl Serving {
+    pub(super) fn new(parts: ServingParts) -> Self {
+        Self {
+            parts,
+            attempts: FailedAttempts::default(),
+            next: AtomicUsize::new(0),
+            served: Mutex::default(),
+        }
+    }
+
+    fn served(&self) -> MutexGuard<'_, BTreeMap<i64, Served>> {
+        // No state here is partial when a thread panics.
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether every owner makes progress.
+    pub(super) fn makes_progress(&self) -> bool {
+        !self.served().values().any(|served| served.vitals.hangs())
+    }
+
+    /// Returns the namespaces that are served, by their numbers.
+    pub(super) fn ids(&self) -> Vec<i64> {
+        self.served().keys().copied().collect()
+    }
+
+    /// Returns the part of the namespaces' state that recovery builds up, for a namespace.
+    pub(super) fn gateway(&self, namespace: &Owned) -> (Gateway, journal::Options) {
+        let seed = RandomState::new().hash_one((std::process::id(), namespace.id));
+        let mut gateway = Gateway::new(seed, self.parts.profile);
+        gateway.set_token_issuer(self.parts.oidc.issuer());
+        gateway.set_memory(self.parts.memory.clone());
+        gateway.share_failed_attempts(self.attempts.clone());
+        let mut options = journal::Options::new(namespace.log_store);
+        options.segment_bytes = limits::STORE_SEGMENT_BYTES;
+        options.cache_bytes = self.parts.plan.cache;
+        (gateway, options)
+    }
+
+    /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds.
+    ///
+    /// # Errors
+    ///
+    /// Its configuration cannot be applied, or a thread cannot be started.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        owned: OwnedShard,
+        lease: Arc<Lease>,
+        is_applied: bool,
+    ) -> Result<(), StoreError> {
+        let OwnedShard {
+            namespace,
+            fence,
+            recovering,
+            committer,
+            committing,
+            events,
+            teller,
+            disk,
+        } = owned;
+        let messages = recovering.messages;
+        let shard = self.configure(recovering, &namespace.name, is_applied)?;
+        let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+        let of_reader = teller.clone();
+        let failed = move |error| {
+            error!("the log of a namespace cannot be read; it is given up: {error}");
+            of_reader.send_replace(StoreEvent::Fenced);
+        };
+        let reader = Reader::start(Arc::clone(&disk), sender.clone(), failed);
+        let vitals = Arc::new(Vitals::new());
+        let parts = OwnerParts {
+            shard,
+            clock: Arc::clone(&self.parts.clock),
+            sender: sender.clone(),
+            mailbox,
+            committer: Box::new(committer),
+            store: Some(StoreParts { lease, events }),
+            reader: reader.map_err(|error| StoreError::Lost(error.to_string()))?,
+            disk,
+            keys_wanted: Arc::clone(&self.parts.keys_wanted),
+            vitals: Arc::clone(&vitals),
+            traces: self.parts.traces.as_ref().map(Traces::of_shard),
+        };
+        let runtime = self.runtime(namespace.id);
+        let owner_task = {
+            let _within = runtime.enter();
+            let name = format!("owner of namespace {}", namespace.name);
+            supervisor::spawn(name, Owner::new(parts).run())
+        };
+        owner_task.allow_end();
+        let name = namespace.name.to_lowercase();
+        info!(
+            namespace = name,
+            messages,
+            epoch = namespace.epoch,
+            "serving a namespace"
+        );
+        let member = Member {
+            number: u32::try_from(namespace.id).unwrap_or(u32::MAX),
+            owner: Mailbox::new(sender, MAILBOX_BYTES),
+            runtime,
+            vitals,
+        };
+        self.add(namespace.id, name, (fence, teller), member);
+        let serving = Arc::clone(self);
+        let follow = async move { serving.follow(namespace.id, owner_task, committing).await };
+        supervisor::spawn("end of a namespace", follow).allow_end();
+        Ok(())
+    }
+
+    /// Configures a namespace whose log was read.
+    fn configure(
+        &self,
+        mut recovering: Recovering,
+        name: &str,
+        is_applied: bool,
+    ) -> Result<Shard, StoreError> {
+        let now = self.parts.clock.now();
+        if now < recovering.recovered().newest {
+            warn!(
+                namespace = name,
+                "the log has times that lie ahead of this server's clock, which is followed: messages keep their stamps, \
+                 numbers and order; check the clocks"
+            );
+            recovering.follow_clock(now);
+        }
+        let configured = self.configured(name, is_applied);
+        let root_key = self.parts.root_key.as_ref();
+        let configure = |gateway: &mut Gateway, cx: &mut StepContext<'_>| {
+            provision::provision(gateway, cx, &[&configured], true, root_key)
+        };
+        let (memory, in_flight) = (self.parts.memory.clone(), self.parts.plan.in_flight);
+        let begun = recovering.begin(now, memory, in_flight, configure);
+        begun.map(|ready| ready.shard).map_err(StoreError::Lost)
+    }
+
+    /// Lets clients reach a namespace.
+    fn add(
+        &self,
+        id: i64,
+        name: String,
+        (fence, teller): (Arc<Fence>, watch::Sender<StoreEvent>),
+        member: Member,
+    ) {
+        let shard = ShardIndex(self.next.fetch_add(1, Ordering::Relaxed));
+        let served = Served {
+            name: name.clone(),
+            shard,
+            fence,
+            owner: member.owner.clone(),
+            vitals: Arc::clone(&member.vitals),
+            teller,
+        };
+        self.served().insert(id, served);
+        self.parts.shards.add(shard, member);
+        self.parts
+            .shards
+            .change_routes(|routes| routes.with(&name, shard));
+    }
+
+    /// Waits until a namespace is served no longer, and removes it.
+    async fn follow(&self, id: i64, owner: Task, committing: Task) {
+        owner.join().await;
+        committing.join().await;
+        self.remove(id);
+    }
+
+    fn remove(&self, id: i64) -> Option<Served> {
+        let served = self.served().remove(&id)?;
+        self.parts.shards.remove(served.shard);
+        let name = served.name.to_lowercase();
+        self.parts.shards.change_routes(|routes| {
+            // Another take-over may have come between.
+            if routes.shard_of(Some(&name)) == Some(served.shard) {
+                routes.elsewhere(&name)
+            } else {
+                routes.clone()
+            }
+        });
+        Some(served)
+    }
+
+    /// Gives a namespace away: its clients are told to connect again, and what was accepted is durable before another server
+    /// takes it.
+    pub(super) async fn give(&self, id: i64) {
+        let found = self.served().get(&id).map(|it| {
+            let (owner, fence) = (it.owner.clone(), Arc::clone(&it.fence));
+            (it.shard, owner, it.name.to_lowercase(), fence)
+        });
+        let Some((shard, owner, name, fence)) = found else {
+            return;
+        };
+        self.parts.shards.change_routes(|routes| {
+            if routes.shard_of(Some(&name)) == Some(shard) {
+                routes.elsewhere(&name)
+            } else {
+                routes.clone()
+            }
+        });
+        let wait = limits::HANDOVER_WAIT.as_duration();
+        let _ = timeout(wait, async {
+            let _ = owner.send(Mail::Input(Input::Stop)).await;
+            owner.closed().await;
+        })
+        .await;
+        // What no client waits for may still be on its way.
+        let wait = limits::HANDOVER_WAIT.as_duration();
+        let _ = timeout(wait, self.gone(id)).await;
+        self.remove(id);
+        if let Err(error) = ownership::release(&self.parts.store, &fence).await {
+            warn!(
+                namespace = name,
+                "a namespace could not be given away: {error}"
+            );
+        }
+    }
+
+    /// Waits until a namespace is served no longer, and all that its owner has ordered is done.
+    async fn gone(&self, id: i64) {
+        while self.served().contains_key(&id) {
+            tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
+        }
+    }
+
+    /// Drops every namespace: the other servers have declared this one dead.
+    pub(super) fn lose_all(&self) {
+        for id in self.ids() {
+            if let Some(served) = self.remove(id) {
+                served.fence.lose();
+                served.teller.send_replace(StoreEvent::Fenced);
+            }
+        }
+    }
+
+    fn runtime(&self, id: i64) -> tokio::runtime::Handle {
+        let count = self.parts.runtimes.len().max(1);
+        let at = usize::try_from(id).unwrap_or_default() % count;
+        let runtime = self
+            .parts
+            .runtimes
+            .get(at)
+            .expect("there is one for each core");
+        runtime.handle().clone()
+    }
+
+    /// Returns what is to be configured of a namespace. Entities that the configuration names are made once: those that were
+    /// deleted since stay so.
+    fn configured(&self, name: &str, is_applied: bool) -> Namespace {
+        let all = self.parts.config.namespaces.iter();
+        let found = all.clone().find(|it| it.name.eq_ignore_ascii_case(name));
+        let mut found = found.cloned().unwrap_or_else(|| Namespace::empty(name));
+        if is_applied {
+            found.queues.clear();
+            found.topics.clear();
+        }
+        found
+    }
+
+    pub(super) fn parts(&self) -> &ServingParts {
+        &self.parts
+    }
+}
