@@ -35,7 +35,8 @@ pub struct Configuration {
 /// Returns whether a namespace may have this name: the first label of host names.
 #[must_use]
 pub fn fits_namespace(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    (1..=limits::NAMESPACE_NAME_LENGTH).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 /// The entities of a namespace.
@@ -399,7 +400,8 @@ impl ConfigReader {
     /// Reads the name of a namespace, which must be unique. It is optional if there is one
     /// namespace only.
     fn namespace_name(&mut self, at: &At<'_>, names: &mut reader::Names) -> Option<String> {
-        const ALLOWED: &str = "a name that no other namespace has, of letters, digits and -";
+        const ALLOWED: &str =
+            "a name that no other namespace has, of 1 to 50 letters, digits and -";
         if at.is_absent() {
             return None;
         }

@@ -291,6 +291,12 @@ impl Connection {
         self.phase == Phase::Finished
     }
 
+    /// Returns how many sessions are open.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Returns how many bytes of transfers wait for the peer to open its sessions' windows, or for the
     /// frames before them: memory that no socket pushes back on.
     #[must_use]

@@ -545,6 +545,9 @@ impl<S: Stream> ConnectionTask<S> {
             .take_output(self.clock.elapsed(), self.output.bytes());
         self.partials
             .set(self.kept_bytes() + self.peer.message_bytes());
+        if let Some(membership) = &mut self.membership {
+            membership.set_sessions(self.peer.engine.session_count());
+        }
     }
 
     /// Returns the bytes of the peer's input that the engine keeps.

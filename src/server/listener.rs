@@ -50,7 +50,7 @@ pub(super) struct ServerState {
     pub(super) slots: ConnectionSlots,
     pub(super) operator: Operator,
     pub(super) backups: Arc<Backups>,
-    pub(super) namespaces: ServerNamespaces,
+    pub(super) namespaces: Arc<ServerNamespaces>,
     /// The servers that share a store, if namespaces are in one.
     pub(super) fleet: Option<Arc<Fleet>>,
     /// How their namespaces are reached.

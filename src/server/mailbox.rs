@@ -65,6 +65,8 @@ pub(super) struct ShardReport {
     pub(super) commit_times: Histogram,
     /// How long writes of groups with their syncs took.
     pub(super) sync_times: Histogram,
+    /// AMQP sessions.
+    pub(super) sessions: usize,
 }
 
 /// Room in the mailbox that a batch takes until the owner has processed it.
@@ -200,6 +202,8 @@ pub(super) struct Vitals {
     turn: AtomicU64,
     /// When the oldest pending group was given to the disk; 0 if there is none.
     sync: AtomicU64,
+    /// AMQP sessions of the connections in the shard.
+    sessions: AtomicUsize,
 }
 
 impl Vitals {
@@ -209,7 +213,19 @@ impl Vitals {
             has_room: AtomicBool::new(true),
             turn: AtomicU64::new(0),
             sync: AtomicU64::new(0),
+            sessions: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns how many AMQP sessions the connections in the shard have.
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// A connection in the shard has `now` sessions, and had `before`.
+    pub(super) fn change_sessions(&self, before: usize, now: usize) {
+        self.sessions.fetch_add(now, Ordering::Relaxed);
+        self.sessions.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// Returns whether a send to some entity would be accepted now, or after a bounded wait.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::mailbox::{Mail, Mailbox};
+use super::mailbox::{Mail, Mailbox, Vitals};
 use super::outbox::Outbox;
 use super::shards::Shards;
 use crate::access::Origin;
@@ -21,6 +21,9 @@ pub(super) struct Membership {
     shard: ShardIndex,
     owner: Mailbox,
     outbox: Arc<Outbox>,
+    vitals: Arc<Vitals>,
+    /// AMQP sessions of the connection, as the shard counts them.
+    sessions: usize,
     has_left: bool,
 }
 
@@ -41,6 +44,8 @@ impl Membership {
             shard,
             owner,
             outbox,
+            vitals: shards.vitals(shard)?,
+            sessions: 0,
             has_left: false,
         })
     }
@@ -53,6 +58,14 @@ impl Membership {
     /// Returns where the shard leaves what it has for the connection.
     pub(super) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
+    }
+
+    /// Takes how many AMQP sessions the connection has now.
+    pub(super) fn set_sessions(&mut self, count: usize) {
+        if count != self.sessions {
+            self.vitals.change_sessions(self.sessions, count);
+            self.sessions = count;
+        }
     }
 
     /// Hands in what the connection has read, of so many bytes; `None` if the owner has gone.
@@ -79,6 +92,7 @@ impl Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
+        self.set_sessions(0);
         if self.has_left {
             return;
         }
@@ -101,4 +115,30 @@ fn closed() -> Report {
         error: None,
         unsent: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_sessions_of_a_connection_count_to_its_shard_until_it_ends() {
+        let (mail, mut owner) = mpsc::channel(8);
+        let shards = Shards::of(vec![("a", mail.clone()), ("b", mail)]);
+        let enter = |at, id| Membership::enter(&shards, ShardIndex(at), id, Origin::default());
+        let counts = || [0, 1].map(|at| shards.vitals(ShardIndex(at)).unwrap().sessions());
+        let mut one = enter(0, ConnectionId(1)).await.unwrap();
+        let mut two = enter(0, ConnectionId(2)).await.unwrap();
+        one.set_sessions(2);
+        two.set_sessions(3);
+        one.set_sessions(1);
+        assert_eq!(counts(), [4, 0]);
+        two.leave_early().await;
+        assert_eq!(counts(), [1, 0]);
+        drop(one);
+        assert_eq!(counts(), [0, 0]);
+        owner.close();
+    }
 }

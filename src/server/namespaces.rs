@@ -3,11 +3,12 @@
 //! A namespace that is made is recorded before it is served, and one that is dropped is forgotten after it is gone: a crash in
 //! between leaves an empty namespace, or one that is still to be dropped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
@@ -24,7 +25,7 @@ use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
 use crate::namespace::Denied;
 use crate::rights::Key;
-use crate::shard::routing::ShardIndex;
+use crate::shard::routing::{Routes, ShardIndex};
 use crate::shard::{OperationAnswer, OperationRequest};
 
 /// The namespaces, and where they are recorded.
@@ -33,8 +34,8 @@ pub(super) struct ServerNamespaces {
     shards: Arc<Shards>,
     /// Where the record is; without a data directory, nothing is recorded.
     directory: Option<PathBuf>,
-    /// Those that the configuration names, in lower case.
-    configured: BTreeSet<String>,
+    /// Those that the configuration names or has named since the start, in lower case.
+    configured: ArcSwap<BTreeSet<String>>,
     /// The key of namespaces that are made.
     root_key: Option<Key>,
     /// How many shards get new namespaces.
@@ -98,7 +99,7 @@ impl ServerNamespaces {
         Self {
             shards,
             directory: serve::directory(args).map(Path::to_owned),
-            configured: configured.collect(),
+            configured: ArcSwap::from_pointee(configured.collect()),
             root_key: root_key.cloned(),
             shards_of_new: args.shards,
             placement: Mutex::new(placement),
@@ -113,11 +114,12 @@ impl ServerNamespaces {
     /// Returns all namespaces that are served, in the order of their names.
     pub(super) fn all(&self) -> Vec<NamespaceInfo> {
         let routes = self.shards.routes();
+        let configured = self.configured.load();
         let all = routes.namespaces().map(|(name, shard)| NamespaceInfo {
             name: name.to_owned(),
             shard: shard.and_then(|shard| self.shards.number(shard)),
             is_first: name == routes.first(),
-            is_configured: self.configured.contains(name),
+            is_configured: configured.contains(name),
         });
         all.collect()
     }
@@ -132,7 +134,7 @@ impl ServerNamespaces {
         name: &str,
         authority: Authority,
     ) -> Result<NamespaceInfo, NamespaceError> {
-        if !fits_namespace(name) || limits::NAMESPACE_NAME_LENGTH < name.len() {
+        if !fits_namespace(name) {
             let name: String = name.chars().take(limits::LOGGED_MAX).collect();
             return Err(NamespaceError::Name(name));
         }
@@ -190,12 +192,47 @@ impl ServerNamespaces {
         })
     }
 
+    /// Places the namespaces of a configuration that was read again. Those that are not served yet are recorded; they are served
+    /// once their keys and entities are there, and [`PlacedNamespaces::serve`] is called.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed.
+    pub(super) async fn place(
+        &self,
+        config: &Configuration,
+    ) -> Result<PlacedNamespaces<'_>, NamespaceError> {
+        let placement = self.placement.lock().await;
+        let routes = self.shards.routes();
+        let names = config.namespaces.iter().map(|it| it.name.to_lowercase());
+        let new: Vec<String> = names.clone().filter(|name| !routes.has(name)).collect();
+        if limits::NAMESPACES_MAX < routes.namespaces().count() + new.len() {
+            return Err(NamespaceError::TooMany);
+        }
+        let mut changed = placement.clone();
+        let place = |name: String| {
+            let number = changed.configure(&name, self.shards_of_new);
+            let shard = self.shards.index_of(number);
+            (name, shard.expect("namespaces are placed in shards that are there"))
+        };
+        let mut placed = PlacedNamespaces {
+            all: self,
+            named: names.collect(),
+            new: new.into_iter().map(place).collect(),
+            placement,
+        };
+        if !placed.new.is_empty() {
+            self.record(&mut placed.placement, changed).await?;
+        }
+        Ok(placed)
+    }
+
     /// Drops a namespace with its entities and their messages, and returns once that is durable.
     ///
     /// # Errors
     ///
     /// It is still there; some of its entities may have gone.
-    pub(super) async fn drop(
+    pub(super) async fn drop_one(
         &self,
         name: &str,
         authority: Authority,
@@ -206,7 +243,7 @@ impl ServerNamespaces {
         if !routes.has(&name) {
             return Err(NamespaceError::Unknown(name));
         }
-        if self.configured.contains(&name) || name == routes.first() {
+        if self.configured.load().contains(&name) || name == routes.first() {
             return Err(NamespaceError::Configured(name));
         }
         let shard = routes.shard_of(Some(&name));
@@ -278,5 +315,114 @@ impl ServerNamespaces {
         }
         **placement = changed;
         Ok(())
+    }
+}
+
+/// The namespaces of a configuration, of which the new ones are recorded and not served yet. Meanwhile no other is made or dropped.
+pub(super) struct PlacedNamespaces<'a> {
+    all: &'a ServerNamespaces,
+    /// All of the configuration, in lower case.
+    named: BTreeSet<String>,
+    /// Those that are not served yet, in lower case.
+    new: BTreeMap<String, ShardIndex>,
+    placement: MutexGuard<'a, Placement>,
+}
+
+impl PlacedNamespaces<'_> {
+    /// Returns whether a namespace is not served yet.
+    pub(super) fn is_new(&self, name: &str) -> bool {
+        self.new.contains_key(&name.to_lowercase())
+    }
+
+    /// Returns the shard of a namespace of the configuration, if it is served.
+    pub(super) fn shard_of(&self, name: &str) -> Option<ShardIndex> {
+        let new = self.new.get(&name.to_lowercase()).copied();
+        new.or_else(|| self.all.shards.routes().shard_of(Some(name)))
+    }
+
+    /// Serves the new ones.
+    pub(super) fn serve(self) {
+        let mut routes = Routes::clone(&self.all.shards.routes());
+        for (name, shard) in &self.new {
+            routes = routes.with(name, *shard);
+        }
+        self.all.shards.set_routes(routes);
+        let mut configured = BTreeSet::clone(&self.all.configured.load());
+        configured.extend(self.named);
+        self.all.configured.store(Arc::new(configured));
+        drop(self.placement);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::config;
+
+    /// Returns the namespaces `one` and `two`, each in a shard of its own.
+    fn served() -> ServerNamespaces {
+        let (mail, _) = mpsc::channel(1);
+        let shards = Shards::of(vec![("one", mail.clone()), ("two", mail)]);
+        let mut placement = Placement::default();
+        placement.configure("one", 2);
+        placement.configure("two", 2);
+        ServerNamespaces {
+            shards: Arc::new(shards),
+            directory: None,
+            configured: ArcSwap::from_pointee(["one".to_owned()].into()),
+            root_key: None,
+            shards_of_new: 2,
+            placement: Mutex::new(placement),
+        }
+    }
+
+    fn named(names: impl IntoIterator<Item = impl std::fmt::Display>) -> Configuration {
+        let all = names
+            .into_iter()
+            .map(|name| format!(r#"{{"Name": "{name}"}}"#));
+        let all: Vec<String> = all.collect();
+        let text = format!(
+            r#"{{"UserConfig": {{"Namespaces": [{}]}}}}"#,
+            all.join(", ")
+        );
+        config::parse(&text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_new_namespace_is_served_after_it_was_placed() {
+        let namespaces = served();
+        let placed = namespaces
+            .place(&named(["one", "TWO", "New"]))
+            .await
+            .unwrap();
+        assert!(placed.is_new("new") && !placed.is_new("Two"));
+        assert_eq!(placed.shard_of("two"), Some(ShardIndex(1)));
+        assert_eq!(placed.shard_of("NEW"), Some(ShardIndex(0)));
+        assert!(!namespaces.shards.routes().has("new"));
+        assert!(
+            namespaces.placement.try_lock().is_err(),
+            "no other makes it meanwhile"
+        );
+        placed.serve();
+        let all = namespaces.all().into_iter();
+        let all: Vec<_> = all
+            .map(|it| (it.name, it.shard, it.is_configured))
+            .collect();
+        let wanted = [("new", 0, true), ("one", 0, true), ("two", 1, true)];
+        assert_eq!(all, wanted.map(|(name, at, is)| (name.to_owned(), at, is)));
+        assert_eq!(namespaces.placement.lock().await.made().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_with_too_many_namespaces_changes_nothing() {
+        let namespaces = served();
+        let more = (0..limits::NAMESPACES_MAX).map(|at| format!("new-{at}"));
+        let placed = namespaces.place(&named(more)).await;
+        assert!(matches!(placed, Err(NamespaceError::TooMany)));
+        assert_eq!(namespaces.all().len(), 2);
+        let placement = namespaces.placement.lock().await;
+        assert_eq!(placement.shards(0).len(), 2);
     }
 }

@@ -363,6 +363,7 @@ impl Owner {
                     statistics: self.shard.statistics(most),
                     commit_times: self.commit_times,
                     sync_times: self.committer.sync_times(),
+                    sessions: self.vitals.sessions(),
                 };
                 // The task that asked may have ended.
                 let _ = answer.send(report);

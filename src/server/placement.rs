@@ -359,10 +359,17 @@ impl Placement {
     /// Adds a namespace that the operator makes, and returns its shard: the one that it had, or of the first `count` the one
     /// with the fewest namespaces.
     pub(super) fn make(&mut self, namespace: &str, count: u32) -> u32 {
-        let namespace = namespace.to_lowercase();
+        self.made.insert(namespace.to_lowercase());
+        self.configure(namespace, count)
+    }
+
+    /// Adds a namespace that the configuration names, and returns its shard, as for one that is made.
+    pub(super) fn configure(&mut self, namespace: &str, count: u32) -> u32 {
         let emptiest = self.emptiest(count);
-        self.made.insert(namespace.clone());
-        *self.namespaces.entry(namespace).or_insert(emptiest)
+        *self
+            .namespaces
+            .entry(namespace.to_lowercase())
+            .or_insert(emptiest)
     }
 
     /// Forgets a namespace that was dropped.

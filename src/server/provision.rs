@@ -67,6 +67,9 @@ pub(super) fn provision(
 pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &Reload) -> Reloaded {
     let mut done = Reloaded::default();
     for namespace in &reload.namespaces {
+        if reload.new.contains(&namespace.name) {
+            make_namespace(gateway, cx, &namespace.name, &reload.actor);
+        }
         if let Some(keys) = &reload.keys {
             describe_namespace(gateway, cx, namespace, keys.root_key.as_ref());
         }
@@ -89,6 +92,14 @@ pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
         }
     }
     done
+}
+
+/// Makes a namespace that the configuration names since it was read again.
+fn make_namespace(gateway: &mut Gateway, cx: &mut StepContext<'_>, name: &str, actor: &Actor) {
+    let namespaces = gateway.namespaces_mut();
+    namespaces.add_namespace(name);
+    let prefix = namespaces.prefix_of(name);
+    namespaces.audit(cx, actor, "make_namespace", &prefix, name);
 }
 
 /// Sets the keys and the tier of a namespace.

@@ -1,8 +1,9 @@
 //! The configuration file, read again while the server runs: after SIGHUP, and when its text has changed.
 //!
 //! What the file names is made and changed as at the start. What it names no longer stays, unless the operator has it deleted.
-//! The namespaces themselves, and whether keys are verified, are fixed until the next start.
+//! A namespace that it names no longer is served until the next start; whether keys are verified is fixed until then, too.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,12 +14,14 @@ use tracing::{error, info, warn};
 
 use super::cli;
 use super::mailbox::Mail;
+use super::namespaces::{PlacedNamespaces, ServerNamespaces};
 use super::shards::Shards;
 use crate::access::Actor;
 use crate::address;
 use crate::config::{Configuration, Namespace};
 use crate::limits;
 use crate::rights::Key;
+use crate::shard::routing::ShardIndex;
 
 /// The file, and what was read from it last.
 pub(super) struct WatchedConfig {
@@ -34,6 +37,8 @@ pub(super) struct WatchedConfig {
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) namespaces: Vec<Namespace>,
+    /// The names of those that are not there yet.
+    pub(super) new: Vec<String>,
     /// Namespaces and paths of entities that are to be deleted.
     pub(super) deleted: Vec<(String, String)>,
     /// The keys and the tier of the namespaces change, too.
@@ -61,7 +66,7 @@ pub(super) struct Reloaded {
 /// Follows the file until the stop: it is read periodically, and at once on SIGHUP, which is `hangup`.
 pub(super) async fn watch(
     mut watched: WatchedConfig,
-    shards: Arc<Shards>,
+    (shards, namespaces): (Arc<Shards>, Arc<ServerNamespaces>),
     mut hangup: Signal,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -85,7 +90,7 @@ pub(super) async fn watch(
         seen = Some(read);
         match parsed.and_then(|text| cli::parse_config(&watched.file, &text)) {
             Ok(config) if is_asked || config != watched.config => {
-                watched.apply(config, &shards).await;
+                watched.apply(config, &shards, &namespaces).await;
             }
             Ok(_) => {}
             Err(mistakes) => {
@@ -97,8 +102,20 @@ pub(super) async fn watch(
 
 impl WatchedConfig {
     /// Brings what a configuration names about.
-    async fn apply(&mut self, mut config: Configuration, shards: &Shards) {
+    async fn apply(
+        &mut self,
+        mut config: Configuration,
+        shards: &Shards,
+        namespaces: &ServerNamespaces,
+    ) {
         self.keep_fixed(&mut config, shards);
+        let placed = match namespaces.place(&config).await {
+            Ok(placed) => placed,
+            Err(error) => {
+                error!("the configuration is not used, and the previous one stays: {error}");
+                return;
+            }
+        };
         let gone = gone(&self.config, &config);
         if !self.deletes {
             for (namespace, path) in &gone {
@@ -110,29 +127,17 @@ impl WatchedConfig {
         }
         let deleted = if self.deletes { gone } else { Vec::new() };
         let mut sum = Reloaded::default();
-        for (shard, names) in shards.by_namespaces(&config) {
-            let is_own = |name: &str| names.iter().any(|own| own == name);
-            let namespaces = config.namespaces.iter();
-            let deleted = deleted.iter().filter(|(name, _)| is_own(name));
-            let reload = Box::new(Reload {
-                namespaces: namespaces.filter(|it| is_own(&it.name)).cloned().collect(),
-                deleted: deleted.cloned().collect(),
-                keys: Some(NamespaceKeys {
-                    root_key: self.root_key.clone(),
-                }),
-                actor: Actor {
-                    name: "the configuration file".to_owned(),
-                    peer: String::new(),
-                },
-            });
+        for (shard, reload) in self.by_shard(&config, deleted, &placed) {
             let Some(owner) = shards.owner(shard) else {
                 continue;
             };
+            let reload = Box::new(reload);
             match owner.ask(|answer| Mail::Reload(reload, answer)).await {
                 Some(done) => sum.add(done),
                 None => return,
             }
         }
+        placed.serve();
         for refused in &sum.refused {
             error!("the configuration cannot be applied in this part: {refused}");
         }
@@ -150,19 +155,75 @@ impl WatchedConfig {
         self.config = config;
     }
 
+    /// Returns what each shard is to do.
+    fn by_shard(
+        &self,
+        config: &Configuration,
+        deleted: Vec<(String, String)>,
+        placed: &PlacedNamespaces<'_>,
+    ) -> BTreeMap<ShardIndex, Reload> {
+        let mut found: BTreeMap<ShardIndex, Reload> = BTreeMap::new();
+        let begun = || Reload {
+            namespaces: Vec::new(),
+            new: Vec::new(),
+            deleted: Vec::new(),
+            keys: Some(NamespaceKeys {
+                root_key: self.root_key.clone(),
+            }),
+            actor: Actor {
+                name: "the configuration file".to_owned(),
+                peer: String::new(),
+            },
+        };
+        for namespace in &config.namespaces {
+            let Some(shard) = placed.shard_of(&namespace.name) else {
+                continue;
+            };
+            let reload = found.entry(shard).or_insert_with(begun);
+            if placed.is_new(&namespace.name) {
+                reload.new.push(namespace.name.clone());
+            }
+            reload.namespaces.push(namespace.clone());
+        }
+        for (namespace, path) in deleted {
+            if !has(config, &namespace) {
+                continue;
+            }
+            let Some(shard) = placed.shard_of(&namespace) else {
+                continue;
+            };
+            let reload = found.entry(shard).or_insert_with(begun);
+            reload.deleted.push((namespace, path));
+        }
+        found
+    }
+
     /// Keeps what is fixed until the next start, and says so.
     fn keep_fixed(&self, config: &mut Configuration, shards: &Shards) {
-        config.namespaces.retain(|namespace| {
-            let is_served = shards.routes().has(&namespace.name);
-            if !is_served {
-                let namespace = &namespace.name;
-                warn!(
-                    namespace,
-                    "the configuration has a new namespace: it is served from the next start on"
-                );
-            }
-            is_served
-        });
+        let routes = shards.routes();
+        let first = config.namespaces.first();
+        if first.is_some_and(|first| !routes.has(&first.name)) {
+            let renamed = config.namespaces.remove(0);
+            warn!(
+                first = routes.first(),
+                named = renamed.name,
+                "the configuration names another namespace first: the first one keeps its name until the next start, and this is \
+                 not applied. Put a new namespace behind the first one"
+            );
+        }
+        if has_rules(config) && !has_rules(&self.config) {
+            warn!(
+                "the configuration has AuthorizationRules now: whether keys are verified stays as it is until the next start"
+            );
+        }
+        let known = self.config.namespaces.iter();
+        for namespace in known.filter(|it| !has(config, &it.name)) {
+            let namespace = &namespace.name;
+            warn!(
+                namespace,
+                "the configuration has this namespace no longer: it is served with all its entities until the next start"
+            );
+        }
         for namespace in &mut config.namespaces {
             let known = self.config.namespaces.iter();
             let known = known
@@ -188,6 +249,18 @@ impl Reloaded {
         self.deleted += other.deleted;
         self.refused.extend(other.refused);
     }
+}
+
+/// Returns whether a configuration has keys of namespaces.
+fn has_rules(config: &Configuration) -> bool {
+    let mut all = config.namespaces.iter();
+    all.any(|it| !it.authorization.is_empty())
+}
+
+/// Returns whether a configuration names a namespace.
+fn has(config: &Configuration, name: &str) -> bool {
+    let mut all = config.namespaces.iter();
+    all.any(|it| it.name.eq_ignore_ascii_case(name))
 }
 
 /// Returns the namespaces and the paths of entities that the second configuration does not have.

@@ -227,7 +227,11 @@ fn start(
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let of_new = root_key.as_ref();
     let namespaces = ServerNamespaces::new(Arc::clone(shards), placement, args, &config, of_new);
-    helpers.extend(follow_config(args, config, root_key, shards, &stopped)?);
+    let namespaces = Arc::new(namespaces);
+    if shared.is_none() {
+        let served = (Arc::clone(shards), Arc::clone(&namespaces));
+        helpers.extend(follow_config(args, config, root_key, served, &stopped)?);
+    }
     let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
     let server = Arc::new(ServerState {
         fleet: fleet.clone(),
@@ -354,7 +358,7 @@ fn follow_config(
     args: &ServeArgs,
     config: Configuration,
     root_key: Option<Key>,
-    shards: &Arc<Shards>,
+    served: (Arc<Shards>, Arc<ServerNamespaces>),
     stopped: &watch::Receiver<bool>,
 ) -> Result<Option<Task>, StartError> {
     let Some(file) = cli::config_file(args.config.as_deref()) else {
@@ -367,7 +371,7 @@ fn follow_config(
         deletes: args.config_deletes,
     };
     let hangup = signal(SignalKind::hangup())?;
-    let watch = reload::watch(watched, Arc::clone(shards), hangup, stopped.clone());
+    let watch = reload::watch(watched, served, hangup, stopped.clone());
     Ok(Some(supervisor::spawn("configuration", watch)))
 }
 

@@ -1,13 +1,11 @@
 //! The shards of this server, as connections and requests reach them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
-use crate::config::Configuration;
 use crate::journal::LogEnd;
 use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
@@ -93,6 +91,11 @@ impl Shards {
         Some(self.member(shard)?.owner.clone())
     }
 
+    /// Returns the health of a shard, if it is served.
+    pub(super) fn vitals(&self, shard: ShardIndex) -> Option<Arc<Vitals>> {
+        Some(Arc::clone(&self.member(shard)?.vitals))
+    }
+
     /// Returns the runtime of a shard's owner and its connections, if it is served.
     pub(super) fn runtime(&self, shard: ShardIndex) -> Option<Handle> {
         Some(self.member(shard)?.runtime.clone())
@@ -121,20 +124,6 @@ impl Shards {
         let all = self.all().into_iter();
         let stuck = all.filter(|member| !member.vitals.are_good());
         stuck.map(|member| member.number).collect()
-    }
-
-    /// Returns the shards of the namespaces of a configuration, with the names of those that each has.
-    pub(super) fn by_namespaces(
-        &self,
-        config: &Configuration,
-    ) -> BTreeMap<ShardIndex, Vec<String>> {
-        let mut found: BTreeMap<ShardIndex, Vec<String>> = BTreeMap::new();
-        for namespace in &config.namespaces {
-            if let Some(shard) = self.routes.load().shard_of(Some(&namespace.name)) {
-                found.entry(shard).or_default().push(namespace.name.clone());
-            }
-        }
-        found
     }
 
     /// Hands an input to every shard.

@@ -102,6 +102,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
     })?;
     let reload = Box::new(Reload {
         namespaces: vec![chosen(config, &name)?],
+        new: Vec::new(),
         deleted: Vec::new(),
         keys: None,
         actor: authority.actor().clone(),

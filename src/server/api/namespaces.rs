@@ -84,7 +84,7 @@ pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
     if call.server.fleet.is_some() {
         return Err(NamespaceError::Shared.into());
     }
-    call.server.namespaces.drop(name, authority).await?;
+    call.server.namespaces.drop_one(name, authority).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

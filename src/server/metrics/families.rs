@@ -59,6 +59,7 @@ families! {
     HEALTHY = Gauge "jitney_shard_healthy" SHARD, "1 if the shard's owner and disk make progress, as in /health";
     ACCEPTS = Gauge "jitney_shard_accepts_messages" SHARD, "1 if messages are accepted, 0 if disk or memory is full";
     CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";
+    AMQP_SESSIONS = Gauge "jitney_amqp_sessions" SHARD, "AMQP sessions of the connections";
     LINKS = Gauge "jitney_links" &["shard", "role"], "Links of AMQP clients: sender (to an entity), receiver (from an entity), or other (service nodes, transactions)";
     REFUSALS = Counter "jitney_refusals" &["shard", "reason"], "Links, messages and requests that were refused, by reason";
     LOG_BYTES = Gauge "jitney_log_bytes" SHARD, "Bytes of the groups of records in the log";

@@ -248,6 +248,10 @@ impl Scrape {
             }),
         )?;
         out.write(
+            &families::AMQP_SESSIONS,
+            self.of_each(|report| number(report.sessions)),
+        )?;
+        out.write(
             &families::LINKS,
             shards().flat_map(|shard| {
                 let gateway = &shard.report.statistics.gateway;

@@ -31,6 +31,7 @@ fn report(paths: &[&str]) -> ShardReport {
         path: (*path).to_owned(),
         kind: EntityKind::Queue,
         status: Status::Active,
+        requires_session: false,
         queues: vec![(SubQueue::Main, queue), (SubQueue::DeadLetter, queue)],
     });
     let namespaces = namespace::Statistics {
@@ -59,6 +60,7 @@ fn report(paths: &[&str]) -> ShardReport {
         },
         commit_times: Histogram::default(),
         sync_times: Histogram::default(),
+        sessions: 11,
     }
 }
 
@@ -121,6 +123,7 @@ fn values_have_their_labels() {
         r#"jitney_entity_delivered_messages_total{namespace="one",entity="*",kind="*",sub_queue=""} 6"#.to_owned(),
         r#"jitney_entity_delivered_messages_total{namespace="one",entity="*",kind="*",sub_queue="dead_letter"} 6"#.to_owned(),
         r#"jitney_connections{shard="0",authorized="false"} 1"#.to_owned(),
+        r#"jitney_amqp_sessions{shard="0"} 11"#.to_owned(),
         r#"jitney_shard_healthy{shard="0"} 1"#.to_owned(),
         r#"jitney_shard_healthy{shard="1"} 0"#.to_owned(),
         r#"jitney_refusals_total{shard="0",reason="not_found"} 1"#.to_owned(),
