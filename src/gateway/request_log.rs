@@ -11,6 +11,7 @@ use super::{Gateway, Reply, Routed};
 use crate::access::Actor;
 use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
 use crate::namespace::Denied;
+use crate::namespace::transactions::{CarriedOut, Done};
 use crate::queue::{Handover, ReceiveMode, Settlement};
 
 /// The target of the lines. `RUST_LOG` may name it, too.
@@ -72,6 +73,47 @@ impl Gateway {
         info!(target: TARGET, connection, ?client, ?entity, messages, ?numbers, outcome = "accepted", "send");
     }
 
+    /// Logs what the operations of a transaction have done at its commit.
+    pub(crate) fn log_carried_out(
+        &self,
+        connection: ConnectionId,
+        transaction: u64,
+        carried_out: &[CarriedOut],
+    ) {
+        for done in carried_out {
+            let (client, entity) = (self.client(connection), self.shown(done.queue));
+            let connection = connection.0;
+            let messages = done.numbers.len();
+            let numbers = done.numbers.iter().map(|number| number.0);
+            let numbers: Vec<u64> = numbers.take(NUMBERS_SHOWN).collect();
+            let (what, outcome) = match done.what {
+                Done::Sent => ("send", "accepted"),
+                Done::Scheduled => ("schedule", "accepted"),
+                Done::Cancelled => ("cancel", "cancelled"),
+                Done::Settled(outcome) => {
+                    let number = numbers.first();
+                    info!(target: TARGET, connection, ?client, ?entity, transaction, number, outcome, "settle");
+                    continue;
+                }
+            };
+            info!(target: TARGET, connection, ?client, ?entity, transaction, messages, ?numbers, outcome, "{what}");
+        }
+    }
+
+    /// Logs the end of a transaction.
+    pub(crate) fn log_discharged(
+        &self,
+        connection: ConnectionId,
+        transaction: u64,
+        outcome: &'static str,
+    ) {
+        if is_on() {
+            let client = self.client(connection);
+            let connection = connection.0;
+            info!(target: TARGET, connection, ?client, transaction, outcome, "transaction");
+        }
+    }
+
     /// Logs messages that were not taken.
     pub(crate) fn log_not_taken(&self, connection: ConnectionId, link: &Link, denied: &Denied) {
         if !is_on() {
@@ -103,13 +145,7 @@ impl Gateway {
         }
         let queue = self.namespaces.queue(queue);
         Some(Settled {
-            outcome: match settlement {
-                Settlement::Complete => "completed",
-                Settlement::Abandon(_) => "abandoned",
-                Settlement::DeadLetter(_) => "dead-lettered",
-                Settlement::Defer(_) => "deferred",
-                Settlement::Release => "released",
-            },
+            outcome: settlement.outcome(),
             number: queue.and_then(|queue| queue.number_of_lock(token)),
         })
     }

@@ -86,6 +86,25 @@ pub(crate) enum Operation {
     },
 }
 
+/// What an operation of a transaction has done when it was committed.
+#[derive(Debug)]
+pub(crate) struct CarriedOut {
+    pub(crate) queue: EntityId,
+    pub(crate) what: Done,
+    /// The sequence numbers of its messages; 0 for one that was dropped as a duplicate.
+    pub(crate) numbers: Vec<SequenceNumber>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    Sent,
+    /// With this outcome.
+    Settled(&'static str),
+    Scheduled,
+    Cancelled,
+}
+
 impl Operation {
     pub(crate) fn queue(&self) -> EntityId {
         match self {
@@ -244,12 +263,17 @@ impl Namespaces {
     }
 
     /// Carries out the operations of a transaction, all of them or none; returns the group of records that
-    /// they rest on.
+    /// they rest on. `done` gets what each has done.
     ///
     /// # Errors
     ///
     /// If one of them cannot be carried out, or was refused before. The transaction is over then too.
-    pub(crate) fn commit(&mut self, cx: &mut StepContext<'_>, number: u64) -> Result<u64, Denied> {
+    pub(crate) fn commit(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        number: u64,
+        done: &mut dyn FnMut(CarriedOut),
+    ) -> Result<u64, Denied> {
         let transaction = self.transactions.remove(number).ok_or_else(unknown)?;
         let rolled_back = |reason: &str| {
             let text = format!("The transaction was rolled back: {reason}");
@@ -263,7 +287,7 @@ impl Namespaces {
         let mut rests_on = 0;
         for operation in transaction.operations {
             let queue = operation.queue();
-            self.carry_out(cx, operation);
+            done(self.carry_out(cx, operation));
             rests_on = rests_on.max(self.group_of(queue));
         }
         Ok(rests_on)
@@ -460,15 +484,20 @@ impl Namespaces {
     }
 
     /// Does what was checked.
-    fn carry_out(&mut self, cx: &mut StepContext<'_>, operation: Operation) {
-        match operation {
+    fn carry_out(&mut self, cx: &mut StepContext<'_>, operation: Operation) -> CarriedOut {
+        let queue = operation.queue();
+        let mut given = Vec::new();
+        let what = match operation {
             Operation::Send {
                 queue,
                 destination,
                 messages,
                 ..
             } => {
-                self.put(cx, queue, destination.as_ref(), messages, |_| ());
+                self.put(cx, queue, destination.as_ref(), messages, |number| {
+                    given.push(number);
+                });
+                Done::Sent
             }
             Operation::Schedule {
                 queue,
@@ -476,10 +505,13 @@ impl Namespaces {
                 message,
             } if is_ahead(cx.now, &message) => {
                 self.put_reserved(cx, queue, number, message);
+                given.push(number);
+                Done::Scheduled
             }
             // As one that becomes active it gets a new number, in the order of what was asked for.
             Operation::Schedule { queue, message, .. } => {
-                self.put(cx, queue, None, [message], |_| ());
+                self.put(cx, queue, None, [message], |number| given.push(number));
+                Done::Sent
             }
             Operation::Settle {
                 queue,
@@ -487,8 +519,12 @@ impl Namespaces {
                 settlement,
                 ..
             } => {
+                let locked = self.queue(queue);
+                given.extend(locked.and_then(|queue| queue.number_of_lock(token)));
+                let outcome = settlement.outcome();
                 let result = self.settle_now(cx, queue, token, settlement);
                 debug_assert_eq!(result, Some(Ok(())), "it was checked");
+                Done::Settled(outcome)
             }
             Operation::Cancel { queue, mut numbers } => {
                 let done = self.with_queue(cx, queue, |queue, cx| {
@@ -497,7 +533,14 @@ impl Namespaces {
                     queue.cancel(cx, &numbers)
                 });
                 debug_assert_eq!(done, Some(true), "it was checked");
+                given = numbers;
+                Done::Cancelled
             }
+        };
+        CarriedOut {
+            queue,
+            what,
+            numbers: given,
         }
     }
 }

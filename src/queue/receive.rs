@@ -30,6 +30,18 @@ pub enum Settlement {
 }
 
 impl Settlement {
+    /// Returns the state in which it leaves the message, for logs.
+    #[must_use]
+    pub const fn outcome(&self) -> &'static str {
+        match self {
+            Self::Complete => "completed",
+            Self::Abandon(_) => "abandoned",
+            Self::DeadLetter(_) => "dead-lettered",
+            Self::Defer(_) => "deferred",
+            Self::Release => "released",
+        }
+    }
+
     /// Returns how many bytes of the peer's are in it.
     #[must_use]
     pub fn size(&self) -> usize {

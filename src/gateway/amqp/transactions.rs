@@ -7,7 +7,7 @@ use super::send::Incoming;
 use super::{Link, Reply, Routed};
 use crate::address::EntityAddress;
 use crate::amqp::{DeliveryId, LinkId, Outcome, SessionId};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, request_log};
 use crate::ids::{ConnectionId, EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Control, Message};
@@ -102,9 +102,20 @@ impl Gateway {
         let (number, declared) = declared.ok_or_else(transactions::unknown)?;
         if fail {
             self.namespaces.roll_back(number);
+            self.log_discharged(connection, number, "rolled back");
             return Ok((Outcome::Accepted, 0));
         }
-        let rests_on = self.with_namespaces(cx, |namespaces, cx| namespaces.commit(cx, number))?;
+        let is_logged = request_log::is_on();
+        let mut carried_out = Vec::new();
+        let rests_on = self.with_namespaces(cx, |namespaces, cx| {
+            namespaces.commit(cx, number, &mut |done| {
+                if is_logged {
+                    carried_out.push(done);
+                }
+            })
+        })?;
+        self.log_carried_out(connection, number, &carried_out);
+        self.log_discharged(connection, number, "committed");
         // Its provisional dispositions are settled now, and not before [4.4.2].
         self.replies
             .extend(declared.answers.into_iter().map(|answer| {
@@ -187,6 +198,7 @@ impl Gateway {
             if let Some(connection) = self.connections.get_mut(owner) {
                 connection.transactions.remove(&number);
             }
+            self.log_discharged(owner, number, "timed out");
         }
     }
 

@@ -12,6 +12,7 @@ use crate::memory::Memory;
 use crate::message::{Draft, Message};
 use crate::namespace::LostLock;
 use crate::namespace::Operation;
+use crate::namespace::transactions::Done;
 use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Description;
 use crate::queue::{ReceiveMode, Settlement};
@@ -340,4 +341,40 @@ fn open_transactions_hold_a_share_of_the_memory_together() {
     assert_eq!(bench.gateway.namespaces.transactions().bytes(), 0);
     let id = declare(&mut bench, third);
     enlist(&mut bench, third, &id, send(queue, large(own / 4))).unwrap();
+}
+
+#[test]
+fn a_commit_tells_what_each_operation_has_done() {
+    let mut bench = Bench::new();
+    let queue = bench.id("q");
+    bench.send("q", message("w"));
+    let tokens = locked(&mut bench, queue, 1);
+    let id = declare(&mut bench, ONE);
+    enlist(&mut bench, ONE, &id, complete(queue, tokens[0])).unwrap();
+    enlist(&mut bench, ONE, &id, send(queue, message("x"))).unwrap();
+    let scheduled = due(bench.now.after(Millis::from_secs(9)));
+    let number = bench
+        .run(|gateway, cx| gateway.enlist_schedule(cx, ONE, &id, queue, scheduled))
+        .unwrap();
+    let transaction = crate::namespace::transactions::number(&id).unwrap();
+    let mut carried_out = Vec::new();
+    bench
+        .run(|gateway, cx| {
+            gateway.with_namespaces(cx, |namespaces, cx| {
+                namespaces.commit(cx, transaction, &mut |done| carried_out.push(done))
+            })
+        })
+        .unwrap();
+    let done: Vec<_> = carried_out
+        .iter()
+        .map(|it| (it.what, it.numbers.clone()))
+        .collect();
+    let next = SequenceNumber(number.0 + 1);
+    let wanted = [
+        (Done::Settled("completed"), vec![SequenceNumber(1)]),
+        (Done::Sent, vec![next]),
+        (Done::Scheduled, vec![number]),
+    ];
+    assert_eq!(done, wanted);
+    assert!(carried_out.iter().all(|it| it.queue == queue));
 }
