@@ -13,6 +13,15 @@ pub(super) fn line(text: impl Display) {
     }
 }
 
+/// Writes a text to standard output as it is.
+pub(super) fn text(text: impl Display) {
+    let mut stream = io::stdout().lock();
+    let written = write!(stream, "{text}").and_then(|()| stream.flush());
+    if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}
+
 /// Writes a line to standard error; a closed pipe is ignored.
 pub(super) fn complain(text: impl Display) {
     let _ = write_line(&mut io::stderr().lock(), text);

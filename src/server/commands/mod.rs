@@ -11,6 +11,7 @@ mod jobs;
 mod locks;
 pub(super) mod log;
 mod messages;
+mod screen;
 mod server;
 mod stats;
 mod table;

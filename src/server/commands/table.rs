@@ -336,7 +336,7 @@ fn add_fields(lines: &mut Vec<(String, String)>, prefix: &str, value: &Value) {
 }
 
 /// Returns a value as one short line without control characters, which could steer a terminal.
-fn shown(value: Option<&Value>) -> String {
+pub(super) fn shown(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => return String::new(),
         Some(Value::String(text)) => text.clone(),

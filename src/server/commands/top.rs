@@ -1,7 +1,8 @@
 //! `jitney top`: entities, their messages and their rates, live in the terminal.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+use std::fmt::Write as _;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,10 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::CommandError;
+use super::screen::{Action, Screen, Size};
 use super::{Output, Shell, table};
 use crate::server::print;
 
-/// Show entities and their rates until an interrupt.
+/// Show entities and their rates, the busiest first: in a terminal until q, where j, k and the arrow keys scroll.
 #[derive(Debug, Args)]
 pub(in crate::server) struct TopArgs {
     /// Seconds between two pictures.
@@ -23,9 +25,8 @@ pub(in crate::server) struct TopArgs {
     count: Option<usize>,
 }
 
-/// Lines of a terminal whose height is not known, and lines that are no entities.
-const LINES: usize = 24;
-const LINES_AROUND: usize = 4;
+/// Lines of a picture that are no entities.
+const LINES_AROUND: usize = 3;
 
 /// The entities of a namespace, as the last events have them.
 #[derive(Debug, Default)]
@@ -38,61 +39,175 @@ struct Seen {
 
 impl Shell {
     pub(super) async fn top(&self, args: &TopArgs) -> Result<ExitCode, CommandError> {
+        let screen = match self.output {
+            Output::Json => Ok(None),
+            Output::Table => Screen::open(),
+        };
+        let failed = |error| CommandError::Usage(format!("the terminal: {error}"));
+        let mut screen = screen.map_err(failed)?;
         let mut seen = Seen::default();
-        let mut shown = 0;
+        let (mut shown, mut first) = (0, 0_usize);
+        let mut rows = Vec::new();
         let mut began = Instant::now();
         while args.count.is_none_or(|count| shown < count) {
             let before = seen.entities.clone();
             let path = format!("changes?seconds={}", args.interval);
-            let resumed = [("last-event-id", seen.last.as_str())];
-            let headers = if seen.last.is_empty() {
+            let last = seen.last.clone();
+            let resumed = [("last-event-id", last.as_str())];
+            let headers = if last.is_empty() {
                 &[][..]
             } else {
                 &resumed[..]
             };
-            let text = self.client.text(&path, headers).await?;
+            let mut next = pin!(self.client.text(&path, headers));
+            let text = loop {
+                tokio::select! {
+                    text = &mut next => break text?,
+                    action = happened(screen.as_mut()) => {
+                        first = match action {
+                            Action::Quit => return Ok(ExitCode::SUCCESS),
+                            Action::First => 0,
+                            Action::Scroll(lines) => first.saturating_add_signed(lines),
+                            Action::Draw => first,
+                        };
+                        first = draw_at(first, &seen, &rows);
+                    }
+                }
+            };
             seen.take(&text);
             let elapsed = began.elapsed().as_secs_f64();
             began = Instant::now();
-            let rows = seen.rows(&before, elapsed);
-            self.draw(&seen, &rows);
+            rows = seen.rows(&before, elapsed);
+            if screen.is_some() {
+                first = draw_at(first, &seen, &rows);
+            } else {
+                self.print(&seen, &rows);
+            }
             shown += 1;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn draw(&self, seen: &Seen, rows: &[Value]) {
+    /// Prints what is seen where there is no terminal.
+    fn print(&self, seen: &Seen, rows: &[Value]) {
         if self.output == Output::Json {
             print::line(json!({"entities": rows, "connections": seen.connections.len()}));
             return;
         }
-        let is_terminal = std::io::stdout().is_terminal();
-        if is_terminal {
-            // The cursor goes to the corner, and what is below it is cleared.
-            print::line("\u{1b}[H\u{1b}[J");
-        }
-        let most = if is_terminal {
-            height().saturating_sub(LINES_AROUND)
-        } else {
-            rows.len()
-        };
-        let first = rows.get(..most).unwrap_or(rows);
-        let (entities, connections) = (rows.len(), seen.connections.len());
-        print::line(format_args!(
-            "{entities} entities, {connections} connections"
-        ));
-        print::line(table::TOP.render(first));
+        print::line(seen.summary());
+        print::line(table::TOP.render(rows));
     }
 }
 
-/// Returns the lines of the terminal.
-fn height() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    let rows = size.map_or(0, |size| usize::from(size.ws_row));
-    if rows == 0 { LINES } else { rows }
+/// Waits for what happens at the terminal, if there is one.
+async fn happened(screen: Option<&mut Screen>) -> Action {
+    match screen {
+        Some(screen) => screen.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Draws the rows from the first on; returns which is the first then, as the last line is never empty while others are above.
+fn draw_at(first: usize, seen: &Seen, rows: &[Value]) -> usize {
+    let size = Screen::size();
+    let room = size.lines.saturating_sub(LINES_AROUND);
+    let first = first.min(rows.len().saturating_sub(room));
+    Screen::draw(&picture(&seen.summary(), rows, size, first));
+    first
+}
+
+/// The columns beside the path: name, field, and how soon it gives way where the terminal is narrow.
+const COLUMNS: [(&str, &str, u8); 9] = [
+    ("ACTIVE", "active", 0),
+    ("LOCKED", "locked", 3),
+    ("DEFERRED", "deferred", 6),
+    ("SCHEDULED", "scheduled", 5),
+    ("DEAD", "dead_letters", 0),
+    ("RECEIVERS", "receivers", 4),
+    ("IN/S", "incoming_rate", 1),
+    ("DONE/S", "completed_rate", 2),
+    ("DEAD/S", "dead_lettered_rate", 7),
+];
+/// Characters of a path that are always shown.
+const PATH_MIN: usize = 24;
+
+/// Returns a picture of so many columns and lines.
+fn picture(summary: &str, rows: &[Value], size: Size, first: usize) -> String {
+    let room = size.lines.saturating_sub(LINES_AROUND);
+    let visible = rows.iter().skip(first).take(room);
+    let visible: Vec<&Value> = visible.collect();
+    let path_of = |row: &Value| table::shown(row.get("path"));
+    let longest = rows.iter().map(|row| path_of(row).chars().count());
+    let longest = longest.max().unwrap_or_default().max("PATH".len());
+    let mut columns: Vec<(&str, &str, u8, usize)> = Vec::new();
+    for (name, field, rank) in COLUMNS {
+        let widths = rows.iter().map(|row| value_of(row, field).len());
+        let width = widths.max().unwrap_or_default().max(name.len());
+        columns.push((name, field, rank, width));
+    }
+    let taken = |columns: &[(&str, &str, u8, usize)]| -> usize {
+        columns.iter().map(|(.., width)| width + 2).sum()
+    };
+    while size.columns < longest.min(PATH_MIN) + taken(&columns) {
+        let last = columns.iter().map(|(_, _, rank, _)| *rank).max();
+        if last.is_none_or(|rank| rank == 0) {
+            break;
+        }
+        columns.retain(|(_, _, rank, _)| Some(*rank) != last);
+    }
+    let path_width = longest.min(size.columns.saturating_sub(taken(&columns)));
+    let line = |path: &str, cell: &dyn Fn(&str, &str) -> String| {
+        let mut line = format!("{:path_width$}", shortened(path, path_width));
+        for (name, field, _, width) in &columns {
+            let _ = write!(line, "  {:>width$}", cell(name, field));
+        }
+        line.chars().take(size.columns).collect::<String>()
+    };
+    let last = first + visible.len();
+    let shown = format!("{summary}; {} to {last} of {}", first + 1, rows.len());
+    let summary = if rows.len() <= room { summary } else { &shown };
+    let title = format!("{summary}; q quits, j and k scroll");
+    let mut lines = vec![
+        title.chars().take(size.columns).collect(),
+        String::new(),
+        line("PATH", &|name, _| name.to_owned()),
+    ];
+    lines.extend(
+        visible
+            .iter()
+            .map(|row| line(&path_of(row), &|_, field| value_of(row, field))),
+    );
+    lines.truncate(size.lines);
+    lines.join("\n")
+}
+
+fn value_of(row: &Value, field: &str) -> String {
+    row.get(field)
+        .map_or_else(|| "0".to_owned(), Value::to_string)
+}
+
+/// Returns a text without its middle, if it is too long.
+fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let begin = text.chars().take(head);
+    let end = text.chars().skip(count - tail);
+    begin
+        .chain(['…'].into_iter().take(most))
+        .chain(end)
+        .collect()
 }
 
 impl Seen {
+    fn summary(&self) -> String {
+        let (entities, connections) = (self.entities.len(), self.connections.len());
+        format!("{entities} entities, {connections} connections")
+    }
+
     /// Takes server-sent events.
     fn take(&mut self, text: &str) {
         for event in text.split("\n\n") {
@@ -150,6 +265,52 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row(path: &str, active: u64) -> Value {
+        json!({"path": path, "active": active, "incoming_rate": 12.5})
+    }
+
+    #[test]
+    fn a_picture_fits_the_terminal() {
+        let rows: Vec<Value> = (0..40_u64)
+            .map(|at| {
+                row(
+                    &format!("queue-{at:02}-with-a-name-that-is-rather-long"),
+                    at,
+                )
+            })
+            .collect();
+        for (columns, lines) in [(80, 24), (200, 50), (30, 5), (1, 1), (10, 2)] {
+            let size = Size { columns, lines };
+            let drawn = picture("40 entities", &rows, size, 7);
+            assert!(drawn.lines().count() <= lines, "{drawn}");
+            let widest = drawn.lines().map(|line| line.chars().count()).max();
+            assert!(widest.unwrap_or_default() <= columns, "{drawn}");
+        }
+        let wide = Size {
+            columns: 200,
+            lines: 50,
+        };
+        let drawn = picture("40 entities", &rows, wide, 0);
+        assert!(drawn.contains("queue-39-with-a-name-that-is-rather-long"));
+        assert!(drawn.contains("DEFERRED") && !drawn.contains(" of 40"));
+        let narrow = Size {
+            columns: 80,
+            lines: 24,
+        };
+        let drawn = picture("40 entities", &rows, narrow, 7);
+        assert!(drawn.starts_with("40 entities; 8 to 28 of 40"), "{drawn}");
+        assert!(!drawn.contains("DEFERRED") && drawn.contains("ACTIVE") && drawn.contains("DEAD"));
+        assert!(drawn.contains("queue-07-"), "{drawn}");
+    }
+
+    #[test]
+    fn a_long_text_loses_its_middle() {
+        assert_eq!(shortened("abcdefgh", 8), "abcdefgh");
+        assert_eq!(shortened("abcdefgh", 5), "ab…gh");
+        assert_eq!(shortened("abcdefgh", 1), "…");
+        assert_eq!(shortened("abcdefgh", 0), "");
+    }
 
     #[test]
     fn events_become_rows_with_rates() {
