@@ -5,6 +5,7 @@ kill -9; rights; and requests of all kinds by Schemathesis, which reads the desc
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import hmac
 import json
@@ -22,6 +23,10 @@ from pathlib import Path
 
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
+from proton import Message
+from proton.handlers import TransactionHandler
+from proton.reactor import Transaction
+from proton.utils import BlockingConnection
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -623,6 +628,9 @@ def operations_are_in_the_audit_log(world: World) -> None:
     assert "color = 'red'" in entries[2]["detail"]
     first = manage("GET", "audit?limit=2")
     assert manage("GET", f"audit?before={first['next_before']}")["entries"] == entries[2:], first
+    of = lambda **query: [one["operation"] for one in manage("GET", f"audit?{urllib.parse.urlencode(query)}")["entries"]]
+    assert of(operation="update", entity="AUDITED") == ["update"] and of(entity="audited", since=entries[0]["at"]) == ["delete"]
+    assert of(actor="KEY man", entity="audited") == ["delete", "start_job", "update", "create"] and of(actor="operator") == []
     for name in ("listen", "send"):
         status, problem = Api(port, token(name, KEYS[name])).ask("GET", "audit")
         assert status == 401, problem
@@ -756,6 +764,17 @@ def the_commands_do_what_the_api_does(world: World) -> None:
     # What destroys asks before.
     asked = run(world.open, "purge", "tools")
     assert asked.returncode == 2 and "--yes" in asked.stderr, asked
+    counted = json.loads(done(world.open, "redrive", "tools", "--dry-run", "--output", "json"))
+    assert counted["messages"] == 1 and counted["locked"] == 0, counted
+    assert json.loads(done(world.open, "purge", "tools", "--dead-letters", "--without-reason", "--dry-run", "--output", "json"))["messages"] == 0
+    rule = ["--rule", "red", "--filter", "color = 'red'", "--action", "SET seen = 1"]
+    done(world.open, "subscriptions", "create", "news/Subscriptions/by-command", *rule)
+    (only,) = world.api("GET", "entities/news%2FSubscriptions%2Fby-command/rules")["rules"]
+    assert (only["name"], only["filter"]["expression"], only["action"]) == ("red", "color = 'red'", "SET seen = 1"), only
+    assert run(world.open, "queues", "create", "ruled", *rule).returncode == 2
+    done(world.open, "subscriptions", "delete", "news/Subscriptions/by-command", "--yes")
+    audited = json.loads(done(world.open, "audit", "--operation", "create", "--entity", "tools", "--output", "json"))["entries"]
+    assert [one["entity"] for one in audited] == ["tools"], audited
     job = json.loads(done(world.open, "redrive", "tools", "--action", "SET sys.Label = 'again'", "--yes", "--output", "json"))
     assert (job["state"], job["changed"]) == ("completed", 1), job
     assert json.loads(done(world.open, "move", "tools", "--to", "bulk", "--filter", "sys.Label = 'again'", "--yes", "--output", "json"))["changed"] == 1
@@ -832,6 +851,199 @@ def the_configuration_is_read_again_while_clients_work(world: World) -> None:
         broker.stop()
 
 
+def a_namespace_that_is_new_in_the_file_is_served_without_a_restart(world: World) -> None:
+    file = DIRECTORY / "Reload.json"
+    rule = {"Name": "boss", "Rights": ["Manage", "Listen", "Send"], "PrimaryKey": "a-key-of-the-new-namespace"}
+    def write(*others: dict) -> None:
+        fresh = file.with_suffix(".new")
+        namespaces = [{"Name": "sbemulatorns", "Queues": [{"Name": "old"}]}, *others]
+        fresh.write_text(json.dumps({"UserConfig": {"Namespaces": namespaces}}))
+        fresh.rename(file)
+    write()
+    broker = Broker.create(DIRECTORY / "reload-namespaces", file, ["--shards", "2"])
+    broker.start()
+    try:
+        api = Api(broker.http_port)
+        def until(what: Callable[[], bool]) -> None:
+            for _ in range(300):
+                if what():
+                    return
+                time.sleep(0.1)
+            raise AssertionError(broker.log_tail())
+        names = lambda: [it["name"] for it in api("GET", "namespaces")["namespaces"]]
+        new = {"Name": "Fresh", "Sku": "Standard", "Queues": [{"Name": "made"}], "AuthorizationRules": [rule]}
+        # A name that is wrong: the log says what is, and nothing of the file is used.
+        write(new, {"Name": "no_name", "Queues": [{"Name": "a"}]})
+        until(lambda: "of 1 to 50 letters, digits and -" in broker.log.read_text())
+        assert "no_name" in broker.log.read_text() and names() == ["sbemulatorns"]
+        write(new)
+        until(lambda: "fresh" in names())
+        (found,) = [it for it in api("GET", "namespaces")["namespaces"] if it["name"] == "fresh"]
+        assert found["configured"] and found["shard"] == 1, found
+        assert api("GET", "entities/made?namespace=fresh")["kind"] == "queue"
+        audited = [(it["operation"], it["actor"]) for it in api("GET", "audit?namespace=fresh")["entries"]]
+        assert ("make_namespace", "the configuration file") in audited, audited
+        assert api.ask("DELETE", "namespaces/fresh")[0] == 409, "the file has it"
+        host = f"fresh.localhost:{broker.amqp_port}"
+        connection = f"Endpoint=sb://{host};SharedAccessKeyName=boss;SharedAccessKey={rule['PrimaryKey']};UseDevelopmentEmulator=true"
+        with ServiceBusClient.from_connection_string(connection) as client:
+            with client.get_queue_sender("made") as sender:
+                sender.send_messages(ServiceBusMessage("kept"))
+        assert api("GET", "entities/made?namespace=fresh")["counts"]["active"] == 1
+        assert "whether keys are verified" in broker.log.read_text()
+        # Neither the namespace nor its messages are lost by a restart. From then on keys are verified: the file has some.
+        broker.stop()
+        broker.start()
+        api = Api(broker.http_port, token("boss", rule["PrimaryKey"]))
+        assert api("GET", "entities/made?namespace=fresh")["counts"]["active"] == 1
+    finally:
+        broker.stop()
+
+
+def a_subscription_is_made_with_its_first_rule(world: World) -> None:
+    api = world.api
+    path = "news%2FSubscriptions%2Fruled"
+    rule = {"name": "red", "filter": {"kind": "sql", "expression": "color = 'red'"}, "action": "SET seen = 1"}
+    made = api("PUT", f"entities/{path}", {"kind": "subscription", "rule": rule})
+    assert made["path"] == "news/Subscriptions/ruled", made
+    (only,) = api("GET", f"entities/{path}/rules")["rules"]
+    assert {name: only[name] for name in rule} == rule, only
+    status, problem = api.ask("PUT", f"entities/{path}", {"kind": "subscription", "rule": rule}, **{"If-Match": "*"})
+    assert (status, problem["field"]) == (400, "rule"), problem
+    wrong = {"name": "red", "filter": {"kind": "sql", "expression": "color ="}}
+    status, problem = api.ask("PUT", "entities/news%2FSubscriptions%2Fbroken", {"kind": "subscription", "rule": wrong})
+    assert (status, problem["field"]) == (400, "rule.filter.expression"), problem
+    assert api.ask("GET", "entities/news%2FSubscriptions%2Fbroken")[0] == 404, "nothing was made"
+    api("DELETE", f"entities/{path}")
+
+
+def a_rule_is_changed_by_one_of_two_editors(world: World) -> None:
+    api = world.api
+    path = "entities/news%2FSubscriptions%2Fone/rules/mine"
+    def version() -> str:
+        with urllib.request.urlopen(urllib.request.Request(api.base + path, headers=api.headers)) as response:
+            return response.headers["ETag"]
+    new = lambda text: {"filter": {"kind": "sql", "expression": text}}
+    api("PUT", path, new("a = 1"))
+    seen = version()
+    assert version() == seen
+    api("PUT", path, new("a = 2"), **{"If-Match": seen})
+    assert version() != seen
+    status, problem = api.ask("PUT", path, new("a = 3"), **{"If-Match": seen})
+    assert status == 412 and "has changed since" in problem["detail"], problem
+    assert api.ask("DELETE", path, **{"If-Match": seen})[0] == 412
+    assert api("GET", path)["filter"]["expression"] == "a = 2"
+    api("DELETE", path, **{"If-Match": version()})
+
+
+def what_a_job_would_change_is_counted(world: World) -> None:
+    api = world.api
+    send = lambda *messages: api("POST", "entities/bulk/send", {"messages": list(messages)})
+    send({"body": "a", "properties": {"n": 1}}, {"body": "b", "properties": {"n": 2}}, {"body": "c"})
+    send({"scheduled_for": "2099-01-01T00:00:00Z"}, {"scheduled_for": "2099-03-01T00:00:00Z"})
+    count = lambda entity, **selection: api("POST", "jobs/count", {"entity": entity, "selection": selection})
+    assert count("bulk")["messages"] == 5
+    found = count("bulk", filter="n > 0")
+    assert found["messages"] == 2 and found["locked"] == 0 and "next" not in found, found
+    assert count("bulk", scheduled_before="2099-02-01T00:00:00Z")["messages"] == 1
+    due = api.messages("bulk", scheduled_from="2099-02-01T00:00:00Z")
+    assert [it["scheduled_for"][:10] for it in due] == ["2099-03-01"], due
+    assert len(api.messages("bulk")) == 5, "nothing has changed"
+    assert api.job("bulk", {"kind": "dead_letter"}, filter="n = 1")["changed"] == 1
+    assert api.job("bulk", {"kind": "dead_letter", "reason": "Bad"}, filter="n = 2")["changed"] == 1
+    dead = "bulk/$DeadLetterQueue"
+    assert count(dead, without_reason=True)["messages"] == 1
+    (unnamed,) = api.messages(dead, without_reason="true")
+    assert unnamed["properties"]["n"] == 1, unnamed
+    for entity in ("bulk", dead):
+        job = api.job(entity, {"kind": "delete"})
+        assert job["total"] == job["changed"] == (3 if entity == "bulk" else 2), job
+    schedule = api("GET", "entities/bulk/schedule")
+    assert schedule == {"spans": [], "total": 0}, schedule
+
+
+def a_message_shows_all_its_properties(world: World) -> None:
+    api = world.api
+    with ServiceBusClient.from_connection_string(world.open.connection_string) as client, client.get_queue_sender("bulk") as sender:
+        sender.send_messages(ServiceBusMessage(
+            "x", partition_key="p", reply_to_session_id="r", time_to_live=datetime.timedelta(hours=1),
+            application_properties={"text": "1", "int": 7, "double": 1.5, "flag": True, "at": datetime.datetime(2026, 1, 1)}))
+    (shown,) = api.messages("bulk")
+    assert shown["partition_key"] == "p" and shown["reply_to_session_id"] == "r" and shown["time_to_live"] == "PT1H", shown
+    types = shown["property_types"]
+    assert (types["text"], types["double"], types["flag"], types["at"]) == ("string", "double", "boolean", "timestamp"), types
+    assert types["int"] == "int", types
+    api.job("bulk", {"kind": "delete"})
+
+
+def a_large_message_is_exported_and_imported(world: World) -> None:
+    api = world.api
+    api("PUT", "entities/large", {"kind": "queue", "properties": {"max_message_kilobytes": 20480}})
+    body = os.urandom(8 * 1024 * 1024)
+    with ServiceBusClient.from_connection_string(world.open.connection_string) as client:
+        with client.get_queue_sender("large") as sender:
+            sender.send_messages(ServiceBusMessage(body, message_id="big"))
+        file = DIRECTORY / "large.jsonl"
+        run = lambda *words: subprocess.run(
+            [world.open.state["binary"], *words, "--url", f"http://127.0.0.1:{world.open.http_port}"], capture_output=True, text=True, timeout=120)
+        ended = run("export", "messages", "large", "--file", str(file))
+        assert ended.returncode == 0, ended
+        ended = run("import", "messages", "large", str(file))
+        assert ended.returncode == 0, ended
+        with client.get_queue_receiver("large", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            for _ in range(2):
+                (message,) = receiver.receive_messages(1, max_wait_time=20)
+                assert message.message_id == "big" and b"".join(message.body) == body
+        # The entity's bound is that of the body, too: it is read no further.
+        api("PUT", "entities/large", {"kind": "queue", "properties": {"max_message_kilobytes": 1024}}, **{"If-Match": "*"})
+        ended = run("import", "messages", "large", str(file))
+        assert ended.returncode == 1 and "1048576" in ended.stderr, ended
+    api("DELETE", "entities/large")
+
+
+class Discharged(TransactionHandler):
+    """Notes when a transaction is declared and ended."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def on_transaction_declared(self, event: object) -> None:
+        self.said.append("declared")
+
+    def on_transaction_committed(self, event: object) -> None:
+        self.said.append("committed")
+
+    def on_transaction_aborted(self, event: object) -> None:
+        self.said.append("aborted")
+
+
+def transactions_are_in_the_log_of_requests(world: World) -> None:
+    broker = Broker.create(DIRECTORY / "logged-transactions", DIRECTORY / "Config.json", ["--log-requests", "--log-format", "json"])
+    broker.start()
+    try:
+        connection = BlockingConnection(f"amqp://localhost:{broker.amqp_port}", timeout=20, allowed_mechs="ANONYMOUS")
+        sender = connection.create_sender("orders")
+        for discharge in (Transaction.commit, Transaction.abort):
+            handler = Discharged()
+            transaction = connection.container.declare_transaction(connection.conn, handler)
+            connection.wait(lambda: handler.said == ["declared"])
+            for body in ("a", "b"):
+                delivery = transaction.send(sender.link, Message(body))
+                connection.wait(lambda: delivery.settled)
+            discharge(transaction)
+            connection.wait(lambda: len(handler.said) == 2)
+        connection.close()
+    finally:
+        broker.stop()
+    lines = [json.loads(line) for line in broker.log.read_text().splitlines() if '"jitney::requests"' in line]
+    seen = [line["fields"] for line in lines if "transaction" in line["fields"]]
+    kinds = [(it["message"], it.get("entity"), it.get("numbers"), it["outcome"]) for it in seen]
+    assert kinds == [
+        ("send", '"orders"', "[1]", "accepted"), ("send", '"orders"', "[2]", "accepted"),
+        ("transaction", None, None, "committed"), ("transaction", None, None, "rolled back")], kinds
+    assert len({it["transaction"] for it in seen}) == 2 and all(it["client"] for it in seen), seen
+
+
 def every_request_is_logged_on_demand(world: World) -> None:
     broker = Broker.create(DIRECTORY / "logged", DIRECTORY / "Config.json", ["--log-requests", "--log-format", "json"])
     broker.start()
@@ -885,6 +1097,18 @@ def bad_requests_are_told_what_is_wrong(world: World) -> None:
     ]:
         status, problem = api.ask(method, path, body)
         assert status == expected == problem["status"] and words in problem["detail"], (method, path, status, problem)
+    for method, path, body, field in [
+        ("GET", "entities/orders/messages?limit=101", None, "limit"),
+        ("GET", "entities/orders/messages?limit=many", None, "limit"),
+        ("GET", "entities/orders/messages?enqueued_from=yesterday", None, "enqueued_from"),
+        ("POST", "entities/orders/send", {"messages": [{"properties": {"a": [1]}}]}, "messages[0].properties.a"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"filter": "a ="}}, "selection.filter"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "limit": "all"}, "limit"),
+        ("PUT", "entities/new", {"kind": "queue", "properties": {"lock_duration": "soon"}}, "properties.lock_duration"),
+        ("GET", "audit?since=now", None, "since"),
+    ]:
+        status, problem = api.ask(method, path, body)
+        assert status == 400 and problem.get("field") == field, (method, path, status, problem)
 
 
 def any_request_gets_an_answer_that_is_described(world: World) -> None:
@@ -918,7 +1142,10 @@ TESTS = [
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
     the_operator_works_in_every_namespace, what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
     *server.TESTS,
-    the_configuration_is_read_again_while_clients_work, every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
+    a_subscription_is_made_with_its_first_rule, a_rule_is_changed_by_one_of_two_editors, what_a_job_would_change_is_counted,
+    a_message_shows_all_its_properties, a_large_message_is_exported_and_imported, transactions_are_in_the_log_of_requests,
+    the_configuration_is_read_again_while_clients_work, a_namespace_that_is_new_in_the_file_is_served_without_a_restart,
+    every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 
 

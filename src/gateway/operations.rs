@@ -19,7 +19,9 @@ use crate::amqp::{Condition, LinkId, Refusal};
 use crate::gateway::amqp::consumer_id;
 use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, SequenceNumber};
 use crate::limits;
-use crate::namespace::{AuditEntry, Denied, DeniedKind, Job, JobDescription, StepContext};
+use crate::namespace::{
+    AuditEntry, AuditFilter, Denied, DeniedKind, Job, JobDescription, StepContext,
+};
 use crate::queue::{
     Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList, Settlement,
     Spans,
@@ -132,12 +134,18 @@ pub enum Operation {
         name: String,
     },
     /// List the audit log of the namespace, the newest first.
-    Audit {
-        /// Entries with smaller numbers only.
-        before: u64,
-        /// As many at most.
-        most: usize,
-    },
+    Audit(AuditPage),
+}
+
+/// Some entries of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditPage {
+    /// Entries with smaller numbers only.
+    pub before: u64,
+    /// As many at most.
+    pub most: usize,
+    /// Which of them.
+    pub filter: AuditFilter,
 }
 
 /// The result of an operation.
@@ -151,6 +159,8 @@ pub enum Operated {
         namespace: String,
         /// The path of the entity; empty without one.
         path: String,
+        /// The largest message that the entity takes, in bytes; 0 without one.
+        message_bytes_max: u64,
     },
     /// Addresses of queues, and the one to continue at.
     Queues(Vec<String>, Option<String>),
@@ -405,7 +415,7 @@ impl Gateway {
                 self.make_namespace(cx, authority, &name, rules)
             }
             Operation::DropNamespace { name } => self.drop_namespace(cx, authority, &name),
-            Operation::Audit { before, most } => self.list_audit(host, authority, before, most),
+            Operation::Audit(page) => self.list_audit(host, authority, &page),
         }
     }
 
@@ -424,12 +434,12 @@ impl Gateway {
         &self,
         host: Option<&str>,
         authority: &Authority,
-        before: u64,
-        most: usize,
+        page: &AuditPage,
     ) -> Result<Operated, Denied> {
         let prefix = self.check_namespace(host, authority, Right::Manage)?;
-        let entries = self.namespaces.audit_entries(&prefix, before);
-        let entries = entries.take(most);
+        let entries = self.namespaces.audit_entries(&prefix, page.before);
+        let entries = entries.filter(|(_, entry)| page.filter.holds_for(entry));
+        let entries = entries.take(page.most);
         let entries = entries.map(|(number, entry)| (number, entry.clone()));
         Ok(Operated::Audit(entries.collect()))
     }
@@ -467,6 +477,7 @@ impl Gateway {
         path: Option<&str>,
         right: Right,
     ) -> Result<Operated, Denied> {
+        let mut message_bytes_max = 0;
         let (prefix, path) = match path {
             None => {
                 let prefix = self.check_namespace(host, authority, right)?;
@@ -474,11 +485,17 @@ impl Gateway {
             }
             Some(path) => {
                 let (queue, address) = self.named(host, authority, path, right)?;
+                let base = self.namespaces.queue(queue.base());
+                message_bytes_max = base.map_or(0, |base| base.description().max_message_bytes);
                 (address.path, self.shown(queue.base()))
             }
         };
         let namespace = self.namespaces.directory().name_of(&prefix);
-        Ok(Operated::Name { namespace, path })
+        Ok(Operated::Name {
+            namespace,
+            path,
+            message_bytes_max,
+        })
     }
 
     fn job_views(&self, prefix: &str) -> Vec<JobView> {

@@ -72,6 +72,38 @@ impl Audit {
     }
 }
 
+/// Conditions on entries: all that are given must be met.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// The name of the one who asked contains this text, whatever its case.
+    pub actor: Option<String>,
+    /// The operation.
+    pub operation: Option<String>,
+    /// The path of the entity, whatever its case.
+    pub entity: Option<String>,
+    /// At this time or later.
+    pub since: Option<Timestamp>,
+}
+
+impl AuditFilter {
+    /// Returns whether an entry meets them.
+    #[must_use]
+    pub fn holds_for(&self, entry: &AuditEntry) -> bool {
+        let actor = |wanted: &String| {
+            let name = entry.actor.name.to_lowercase();
+            name.contains(&wanted.to_lowercase())
+        };
+        let is_entity = |wanted: &String| address::key(wanted) == address::key(&entry.entity);
+        self.actor.as_ref().is_none_or(actor)
+            && self
+                .operation
+                .as_ref()
+                .is_none_or(|wanted| *wanted == entry.operation)
+            && self.entity.as_ref().is_none_or(is_entity)
+            && self.since.is_none_or(|since| since <= entry.at)
+    }
+}
+
 impl AuditEntry {
     fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")

@@ -40,7 +40,7 @@ use crate::queue::{Arriving, Context, Delivery, Description, Effects, Journal, Q
 use crate::rules::RuleSet;
 use crate::time::{ClockStep, Timestamp};
 
-pub use audit::{AuditEntry, TARGET as AUDIT_TARGET};
+pub use audit::{AuditEntry, AuditFilter, TARGET as AUDIT_TARGET};
 pub use damage::{Contained, Damage};
 pub use denied::{Denied, DeniedKind};
 pub use entities::EntityRefused;

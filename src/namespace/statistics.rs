@@ -27,6 +27,8 @@ pub struct EntityStatistics {
     pub kind: EntityKind,
     /// What clients may do with it.
     pub status: Status,
+    /// Its messages belong to message sessions.
+    pub requires_session: bool,
     /// Its queues; of sub-queues only those that have or had messages.
     pub queues: Vec<(SubQueue, QueueStatistics)>,
 }
@@ -122,13 +124,13 @@ impl Namespaces {
                 .is_some_and(|queue| queue.description().temporary);
             let queues = queues.map(|(kind, queue)| (kind, QueueStatistics::of(queue)));
             if found.entities.len() < most && !is_temporary {
+                let description = self.queue(entity.base).map(Queue::description);
                 found.entities.push(EntityStatistics {
                     namespace,
                     path: address::without_namespace(&entity.path).to_owned(),
                     kind: entity.kind,
-                    status: self
-                        .queue(entity.base)
-                        .map_or(Status::Active, |queue| queue.description().status),
+                    status: description.map_or(Status::Active, |it| it.status),
+                    requires_session: description.is_some_and(|it| it.requires_session),
                     queues: queues.collect(),
                 });
             } else {

@@ -27,6 +27,10 @@ pub struct Conditions {
     pub enqueued_from: Option<Timestamp>,
     /// It was enqueued before this time.
     pub enqueued_before: Option<Timestamp>,
+    /// It is scheduled for this time or later.
+    pub due_from: Option<Timestamp>,
+    /// It is scheduled for a time before this.
+    pub due_before: Option<Timestamp>,
 }
 
 /// A message as an operator sees it.
@@ -178,6 +182,19 @@ impl Conditions {
             && self
                 .enqueued_before
                 .is_none_or(|before| entry.enqueued_at < before)
+            && self.is_due(entry.state)
+    }
+
+    fn is_due(&self, state: StoredState) -> bool {
+        match state {
+            StoredState::Scheduled { due } => {
+                self.due_from.is_none_or(|from| from <= due)
+                    && self.due_before.is_none_or(|before| due < before)
+            }
+            StoredState::Active | StoredState::Deferred => {
+                self.due_from.is_none() && self.due_before.is_none()
+            }
+        }
     }
 }
 

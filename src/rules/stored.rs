@@ -1,5 +1,7 @@
 //! Rules as they are kept in the log: JSON with the texts of filter and action.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -76,6 +78,14 @@ impl Rule {
     pub(super) fn kept_bytes(&self) -> usize {
         const FIXED: usize = 512;
         FIXED + 2 * self.size()
+    }
+
+    /// Returns a version that any change of the rule changes.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.to_json().hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Returns the form in which the log keeps it.

@@ -314,6 +314,7 @@ mod tests {
                 path: path.to_owned(),
                 kind: EntityKind::Queue,
                 status: Status::Active,
+                requires_session: false,
                 queues: vec![(SubQueue::Main, queue)],
             }
         });

@@ -354,7 +354,7 @@ export interface paths {
         };
         /** Returns a rule. */
         get: operations["get_rule"];
-        /** Makes a rule, or with `If-Match: *` replaces one. */
+        /** Makes a rule, or with `If-Match` replaces one. */
         put: operations["put_rule"];
         post?: never;
         /** Deletes a rule. */
@@ -390,7 +390,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends messages to a queue or a topic, at once or for a later time: all of them, or none. */
+        /**
+         * Sends messages to a queue or a topic, at once or for a later time: all of them, or none. A body of the type
+         *     `application/octet-stream` is one message as AMQP encodes it, as large as the entity allows.
+         */
         post: operations["send_messages"];
         delete?: never;
         options?: never;
@@ -479,6 +482,23 @@ export interface paths {
         put?: never;
         /** Begins a job. Messages that come later are not changed, nor those that a receiver has locked. */
         post: operations["start_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Counts the messages that a job with this selection would change, as they are now. Nothing changes. */
+        post: operations["count_selection"];
         delete?: never;
         options?: never;
         head?: never;
@@ -778,6 +798,20 @@ export interface components {
             /** @default null */
             to: string | null;
         };
+        /** @description A selection whose messages are counted. */
+        CountRequest: {
+            /**
+             * @description The path of a queue, a topic, a subscription, or one of their sub-queues.
+             * @example orders/$DeadLetterQueue
+             */
+            entity: string;
+            /**
+             * Format: int64
+             * @description The first sequence number to look at: `next` of the answer before.
+             */
+            from?: number;
+            selection?: components["schemas"]["MessageSelection"];
+        };
         /** @description Messages of an entity by state. */
         Counts: {
             /** @description Those that receivers may get, locked ones among them; not those that are deferred. */
@@ -899,6 +933,8 @@ export interface components {
             oldest_enqueued_at?: string | null;
             path: string;
             receivers: number;
+            /** @description Its messages belong to message sessions. */
+            requires_session: boolean;
             scheduled: number;
             /** @description Message sessions that have messages, a state or a holder. */
             sessions: number;
@@ -985,6 +1021,7 @@ export interface components {
         EntityRequest: {
             kind: components["schemas"]["Kind"];
             properties?: components["schemas"]["EntityProperties"];
+            rule?: components["schemas"]["FirstRule"] | null;
         };
         /**
          * @description What an entity's status allows.
@@ -1009,6 +1046,12 @@ export interface components {
             operation: string;
             /** @description The address of the client; of IPv6 the network. */
             peer?: string;
+        };
+        /** @description The first rule of a subscription. */
+        FirstRule: {
+            action?: string | null;
+            filter: components["schemas"]["RuleFilter"];
+            name: string;
         };
         /** @description Messages that were found. */
         Found: {
@@ -1081,6 +1124,11 @@ export interface components {
              */
             skipped: number;
             state: components["schemas"]["RunState"];
+            /**
+             * Format: int64
+             * @description Messages that there were when it began, or that its selection names by number: it looks at no others.
+             */
+            total?: number | null;
         };
         /** @description A job to be begun. */
         JobRequest: {
@@ -1198,6 +1246,16 @@ export interface components {
              * @default null
              */
             reason: string | null;
+            /**
+             * @description Scheduled for a time before this.
+             * @default null
+             */
+            scheduled_before: string | null;
+            /**
+             * @description Scheduled for this time or later.
+             * @default null
+             */
+            scheduled_from: string | null;
             /** @default null */
             session_id: string | null;
             /**
@@ -1210,6 +1268,11 @@ export interface components {
              * @default null
              */
             text: string | null;
+            /**
+             * @description Those that have no reason of a dead letter.
+             * @default false
+             */
+            without_reason: boolean;
         };
         /** @description A message. */
         MessageShown: {
@@ -1235,11 +1298,17 @@ export interface components {
             expires_at?: string | null;
             lock?: components["schemas"]["Lock"] | null;
             message_id?: string | null;
+            partition_key?: string | null;
             /** @description Application-properties. */
             properties?: {
                 [key: string]: unknown;
             } | null;
+            /** @description Their types in AMQP: `string`, `long`, `timestamp`. */
+            property_types?: {
+                [key: string]: string;
+            } | null;
             reply_to?: string | null;
+            reply_to_session_id?: string | null;
             /** @description When a scheduled message becomes active. */
             scheduled_for?: string | null;
             /** Format: int64 */
@@ -1252,6 +1321,11 @@ export interface components {
             size_bytes: number;
             state: components["schemas"]["State"];
             subject?: string | null;
+            /**
+             * @description How long it lives from its arrival on, as an ISO 8601 duration; absent if for ever.
+             * @example PT1H
+             */
+            time_to_live?: string | null;
             to?: string | null;
         };
         /** @description Messages of one queue, in the order of their numbers. */
@@ -1378,6 +1452,11 @@ export interface components {
              */
             detail: string;
             /**
+             * @description The parameter of the query or the field of the body that is wrong, if that is known.
+             * @example selection.filter
+             */
+            field?: string | null;
+            /**
              * @description The kind of the reason, as in the metric `jitney_refusals_total`.
              * @example not_found
              */
@@ -1498,11 +1577,13 @@ export interface components {
         RunState: "running" | "completed" | "cancelled" | "failed";
         /** @description Scheduled messages in spans of time. */
         ScheduledCounts: {
-            before: string;
-            from: string;
+            /** @description The end; likewise. */
+            before?: string | null;
+            /** @description The beginning; absent if none was given, and nothing is scheduled. */
+            from?: string | null;
             /** @description More messages than one request counts are scheduled for this time: those behind are not counted. */
             incomplete?: boolean;
-            /** @description Messages that become active in each span. */
+            /** @description Messages that become active in each span; none without a beginning. */
             spans: components["schemas"]["ScheduledSpan"][];
             /** @description All scheduled messages of the entity. */
             total: number;
@@ -1511,6 +1592,26 @@ export interface components {
         ScheduledSpan: {
             from: string;
             messages: number;
+        };
+        /** @description Messages that a selection means. */
+        SelectionCount: {
+            /**
+             * Format: int64
+             * @description Those of them that a receiver has locked: a job would leave them as they are.
+             */
+            locked: number;
+            /** Format: int64 */
+            messages: number;
+            /**
+             * Format: int64
+             * @description What `from` is to be to continue; without it, all were looked at. One answer looks at a bounded number of messages.
+             */
+            next?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes of all of them as their senders encoded them.
+             */
+            size_bytes: number;
         };
         /** @description Messages to be sent, all or none. */
         SendRequest: {
@@ -1697,6 +1798,20 @@ export interface operations {
                 before?: number;
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
+                /** @description Whose: a part of `actor`, whatever its case. */
+                actor?: string;
+                /**
+                 * @description The operation.
+                 * @example update
+                 */
+                operation?: string;
+                /** @description The path of the entity. */
+                entity?: string;
+                /**
+                 * @description At this time or later.
+                 * @example 2026-11-23T12:00:00Z
+                 */
+                since?: string;
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -2312,12 +2427,18 @@ export interface operations {
                 enqueued_from?: string;
                 /** @description Enqueued before this time. */
                 enqueued_before?: string;
+                /** @description Scheduled for this time or later. */
+                scheduled_from?: string;
+                /** @description Scheduled for a time before this. */
+                scheduled_before?: string;
                 /** @description The message id. */
                 message_id?: string;
                 /** @description The correlation id. */
                 correlation_id?: string;
                 /** @description The reason of a dead letter. */
                 reason?: string;
+                /** @description Those that have no reason of a dead letter. */
+                without_reason?: boolean;
                 /** @description A SQL filter over properties, as rules have. */
                 filter?: string;
                 /** @description A text that the body contains. */
@@ -2466,6 +2587,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description Its version */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2486,7 +2609,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description * to replace a rule; without it, the rule is made */
+                /** @description The version that is replaced, or * for any; without it, the rule is made */
                 "If-Match"?: string | null;
             };
             path: {
@@ -2532,7 +2655,10 @@ export interface operations {
     delete_rule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is deleted; without it, any */
+                "If-Match"?: string | null;
+            };
             path: {
                 /** @description The subscription's path */
                 entity: string;
@@ -2614,6 +2740,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SendRequest"];
+                "application/octet-stream": number[];
             };
         };
         responses: {
@@ -2858,6 +2985,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Job"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_selection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CountRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectionCount"];
                 };
             };
             "4XX": {

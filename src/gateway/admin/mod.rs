@@ -238,7 +238,11 @@ fn delete(target: Target, revision: Option<u64>) -> Result<AdminOperation, Admin
             Ok(AdminOperation::Delete { path, revision })
         }
         Target::Rule(subscription, name) => match revision {
-            None => Ok(AdminOperation::DeleteRule { subscription, name }),
+            None => Ok(AdminOperation::DeleteRule {
+                subscription,
+                name,
+                version: None,
+            }),
             Some(version) => Err(AdminError::Version(version.to_string())),
         },
         Target::List { .. } | Target::Namespace => Err(AdminError::Method("DELETE".to_owned())),
@@ -263,10 +267,12 @@ impl Described {
                 let rule = Box::new(rule::read(described, name.clone())?);
                 Ok(match condition {
                     Precondition::Absent => AdminOperation::CreateRule { subscription, rule },
-                    Precondition::Present(None) => {
-                        AdminOperation::UpdateRule { subscription, rule }
-                    }
-                    // Rules have no versions, so none is there.
+                    Precondition::Present(None) => AdminOperation::UpdateRule {
+                        subscription,
+                        rule,
+                        version: None,
+                    },
+                    // Rules have no versions in this protocol, so none is there.
                     Precondition::Present(Some(version)) => {
                         return Err(AdminError::Version(version.to_string()));
                     }

@@ -1,6 +1,7 @@
 //! Looks and jobs, with a replay of their records.
 
 use super::*;
+use crate::access::Actor;
 use crate::gateway::amqp::tests::{Bench, inquiry, message, scheduled};
 use crate::message::{Draft, Field, Message, MessageState, Scalar};
 use crate::namespace::{JobAction, JobState, Selection};
@@ -442,6 +443,106 @@ fn what_cannot_be_moved_stays_and_the_job_says_why() {
     assert_eq!(job.state, JobState::Completed);
     let job = done(&mut bench, "q", all(), redrive());
     assert!(job.last_skipped.unwrap().contains("locked"));
+}
+
+#[test]
+fn scheduled_messages_are_selected_by_their_time() {
+    let mut bench = Bench::new();
+    bench.send("q", message("active"));
+    for (due, id) in [(9_000, 1), (3_000, 2), (6_000, 3)] {
+        bench.send("q", scheduled(due, id));
+    }
+    let due = |from: Option<i64>, before: Option<i64>| Selection {
+        scheduled_from: from.map(Timestamp::from_millis),
+        scheduled_before: before.map(Timestamp::from_millis),
+        ..all()
+    };
+    for (selection, wanted) in [
+        (due(Some(6_000), None), &[2, 4][..]),
+        (due(None, Some(6_000)), &[3]),
+        (due(Some(3_000), Some(9_000)), &[3, 4]),
+        (due(Some(9_001), None), &[]),
+    ] {
+        let conditions = selection.compile().unwrap().conditions;
+        let operation = Operation::Inspect {
+            path: "q".to_owned(),
+            from: SequenceNumber(0),
+            conditions,
+            most: 10,
+            with_bytes: false,
+        };
+        let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
+            panic!("{selection:?}");
+        };
+        let found: Vec<u64> = view
+            .messages
+            .iter()
+            .map(|it| it.inspected.number.0)
+            .collect();
+        assert_eq!(found, wanted, "{selection:?}");
+    }
+    let job = done(&mut bench, "q", due(Some(6_000), None), JobAction::Delete);
+    assert_eq!((job.total, job.changed), (Some(4), 2));
+}
+
+#[test]
+fn dead_letters_without_a_reason_are_selected() {
+    let mut bench = Bench::new();
+    bench.send("q", message("a"));
+    bench.send("q", message("b"));
+    settle(&mut bench, Settlement::DeadLetter(None));
+    let reason = dead_letter("Bad");
+    settle(&mut bench, reason);
+    let without = || Selection {
+        without_reason: true,
+        ..all()
+    };
+    let job = done(
+        &mut bench,
+        "q/$DeadLetterQueue",
+        without(),
+        JobAction::Delete,
+    );
+    assert_eq!((job.matched, job.changed), (1, 1));
+    assert_eq!(numbers(&look(&mut bench, "q/$DeadLetterQueue", &[])), [2]);
+    let job = done(
+        &mut bench,
+        "q/$DeadLetterQueue",
+        without(),
+        JobAction::Delete,
+    );
+    assert_eq!(job.matched, 0);
+}
+
+#[test]
+fn the_audit_log_is_filtered() {
+    let entry = |actor: &str, operation: &str, entity: &str, at: i64| AuditEntry {
+        at: Timestamp::from_millis(at),
+        namespace: String::new(),
+        actor: Actor {
+            name: actor.to_owned(),
+            peer: String::new(),
+        },
+        operation: operation.to_owned(),
+        entity: entity.to_owned(),
+        detail: String::new(),
+    };
+    let filter = AuditFilter {
+        actor: Some("KEY a".to_owned()),
+        operation: Some("update".to_owned()),
+        entity: Some("Orders".to_owned()),
+        since: Some(Timestamp::from_millis(10)),
+    };
+    assert!(filter.holds_for(&entry("key App", "update", "orders", 10)));
+    for other in [
+        entry("operator", "update", "orders", 10),
+        entry("key App", "delete", "orders", 10),
+        entry("key App", "update", "other", 10),
+        entry("key App", "update", "orders", 9),
+    ] {
+        assert!(!filter.holds_for(&other), "{other:?}");
+        assert!(AuditFilter::default().holds_for(&other));
+    }
 }
 
 #[test]

@@ -108,6 +108,8 @@ pub enum AdminOperation {
         subscription: String,
         /// The rule, which has the name of the one that it replaces.
         rule: Box<Rule>,
+        /// The version that must be there: any, if `None`.
+        version: Option<u64>,
     },
     /// Delete a rule.
     DeleteRule {
@@ -115,6 +117,8 @@ pub enum AdminOperation {
         subscription: String,
         /// Its name.
         name: String,
+        /// The version that must be there: any, if `None`.
+        version: Option<u64>,
     },
 }
 
@@ -137,12 +141,14 @@ impl AdminOperation {
             | Self::Update { path, .. }
             | Self::ChangeAuthorization { path, .. }
             | Self::Delete { path, .. } => Cow::Borrowed(path),
-            Self::ReadRule { subscription, name } | Self::DeleteRule { subscription, name } => {
-                Cow::Owned(of_rule(subscription, name))
-            }
-            Self::CreateRule { subscription, rule } | Self::UpdateRule { subscription, rule } => {
-                Cow::Owned(of_rule(subscription, &rule.name))
-            }
+            Self::ReadRule { subscription, name }
+            | Self::DeleteRule {
+                subscription, name, ..
+            } => Cow::Owned(of_rule(subscription, name)),
+            Self::CreateRule { subscription, rule }
+            | Self::UpdateRule {
+                subscription, rule, ..
+            } => Cow::Owned(of_rule(subscription, &rule.name)),
         }
     }
 }

@@ -99,12 +99,16 @@ impl Administration<'_, '_> {
             AdminOperation::CreateRule { subscription, rule } => {
                 self.create_rule(&subscription, *rule)
             }
-            AdminOperation::UpdateRule { subscription, rule } => {
-                self.update_rule(&subscription, *rule)
-            }
-            AdminOperation::DeleteRule { subscription, name } => {
-                self.delete_rule(&subscription, &name)
-            }
+            AdminOperation::UpdateRule {
+                subscription,
+                rule,
+                version,
+            } => self.update_rule(&subscription, *rule, version),
+            AdminOperation::DeleteRule {
+                subscription,
+                name,
+                version,
+            } => self.delete_rule(&subscription, &name, version),
         }
     }
 
@@ -323,12 +327,13 @@ impl Administration<'_, '_> {
             .audit_rule(self.cx, actor, operation, (topic, base), name);
     }
 
-    fn update_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
+    fn update_rule(&mut self, subscription: &str, rule: Rule, version: Option<u64>) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
         self.namespaces.check_room(CHANGED)?;
         let Some(old) = self.namespaces.topic(topic).rules.rule(base.0, &rule.name) else {
             return Err(no_rule(subscription, &rule.name));
         };
+        check_version(subscription, old, version)?;
         // It stays the rule that it was, at its place among the others.
         let rule = Rule {
             name: old.name.clone(),
@@ -342,8 +347,11 @@ impl Administration<'_, '_> {
         self.rule(topic, base, &name)
     }
 
-    fn delete_rule(&mut self, subscription: &str, name: &str) -> Outcome {
+    fn delete_rule(&mut self, subscription: &str, name: &str, version: Option<u64>) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
+        if let Some(old) = self.namespaces.topic(topic).rules.rule(base.0, name) {
+            check_version(subscription, old, version)?;
+        }
         if self.namespaces.drop_rule(self.cx, topic, base, name) {
             self.note_rule("delete_rule", topic, base, name);
             return Ok(AdminAnswer::Deleted);
@@ -566,6 +574,18 @@ impl Administration<'_, '_> {
             _ => Ok(()),
         }
     }
+}
+
+fn check_version(subscription: &str, rule: &Rule, wanted: Option<u64>) -> Result<(), Denied> {
+    let version = rule.version();
+    if wanted.is_none_or(|wanted| wanted == version) {
+        return Ok(());
+    }
+    let text = format!(
+        "The rule '{}' of '{subscription}' has changed since: its ETag is \"{version}\".",
+        rule.name
+    );
+    Err(Denied::new(DeniedKind::Changed, text, ""))
 }
 
 /// The effect of a lack of room, for people.

@@ -303,18 +303,61 @@ fn a_version_that_has_gone_is_not_changed() {
     );
 }
 
+fn rule(name: &str, text: &str) -> Box<Rule> {
+    Box::new(Rule {
+        name: name.to_owned(),
+        filter: Filter::Sql(SqlFilter::parse(text).unwrap()),
+        action: None,
+        created_at: Timestamp::EPOCH,
+    })
+}
+
+#[test]
+fn a_rule_that_has_changed_since_is_not_changed() {
+    let mut bench = Bench::new();
+    let subscription = "t/Subscriptions/new".to_owned();
+    let create = AdminOperation::CreateSubscription {
+        path: subscription.clone(),
+        properties: Box::default(),
+        rule: Some(rule("first", "a = 1")),
+    };
+    administer(&mut bench, create).unwrap();
+    let read = AdminOperation::ReadRule {
+        subscription: subscription.clone(),
+        name: "FIRST".to_owned(),
+    };
+    let seen = |bench: &mut Bench| match administer(bench, read.clone()) {
+        Ok(AdminAnswer::Rule(view)) => view.rule.version(),
+        other => panic!("{other:?}"),
+    };
+    let update = |text: &str, version| AdminOperation::UpdateRule {
+        subscription: subscription.clone(),
+        rule: rule("first", text),
+        version,
+    };
+    let delete = |version| AdminOperation::DeleteRule {
+        subscription: subscription.clone(),
+        name: "first".to_owned(),
+        version,
+    };
+    let before = seen(&mut bench);
+    administer(&mut bench, update("b = 2", Some(before))).unwrap();
+    let after = seen(&mut bench);
+    assert_ne!(before, after);
+    for stale in [update("c = 3", Some(before)), delete(Some(before))] {
+        check_refused(administer(&mut bench, stale), "has changed since");
+    }
+    assert_eq!(seen(&mut bench), after);
+    assert_eq!(
+        administer(&mut bench, delete(Some(after))),
+        Ok(AdminAnswer::Deleted)
+    );
+}
+
 #[test]
 fn rules_are_made_replaced_and_deleted() {
     let mut bench = Bench::new();
     let subscription = "t/Subscriptions/new".to_owned();
-    let rule = |name: &str, text: &str| {
-        Box::new(Rule {
-            name: name.to_owned(),
-            filter: Filter::Sql(SqlFilter::parse(text).unwrap()),
-            action: None,
-            created_at: Timestamp::EPOCH,
-        })
-    };
     let made = administer(
         &mut bench,
         AdminOperation::CreateSubscription {
@@ -346,6 +389,7 @@ fn rules_are_made_replaced_and_deleted() {
     let replace = |rule| AdminOperation::UpdateRule {
         subscription: subscription.clone(),
         rule,
+        version: None,
     };
     bench.now = bench.now.after(Millis::from_secs(1));
     administer(&mut bench, create(rule("second", "b = 2"))).unwrap();
@@ -365,6 +409,7 @@ fn rules_are_made_replaced_and_deleted() {
     let delete = AdminOperation::DeleteRule {
         subscription: subscription.clone(),
         name: "first".to_owned(),
+        version: None,
     };
     let deleted = administer(&mut bench, delete.clone());
     assert_eq!(deleted, Ok(AdminAnswer::Deleted));

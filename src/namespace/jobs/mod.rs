@@ -113,6 +113,9 @@ pub struct Job {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// Messages that there were when it began: it looks at no others, or at those that its selection names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// Messages that met the conditions.
     pub matched: u64,
     /// Messages that were changed.
@@ -162,6 +165,18 @@ pub enum JobRefused {
     TooLong(usize),
 }
 
+impl JobRefused {
+    /// Returns the field of the description that is wrong.
+    #[must_use]
+    pub fn field(&self) -> String {
+        match self {
+            Self::Selection(error) => format!("selection.{}", error.field()),
+            Self::Action(_) | Self::TooLong(_) => "action.action".to_owned(),
+            Self::Template(_) => "action.body".to_owned(),
+        }
+    }
+}
+
 impl JobAction {
     /// Returns the entity that it names to bring messages to.
     #[must_use]
@@ -176,6 +191,15 @@ impl JobAction {
 }
 
 impl JobDescription {
+    /// Checks that it can be read.
+    ///
+    /// # Errors
+    ///
+    /// Which part of it cannot be read.
+    pub fn check(&self) -> Result<(), JobRefused> {
+        self.compile().map(drop)
+    }
+
     fn compile(&self) -> Result<Plan, JobRefused> {
         let selector = self.selection.compile()?;
         let action = match &self.action {

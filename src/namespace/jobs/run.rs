@@ -41,6 +41,13 @@ impl JobPage {
 /// Why a message is left as it is.
 type Left = String;
 
+/// Returns how many messages a job looks at.
+fn messages_of(queue: &Queue, conditions: &Conditions) -> u64 {
+    let named = conditions.numbers.len();
+    let count = if named == 0 { queue.len() } else { named };
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 impl Namespaces {
     /// Returns how many jobs run.
     #[must_use]
@@ -82,6 +89,7 @@ impl Namespaces {
             error: None,
             created_at: cx.now,
             ended_at: None,
+            total: Some(messages_of(&node.queue, &plan.selector.conditions)),
             matched: 0,
             changed: 0,
             skipped: 0,

@@ -28,6 +28,12 @@ pub struct Selection {
     /// Enqueued before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enqueued_before: Option<Timestamp>,
+    /// Scheduled for this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_from: Option<Timestamp>,
+    /// Scheduled for a time before this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_before: Option<Timestamp>,
     /// The message id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
@@ -37,6 +43,9 @@ pub struct Selection {
     /// The reason of a dead letter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Without a reason of a dead letter.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_reason: bool,
     /// A SQL filter over properties, as rules have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
@@ -56,6 +65,7 @@ pub struct Selector {
     message_id: Option<String>,
     correlation_id: Option<String>,
     reason: Option<String>,
+    without_reason: bool,
     filter: Option<SqlFilter>,
     text: Option<String>,
     json_path: Option<JsonPath>,
@@ -95,6 +105,19 @@ pub enum SelectionError {
     /// It names too many messages.
     #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
     TooMany(usize),
+}
+
+impl SelectionError {
+    /// Returns the field of the selection that is wrong.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        match self {
+            Self::Filter(_) => "filter",
+            Self::JsonPath(_) | Self::TooCostly { .. } => "json_path",
+            Self::TooLong { field, .. } => field,
+            Self::TooMany(_) => "numbers",
+        }
+    }
 }
 
 impl Selection {
@@ -155,10 +178,13 @@ impl Selection {
                 message_session: self.session_id.clone(),
                 enqueued_from: self.enqueued_from,
                 enqueued_before: self.enqueued_before,
+                due_from: self.scheduled_from,
+                due_before: self.scheduled_before,
             },
             message_id: self.message_id.clone(),
             correlation_id: self.correlation_id.clone(),
             reason: self.reason.clone(),
+            without_reason: self.without_reason,
             filter: filter.map_err(|error| SelectionError::Filter(error.to_string()))?,
             text: self.text.clone(),
             json_path: json_path.map_err(|error| SelectionError::JsonPath(error.to_string()))?,
@@ -173,6 +199,7 @@ impl Selector {
         self.message_id.is_some()
             || self.correlation_id.is_some()
             || self.reason.is_some()
+            || self.without_reason
             || self.filter.is_some()
             || self.text.is_some()
             || self.json_path.is_some()
@@ -198,9 +225,14 @@ impl Selector {
             let value = changed.property_of(message, DEAD_LETTER_REASON);
             value.is_some_and(|(_, value)| shown(value) == *wanted)
         };
+        let has_none = || {
+            let value = changed.property_of(message, DEAD_LETTER_REASON);
+            value.is_none_or(|(_, value)| Scalar::decode(value) == Scalar::Null)
+        };
         is_field(&self.message_id, Field::MessageId)
             && is_field(&self.correlation_id, Field::CorrelationId)
             && self.reason.as_ref().is_none_or(has_reason)
+            && (!self.without_reason || has_none())
             && (self.filter.as_ref())
                 .is_none_or(|filter| filter.is_true_of(message, changed, facts, share))
             && self.is_in_body(message, share)

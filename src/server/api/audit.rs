@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
+use super::selection::instant;
 use super::{Answer, Call, Problem, from_number, json};
 use crate::gateway::admin::time;
-use crate::gateway::operations::{Operated, Operation};
-use crate::namespace::AuditEntry;
+use crate::gateway::operations::{AuditPage, Operated, Operation};
+use crate::namespace::{AuditEntry, AuditFilter};
 
 /// Which entries.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -21,6 +22,16 @@ pub(super) struct AuditQuery {
     #[param(minimum = 1, maximum = 100)]
     #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
+    /// Whose: a part of `actor`, whatever its case.
+    actor: Option<String>,
+    /// The operation.
+    #[param(example = "update")]
+    operation: Option<String>,
+    /// The path of the entity.
+    entity: Option<String>,
+    /// At this time or later.
+    #[param(example = "2026-11-23T12:00:00Z")]
+    since: Option<String>,
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
@@ -65,10 +76,16 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let authority = call.authorize("").await?;
     let before = query.before.map(from_number).transpose()?;
     let before = before.map_or(u64::MAX, |before| before.0);
-    let operation = Operation::Audit {
+    let operation = Operation::Audit(AuditPage {
         before,
         most: most + 1,
-    };
+        filter: AuditFilter {
+            actor: query.actor,
+            operation: query.operation,
+            entity: query.entity,
+            since: instant("since", query.since)?,
+        },
+    });
     let (operated, _) = call.operate(authority, operation).await?;
     let Operated::Audit(mut found) = operated else {
         return Err(Problem::stopping());

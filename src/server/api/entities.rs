@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::history::RatesShown;
+use super::rules::{RuleFilter, RuleRequest};
 use super::{Answer, Call, Problem, json, with_version};
 use crate::gateway::admin::{duration, parse_duration, time};
 use crate::limits;
@@ -15,6 +16,7 @@ use crate::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
 };
 use crate::queue::{Description, EntityKind, Status};
+use crate::rules::Rule;
 use crate::time::Millis;
 
 /// A kind of entity.
@@ -134,6 +136,19 @@ pub(super) struct EntityRequest {
     kind: Kind,
     #[serde(default)]
     properties: EntityProperties,
+    /// The first rule of a subscription that is made, instead of `$Default`, which takes all messages.
+    #[serde(default)]
+    rule: Option<FirstRule>,
+}
+
+/// The first rule of a subscription.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FirstRule {
+    name: String,
+    filter: RuleFilter,
+    #[serde(default)]
+    action: Option<String>,
 }
 
 /// Entities of one kind.
@@ -182,9 +197,8 @@ pub(super) fn limited(limit: Option<usize>) -> Result<usize, Problem> {
         return Ok(limit);
     }
     let max = limits::INSPECTED_MAX;
-    Err(Problem::bad_request(format!(
-        "limit is {limit}; 1 to {max} is allowed."
-    )))
+    let text = format!("limit is {limit}; 1 to {max} is allowed.");
+    Err(Problem::wrong("limit", text))
 }
 
 /// Lists the entities of one kind, in the order of their names.
@@ -197,12 +211,11 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
         (Kind::Topic, None) => Listed::Topics,
         (Kind::Subscription, Some(topic)) => Listed::Subscriptions(topic),
         (Kind::Subscription, None) => {
-            return Err(Problem::bad_request(
-                "topic is missing: it names the topic of the subscriptions.",
-            ));
+            let text = "topic is missing: it names the topic of the subscriptions.";
+            return Err(Problem::wrong("topic", text));
         }
         (Kind::Queue | Kind::Topic, Some(_)) => {
-            return Err(Problem::bad_request("topic is for subscriptions only."));
+            return Err(Problem::wrong("topic", "topic is for subscriptions only."));
         }
     };
     let top = limited(query.limit)?;
@@ -252,6 +265,12 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let version = Version::read(call)?;
     let request: EntityRequest = call.json(body).await?;
     let properties = Box::new(request.properties.read()?);
+    let is_new_subscription = version == Version::Unsaid && request.kind == Kind::Subscription;
+    if request.rule.is_some() && !is_new_subscription {
+        let text = "rule is for a subscription that is made; rules of others have their own path.";
+        return Err(Problem::wrong("rule", text));
+    }
+    let rule = request.rule.map(FirstRule::read).transpose()?;
     let path = entity.to_owned();
     let (operation, status) = match (version, request.kind) {
         (Version::Any | Version::Is(_), kind) => {
@@ -266,7 +285,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
             (operation, StatusCode::OK)
         }
         (Version::Unsaid, Kind::Subscription) => {
-            let rule = None;
+            let rule = rule.map(Box::new);
             let operation = AdminOperation::CreateSubscription {
                 path,
                 properties,
@@ -304,7 +323,7 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
 
 /// What a request says in `If-Match`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     /// Nothing.
     Unsaid,
     /// Any version that is there.
@@ -314,7 +333,7 @@ enum Version {
 }
 
 impl Version {
-    fn read(call: &Call<'_>) -> Result<Self, Problem> {
+    pub(super) fn read(call: &Call<'_>) -> Result<Self, Problem> {
         let Some(value) = call.parts.headers.get(header::IF_MATCH) else {
             return Ok(Self::Unsaid);
         };
@@ -330,7 +349,7 @@ impl Version {
     }
 
     /// Returns the version that must be there, if it must be a certain one.
-    const fn required(self) -> Option<u64> {
+    pub(super) const fn required(self) -> Option<u64> {
         match self {
             Self::Unsaid | Self::Any => None,
             Self::Is(revision) => Some(revision),
@@ -374,6 +393,16 @@ impl Entity {
     }
 }
 
+impl FirstRule {
+    fn read(self) -> Result<Rule, Problem> {
+        let request = RuleRequest {
+            filter: self.filter,
+            action: self.action,
+        };
+        request.read(&self.name, "rule.")
+    }
+}
+
 impl EntityProperties {
     fn of(description: &Description) -> Self {
         Self {
@@ -401,15 +430,18 @@ impl EntityProperties {
 
     fn read(self) -> Result<Properties, Problem> {
         Ok(Properties {
-            lock_duration: span("lock_duration", self.lock_duration)?,
+            lock_duration: span("properties.lock_duration", self.lock_duration)?,
             max_size_megabytes: self.max_size_megabytes,
             requires_duplicate_detection: self.requires_duplicate_detection,
             requires_session: self.requires_session,
-            default_time_to_live: span("default_time_to_live", self.default_time_to_live)?,
+            default_time_to_live: span(
+                "properties.default_time_to_live",
+                self.default_time_to_live,
+            )?,
             dead_letter_on_expiration: self.dead_letter_on_expiration,
             dead_letter_on_filter_error: self.dead_letter_on_filter_error,
             duplicate_window: span(
-                "duplicate_detection_window",
+                "properties.duplicate_detection_window",
                 self.duplicate_detection_window,
             )?,
             max_delivery_count: self.max_delivery_count,
@@ -420,7 +452,7 @@ impl EntityProperties {
             forward_to: self.forward_to,
             forward_dead_letters_to: self.forward_dead_letters_to,
             user_metadata: self.user_metadata,
-            auto_delete_on_idle: span("auto_delete_on_idle", self.auto_delete_on_idle)?,
+            auto_delete_on_idle: span("properties.auto_delete_on_idle", self.auto_delete_on_idle)?,
             partitioned: self.partitioned,
             max_message_kilobytes: self.max_message_kilobytes,
             ..Properties::default()
@@ -435,9 +467,8 @@ pub(super) fn span(name: &str, text: Option<String>) -> Result<Option<Millis>, P
     };
     let read = parse_duration(&text);
     read.map(Some).ok_or_else(|| {
-        Problem::bad_request(format!(
-            "{name} is '{text}'; an ISO 8601 duration such as PT1M is allowed."
-        ))
+        let detail = format!("{name} is '{text}'; an ISO 8601 duration such as PT1M is allowed.");
+        Problem::wrong(name, detail)
     })
 }
 

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::messages::instant;
+use super::selection::instant;
 use super::{Answer, Call, Problem, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
@@ -93,7 +93,10 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
             },
         )
         .await?;
-    let Operated::Name { namespace, path } = operated else {
+    let Operated::Name {
+        namespace, path, ..
+    } = operated
+    else {
         return Err(Problem::stopping());
     };
     let history = &call.server.history;

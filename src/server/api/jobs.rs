@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use utoipa::{IntoParams, ToSchema};
 
-use super::messages::{MessageSelection, instant};
+use super::selection::{MessageSelection, instant};
 use super::{Answer, Call, Problem, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{JobView, Operated, Operation};
@@ -33,6 +33,9 @@ pub(super) struct Job {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
+    /// Messages that there were when it began, or that its selection names by number: it looks at no others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
     /// Messages that were selected so far.
     matched: u64,
     /// Messages that were changed so far.
@@ -135,10 +138,12 @@ pub(super) async fn start(call: &Call<'_>, body: Body) -> Answer {
     let authority = call.authorize("").await?;
     let request: JobRequest = call.json(body).await?;
     let description = Box::new(JobDescription {
-        selection: request.selection.read()?,
+        selection: request.selection.read("selection.")?,
         action: request.action.read()?,
         most: request.limit,
     });
+    let checked = description.check();
+    checked.map_err(|error| Problem::wrong(error.field(), format!("{error}.")))?;
     let path = request.entity;
     let started = call
         .operate(authority.clone(), Operation::StartJob { path, description })
@@ -200,9 +205,8 @@ async fn wait(
     const PAUSE: Duration = Duration::from_millis(25);
     if limits::JOB_WAIT_SECONDS_MAX < seconds {
         let max = limits::JOB_WAIT_SECONDS_MAX;
-        return Err(Problem::bad_request(format!(
-            "wait is {seconds}; up to {max} seconds are allowed."
-        )));
+        let text = format!("wait is {seconds}; up to {max} seconds are allowed.");
+        return Err(Problem::wrong("wait", text));
     }
     let until = Instant::now() + Duration::from_secs(seconds);
     while view.job.state == JobState::Running && Instant::now() < until {
@@ -245,6 +249,7 @@ impl Job {
             error: job.error,
             created_at: time(job.created_at),
             ended_at: job.ended_at.map(time),
+            total: job.total,
             matched: job.matched,
             changed: job.changed,
             skipped: job.skipped,
@@ -268,8 +273,9 @@ impl Action {
             Self::Activate {} => JobAction::Activate,
             Self::Reschedule { scheduled_for } => {
                 let due = instant("action.scheduled_for", Some(scheduled_for))?;
-                let due =
-                    due.ok_or_else(|| Problem::bad_request("action.scheduled_for is missing."))?;
+                let due = due.ok_or_else(|| {
+                    Problem::wrong("action.scheduled_for", "action.scheduled_for is missing.")
+                })?;
                 JobAction::Reschedule { due }
             }
         })

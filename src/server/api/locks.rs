@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::messages::{BodyShown, MessageShown, Shown, property_value};
+use super::selection::compile;
 use super::{Answer, Call, Object, Problem, from_number, json};
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::uuid;
@@ -117,9 +118,8 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let max = limits::INSPECTED_MAX;
     if wanted.is_empty() || max < wanted.len() {
         let count = wanted.len();
-        return Err(Problem::bad_request(format!(
-            "sequence_numbers has {count} entries; 1 to {max} are allowed."
-        )));
+        let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
+        return Err(Problem::wrong("sequence_numbers", text));
     }
     let numbers = wanted.iter().map(|&number| from_number(number));
     let operation = Operation::Lock {
@@ -138,8 +138,7 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         numbers: wanted,
         ..Selection::default()
     };
-    let compiled = selection.compile();
-    let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
+    let selector = compile(&selection, "")?;
     let shown = Shown {
         body: BodyShown::Full,
         encoded: true,
@@ -180,26 +179,26 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
     let request: SettleRequest = call.json(body).await?;
     let count = request.settlements.len();
     if count == 0 || SETTLED_MAX < count {
-        return Err(Problem::bad_request(format!(
-            "settlements has {count} entries; 1 to {SETTLED_MAX} are allowed."
-        )));
+        let text = format!("settlements has {count} entries; 1 to {SETTLED_MAX} are allowed.");
+        return Err(Problem::wrong("settlements", text));
     }
     let (mut settlements, mut seen) = (Vec::new(), BTreeSet::new());
     for (at, Object(settlement)) in request.settlements.into_iter().enumerate() {
         let read = settlement.read(&format!("settlements[{at}]"))?;
         if !seen.insert(read.0) {
-            return Err(Problem::bad_request(format!(
-                "settlements[{at}].lock_token: another entry has it, too."
-            )));
+            let field = format!("settlements[{at}].lock_token");
+            let text = format!("{field}: another entry has it, too.");
+            return Err(Problem::wrong(field, text));
         }
         settlements.push(read);
     }
     let weight: usize = settlements.iter().map(|(_, it)| it.size()).sum();
     if limits::DISPOSITION_BYTES_MAX < weight {
         let max = limits::DISPOSITION_BYTES_MAX;
-        return Err(Problem::bad_request(format!(
+        let text = format!(
             "The properties and texts of all settlements have more than {max} bytes: settle fewer at a time."
-        )));
+        );
+        return Err(Problem::wrong("settlements", text));
     }
     let tokens: Vec<LockToken> = settlements.iter().map(|&(token, _)| token).collect();
     let path = entity.to_owned();
@@ -216,8 +215,11 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
 
 impl SettlementRequest {
     fn read(self, name: &str) -> Result<(LockToken, Settlement), Problem> {
-        let wrong =
-            |field: &str, why: &str| Problem::bad_request(format!("{name}.{field}: {why}."));
+        let wrong = |field: &str, why: &str| {
+            let field = format!("{name}.{field}");
+            let text = format!("{field}: {why}.");
+            Problem::wrong(field, text)
+        };
         let token = uuid(&self.lock_token).ok_or_else(|| {
             let why = format!("'{}' is no UUID", self.lock_token);
             wrong("lock_token", &why)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -11,72 +11,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number, span};
+use super::selection::{MessageSelection, State, compile, instant};
 use super::{Answer, Call, Object, Problem, decoding, from_number, json};
-use crate::gateway::admin::{parse_time, time};
+use crate::access::Authority;
+use crate::gateway::admin::{duration, time};
 use crate::gateway::messages::{MessageOperation, MessageOutcome};
 use crate::gateway::operations::{HolderView, MessageView, MessagesView, Operated, Operation};
 use crate::gateway::rest::{property_of_json, property_to_json};
 use crate::ids::SequenceNumber;
 use crate::limits;
-use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar, render};
+use crate::message::{Amendments, Draft, Field, Message, Scalar, render};
 use crate::namespace::{Selection, Selector};
 use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
+use crate::rights::Right;
 use crate::rules::{Facts, Share};
 use crate::server::mailbox::Mail;
 use crate::shard::MessageRequest;
-use crate::time::{Millis, TICKS_PER_MILLI, Timestamp};
-
-/// The state of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum State {
-    /// To be received, or locked.
-    Active,
-    /// Received by its number only.
-    Deferred,
-    /// Waits for its time.
-    Scheduled,
-}
-
-/// Which messages.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct MessageSelection {
-    /// States; none means all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) states: Vec<State>,
-    /// Sequence numbers; none means all.
-    #[schema(max_items = 1000)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) numbers: Vec<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<String>,
-    /// Enqueued at this time or later.
-    #[schema(example = "2026-11-23T12:00:00Z")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) enqueued_from: Option<String>,
-    /// Enqueued before this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) enqueued_before: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) correlation_id: Option<String>,
-    /// The reason of a dead letter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// A SQL filter over properties, as rules have.
-    #[schema(example = "color = 'red'")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) filter: Option<String>,
-    /// A text that the body contains, within its first MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) text: Option<String>,
-    /// A `JSONPath` [RFC 9535] that finds something in the body, which must be JSON of at most a MiB.
-    #[schema(example = "$.order[?@.total > 100]")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) json_path: Option<String>,
-}
+use crate::time::{Millis, Timestamp};
 
 /// Which messages a list has, and from where on.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -105,12 +56,19 @@ pub(super) struct MessagesQuery {
     enqueued_from: Option<String>,
     /// Enqueued before this time.
     enqueued_before: Option<String>,
+    /// Scheduled for this time or later.
+    scheduled_from: Option<String>,
+    /// Scheduled for a time before this.
+    scheduled_before: Option<String>,
     /// The message id.
     message_id: Option<String>,
     /// The correlation id.
     correlation_id: Option<String>,
     /// The reason of a dead letter.
     reason: Option<String>,
+    /// Those that have no reason of a dead letter.
+    #[serde(default)]
+    without_reason: bool,
     /// A SQL filter over properties, as rules have.
     filter: Option<String>,
     /// A text that the body contains.
@@ -176,13 +134,24 @@ pub(super) struct MessageShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to_session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_key: Option<String>,
+    /// How long it lives from its arrival on, as an ISO 8601 duration; absent if for ever.
+    #[schema(example = "PT1H")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_to_live: Option<String>,
     /// Why it was dead-lettered.
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter: Option<DeadLetter>,
     /// Application-properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     properties: Option<BTreeMap<String, serde_json::Value>>,
+    /// Their types in AMQP: `string`, `long`, `timestamp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    property_types: Option<BTreeMap<String, &'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<BodyContent>,
     /// The message as AMQP encodes it, in base64.
@@ -335,6 +304,16 @@ pub(super) struct NewMessage {
 }
 
 impl MessageShown {
+    /// Returns whether a receiver has it.
+    pub(super) const fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Returns its bytes as its sender encoded it.
+    pub(super) fn size_bytes(&self) -> u64 {
+        u64::from(self.size_bytes)
+    }
+
     /// Returns its number.
     pub(super) const fn sequence_number(&self) -> u64 {
         self.sequence_number
@@ -365,16 +344,17 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         session_id: query.session_id,
         enqueued_from: query.enqueued_from,
         enqueued_before: query.enqueued_before,
+        scheduled_from: query.scheduled_from,
+        scheduled_before: query.scheduled_before,
         message_id: query.message_id,
         correlation_id: query.correlation_id,
         reason: query.reason,
+        without_reason: query.without_reason,
         filter: query.filter,
         text: query.text,
         json_path: query.json_path,
     };
-    let selection = selection.read()?;
-    let compiled = selection.compile();
-    let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
+    let selector = compile(&selection.read("")?, "")?;
     let mut found = Messages {
         messages: Vec::new(),
         next: Some(query.from),
@@ -424,8 +404,7 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, number: &str) -> Answer {
         numbers: vec![parsed],
         ..Selection::default()
     };
-    let compiled = selection.compile();
-    let selector = compiled.map_err(|error| Problem::bad_request(error.to_string()))?;
+    let selector = compile(&selection, "")?;
     let operation = Operation::Inspect {
         path: entity.to_owned(),
         from: SequenceNumber(0),
@@ -504,24 +483,21 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     ))
 }
 
-/// Sends messages to a queue or a topic, at once or for a later time: all of them, or none.
-#[utoipa::path(post, path = "/api/v1/entities/{entity}/send", operation_id = "send_messages", tag = "messages", request_body = SendRequest,
+/// Sends messages to a queue or a topic, at once or for a later time: all of them, or none. A body of the type
+/// `application/octet-stream` is one message as AMQP encodes it, as large as the entity allows.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/send", operation_id = "send_messages", tag = "messages",
+    request_body(content((SendRequest = "application/json"), (Vec<u8> = "application/octet-stream"))),
     params(("entity" = String, Path, description = "The path of a queue or a topic")),
     responses((status = 200, body = Sent), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(&format!("{entity}/messages")).await?;
-    let request: SendRequest = call.json(body).await?;
-    if request.messages.is_empty() || SENT_MAX < request.messages.len() {
-        let count = request.messages.len();
-        return Err(Problem::bad_request(format!(
-            "messages has {count} entries; 1 to {SENT_MAX} are allowed."
-        )));
-    }
-    let now = call.server.clock.now();
-    let messages = request.messages.into_iter().enumerate();
-    let messages =
-        messages.map(|(at, Object(message))| message.encode(&format!("messages[{at}]"), now));
-    let messages = messages.collect::<Result<Vec<Message>, Problem>>()?;
+    let kind = call.parts.headers.get(header::CONTENT_TYPE);
+    let is_encoded = kind.is_some_and(|kind| kind.as_bytes() == b"application/octet-stream");
+    let messages = if is_encoded {
+        vec![read_encoded(call, &authority, entity, body).await?]
+    } else {
+        read_messages(call, body).await?
+    };
     let owner = call.server.shards.owner_of(&call.host);
     let owner = owner.ok_or_else(Problem::stopping)?;
     let bytes = messages.iter().map(|message| message.bytes().len()).sum();
@@ -544,11 +520,53 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     }
 }
 
+/// Reads the messages of a request.
+async fn read_messages(call: &Call<'_>, body: Body) -> Result<Vec<Message>, Problem> {
+    let request: SendRequest = call.json(body).await?;
+    if request.messages.is_empty() || SENT_MAX < request.messages.len() {
+        let count = request.messages.len();
+        let text = format!("messages has {count} entries; 1 to {SENT_MAX} are allowed.");
+        return Err(Problem::wrong("messages", text));
+    }
+    let now = call.server.clock.now();
+    let messages = request.messages.into_iter().enumerate();
+    let messages =
+        messages.map(|(at, Object(message))| message.encode(&format!("messages[{at}]"), now));
+    messages.collect()
+}
+
+/// Reads a body that is a message, up to the size that its entity allows.
+async fn read_encoded(
+    call: &Call<'_>,
+    authority: &Authority,
+    entity: &str,
+    body: Body,
+) -> Result<Message, Problem> {
+    let operation = Operation::Name {
+        path: Some(entity.to_owned()),
+        right: Right::Send,
+    };
+    let (operated, _) = call.operate(authority.clone(), operation).await?;
+    let Operated::Name {
+        message_bytes_max, ..
+    } = operated
+    else {
+        return Err(Problem::stopping());
+    };
+    let max = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
+    let bytes = call.bytes_up_to(body, max).await?;
+    let parsed = Message::parse(bytes);
+    parsed.map_err(|error| Problem::bad_request(format!("The body is no message: {error}.")))
+}
+
 impl NewMessage {
     /// Makes the message that an AMQP client would send.
     pub(super) fn encode(self, name: &str, now: Timestamp) -> Result<Message, Problem> {
-        let wrong =
-            |field: &str, why: &str| Problem::bad_request(format!("{name}.{field}: {why}."));
+        let wrong = |field: &str, why: &str| {
+            let field = format!("{name}.{field}");
+            let text = format!("{field}: {why}.");
+            Problem::wrong(field, text)
+        };
         let decoded = |field: &str, text: &str| {
             STANDARD
                 .decode(text)
@@ -604,62 +622,11 @@ pub(super) fn property_value(
     value: &serde_json::Value,
 ) -> Result<Scalar<'static>, Problem> {
     let wrong = || {
-        let why = format!("{value} is no text, number or boolean");
-        Problem::bad_request(format!("{name}.properties.{property}: {why}."))
+        let field = format!("{name}.properties.{property}");
+        let text = format!("{field}: {value} is no text, number or boolean.");
+        Problem::wrong(field, text)
     };
     property_of_json(value).ok_or_else(wrong)
-}
-
-/// Reads a time.
-pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
-    let Some(text) = text else {
-        return Ok(None);
-    };
-    let ticks = parse_time(&text);
-    let at = ticks.map(|ticks| Timestamp::from_millis(ticks.div_euclid(TICKS_PER_MILLI)));
-    at.map(Some).ok_or_else(|| {
-        let text = format!("{name} is '{text}'; a time such as 2026-11-23T12:00:00Z is allowed.");
-        Problem::bad_request(text)
-    })
-}
-
-impl MessageSelection {
-    /// Returns the form in which jobs have it.
-    pub(super) fn read(self) -> Result<Selection, Problem> {
-        Ok(Selection {
-            states: self.states.into_iter().map(Into::into).collect(),
-            numbers: self.numbers,
-            session_id: self.session_id,
-            enqueued_from: instant("enqueued_from", self.enqueued_from)?,
-            enqueued_before: instant("enqueued_before", self.enqueued_before)?,
-            message_id: self.message_id,
-            correlation_id: self.correlation_id,
-            reason: self.reason,
-            filter: self.filter,
-            text: self.text,
-            json_path: self.json_path,
-        })
-    }
-
-    pub(super) fn of(selection: &Selection) -> Self {
-        Self {
-            states: selection
-                .states
-                .iter()
-                .map(|state| (*state).into())
-                .collect(),
-            numbers: selection.numbers.clone(),
-            session_id: selection.session_id.clone(),
-            enqueued_from: selection.enqueued_from.map(time),
-            enqueued_before: selection.enqueued_before.map(time),
-            message_id: selection.message_id.clone(),
-            correlation_id: selection.correlation_id.clone(),
-            reason: selection.reason.clone(),
-            filter: selection.filter.clone(),
-            text: selection.text.clone(),
-            json_path: selection.json_path.clone(),
-        }
-    }
 }
 
 /// How much is shown of messages.
@@ -741,7 +708,11 @@ impl Shown {
             subject: field(Field::Label),
             to: field(Field::To),
             reply_to: field(Field::ReplyTo),
+            reply_to_session_id: field(Field::ReplyToSessionId),
             content_type: field(Field::ContentType),
+            partition_key: message.and_then(|message| Some(message.partition_key()?.to_owned())),
+            time_to_live: (stamps.time_to_live != Millis::MAX)
+                .then(|| duration(stamps.time_to_live)),
             dead_letter: is_dead.then_some(dead_letter),
             properties: message.map(|message| {
                 let all = changed.properties_of(message);
@@ -749,6 +720,11 @@ impl Shown {
                     (name.to_owned(), property_to_json(&Scalar::decode(value)))
                 });
                 all.collect()
+            }),
+            property_types: message.map(|message| {
+                let all = changed.properties_of(message);
+                all.map(|(name, value)| (name.to_owned(), type_name(value)))
+                    .collect()
             }),
             body: message.and_then(|message| self.body(message)),
             encoded: message.filter(|_| self.encoded).map(|message| {
@@ -803,6 +779,37 @@ fn text_or_base64(shown: &[u8], truncated: bool) -> (Option<String>, Option<Stri
     (text, base64)
 }
 
+/// Returns the name of the type of an encoded value [1.6]; `value` for a described one.
+fn type_name(value: &[u8]) -> &'static str {
+    match value.first().copied().unwrap_or_default() {
+        0x40 => "null",
+        0x41 | 0x42 | 0x56 => "boolean",
+        0x50 => "ubyte",
+        0x51 => "byte",
+        0x60 => "ushort",
+        0x61 => "short",
+        0x43 | 0x52 | 0x70 => "uint",
+        0x54 | 0x71 => "int",
+        0x72 => "float",
+        0x73 => "char",
+        0x74 => "decimal32",
+        0x44 | 0x53 | 0x80 => "ulong",
+        0x55 | 0x81 => "long",
+        0x82 => "double",
+        0x83 => "timestamp",
+        0x84 => "decimal64",
+        0x94 => "decimal128",
+        0x98 => "uuid",
+        0xa0 | 0xb0 => "binary",
+        0xa1 | 0xb1 => "string",
+        0xa3 | 0xb3 => "symbol",
+        0x45 | 0xc0 | 0xd0 => "list",
+        0xc1 | 0xd1 => "map",
+        0xe0 | 0xf0 => "array",
+        _ => "value",
+    }
+}
+
 /// Returns what a sender says of its body in an application-property: SDKs have no field for it.
 fn content_encoding(message: &Message) -> Option<String> {
     let mut all = message.application_properties();
@@ -837,26 +844,6 @@ impl Lock {
         Self {
             until: Some(time(until)),
             holder: holder.map(Holder::of),
-        }
-    }
-}
-
-impl From<MessageState> for State {
-    fn from(state: MessageState) -> Self {
-        match state {
-            MessageState::Active => Self::Active,
-            MessageState::Deferred => Self::Deferred,
-            MessageState::Scheduled => Self::Scheduled,
-        }
-    }
-}
-
-impl From<State> for MessageState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Active => Self::Active,
-            State::Deferred => Self::Deferred,
-            State::Scheduled => Self::Scheduled,
         }
     }
 }

@@ -29,6 +29,7 @@ mod rule_tests;
 mod rules;
 mod schedule;
 mod search;
+mod selection;
 mod server;
 mod sessions;
 #[cfg(test)]
@@ -215,6 +216,10 @@ impl<'a> Call<'a> {
                 "POST" => jobs::start(self, body).await,
                 _ => Err(Problem::method(method, "GET, POST")),
             },
+            ["jobs", "count"] => match method {
+                "POST" => selection::count(self, body).await,
+                _ => Err(Problem::method(method, "POST")),
+            },
             ["jobs", id] => match method {
                 "GET" => jobs::get(self, id).await,
                 "DELETE" => jobs::cancel(self, id).await,
@@ -397,8 +402,11 @@ impl<'a> Call<'a> {
     /// Reads the query.
     fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let query = self.parts.uri.query().unwrap_or_default();
-        serde_html_form::from_str(query)
-            .map_err(|error| Problem::bad_request(format!("The query: {error}.")))
+        let query = serde_html_form::Deserializer::from_bytes(query.as_bytes());
+        serde_path_to_error::deserialize(query).map_err(|error| {
+            let path = error.path().to_string();
+            Problem::wrong(path, format!("The query: {}.", error.into_inner()))
+        })
     }
 
     /// Reads a body of JSON.
@@ -408,15 +416,20 @@ impl<'a> Call<'a> {
         let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
         read.map(|Object(read)| read).map_err(|error| {
             let path = error.path().to_string();
-            Problem::bad_request(format!("The body, at {path}: {}.", error.into_inner()))
+            let text = format!("The body, at {path}: {}.", error.into_inner());
+            Problem::wrong(path, text)
         })
     }
 
     async fn bytes(&self, body: Body) -> Result<Bytes, Problem> {
+        self.bytes_up_to(body, limits::API_BODY_BYTES_MAX).await
+    }
+
+    async fn bytes_up_to(&self, body: Body, max: usize) -> Result<Bytes, Problem> {
         let mut partials = self.server.shards.partials();
         let mut bytes = BytesMut::new();
         let take = |data: &[u8]| bytes.extend_from_slice(data);
-        match messages_of_rest::read(body, limits::API_BODY_BYTES_MAX, &mut partials, take).await {
+        match messages_of_rest::read(body, max, &mut partials, take).await {
             Ok(()) => Ok(bytes.freeze()),
             Err(RestError::TooLong(max)) => {
                 let text = format!("The body has more than {max} bytes.");
@@ -501,9 +514,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
     let max = i64::MAX.unsigned_abs();
     if max < from {
-        return Err(Problem::bad_request(format!(
-            "The number {from} is too large; up to {max} is allowed."
-        )));
+        let text = format!("The number {from} is too large; up to {max} is allowed.");
+        return Err(Problem::bad_request(text));
     }
     Ok(SequenceNumber(from))
 }

@@ -8,8 +8,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
-    history, jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search, server,
-    sessions,
+    history, jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search,
+    selection, server, sessions,
 };
 
 #[derive(OpenApi)]
@@ -28,7 +28,7 @@ use super::{
         sessions::list, sessions::get, sessions::put,
         history::of_entity, history::of_namespace, changes::events, audit::list,
         connections::list, connections::close, connections::close_link,
-        jobs::list, jobs::start, jobs::get, jobs::cancel,
+        jobs::list, jobs::start, selection::count, jobs::get, jobs::cancel,
         configuration::get, configuration::put,
         namespaces::access, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
         fleet::get,

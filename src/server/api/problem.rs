@@ -22,6 +22,10 @@ pub(super) struct Problem {
     /// The kind of the reason, as in the metric `jitney_refusals_total`.
     #[schema(example = "not_found")]
     reason: &'static str,
+    /// The parameter of the query or the field of the body that is wrong, if that is known.
+    #[schema(example = "selection.filter")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
     /// The methods that are allowed, if another was used.
     #[serde(skip)]
     allowed: Option<&'static str>,
@@ -34,6 +38,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or_default().to_owned(),
             detail: detail.into(),
             reason,
+            field: None,
             allowed: None,
         }
     }
@@ -50,6 +55,15 @@ impl Problem {
     /// The request is malformed.
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "argument", detail)
+    }
+
+    /// This parameter of the query, or field of the body, is wrong.
+    pub(super) fn wrong(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        let field: String = field.into();
+        Self {
+            field: Some(field).filter(|field| !matches!(field.as_str(), "" | "." | "?")),
+            ..Self::bad_request(detail)
+        }
     }
 
     /// There is nothing at this path.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, json};
+use super::entities::Version;
+use super::{Answer, Call, Problem, json, with_version};
 use crate::access::Authority;
 use crate::gateway::admin::time;
 use crate::gateway::rest::{property_of_json, property_to_json};
@@ -36,15 +37,15 @@ pub(super) struct Rule {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleRequest {
-    filter: RuleFilter,
+    pub(super) filter: RuleFilter,
     #[serde(default)]
-    action: Option<String>,
+    pub(super) action: Option<String>,
 }
 
 /// Which messages a rule takes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum RuleFilter {
+pub(super) enum RuleFilter {
     /// All.
     True,
     /// None.
@@ -61,7 +62,7 @@ enum RuleFilter {
 /// Values that a correlation filter compares.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Correlation {
+pub(super) struct Correlation {
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +130,7 @@ pub(super) async fn of_subscription<T>(
 /// Returns a rule.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "get_rule", tag = "rules",
     params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name")),
-    responses((status = 200, body = Rule), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Rule, headers(("ETag", description = "Its version"))), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
@@ -140,47 +141,60 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
     )
 }
 
-/// Makes a rule, or with `If-Match: *` replaces one.
+/// Makes a rule, or with `If-Match` replaces one.
 #[utoipa::path(put, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "put_rule", tag = "rules", request_body = RuleRequest,
     params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name"),
-        ("If-Match" = Option<String>, Header, description = "* to replace a rule; without it, the rule is made")),
+        ("If-Match" = Option<String>, Header, description = "The version that is replaced, or * for any; without it, the rule is made")),
     responses((status = 200, body = Rule), (status = 201, body = Rule),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn put(call: &Call<'_>, entity: &str, rule: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
+    let version = Version::read(call)?;
     let request: RuleRequest = call.json(body).await?;
-    let rule = Box::new(request.read(rule)?);
+    let rule = Box::new(request.read(rule, "")?);
     let subscription = entity.to_owned();
-    let replaces = call.parts.headers.contains_key(header::IF_MATCH);
-    let (operation, status) = if replaces {
-        (
-            AdminOperation::UpdateRule { subscription, rule },
-            StatusCode::OK,
-        )
-    } else {
-        (
-            AdminOperation::CreateRule { subscription, rule },
-            StatusCode::CREATED,
-        )
+    let (operation, status) = match version {
+        Version::Any | Version::Is(_) => {
+            let version = version.required();
+            let operation = AdminOperation::UpdateRule {
+                subscription,
+                rule,
+                version,
+            };
+            (operation, StatusCode::OK)
+        }
+        Version::Unsaid => {
+            let operation = AdminOperation::CreateRule { subscription, rule };
+            (operation, StatusCode::CREATED)
+        }
     };
     shown(status, &call.administer(authority, operation).await?)
 }
 
 /// Deletes a rule.
 #[utoipa::path(delete, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "delete_rule", tag = "rules",
-    params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name")),
+    params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name"),
+        ("If-Match" = Option<String>, Header, description = "The version that is deleted; without it, any")),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn delete(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
-    call.administer(authority, AdminOperation::DeleteRule { subscription, name })
-        .await?;
+    let version = Version::read(call)?.required();
+    let operation = AdminOperation::DeleteRule {
+        subscription,
+        name,
+        version,
+    };
+    call.administer(authority, operation).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn shown(status: StatusCode, answer: &AdminAnswer) -> Answer {
     match answer {
-        AdminAnswer::Rule(view) => Ok(json(status, &Rule::of(&view.rule))),
+        AdminAnswer::Rule(view) => {
+            let response = json(status, &Rule::of(&view.rule));
+            Ok(with_version(response, view.rule.version()))
+        }
         AdminAnswer::Namespace(_)
         | AdminAnswer::Entity(_)
         | AdminAnswer::Entities(..)
@@ -227,14 +241,14 @@ impl Correlation {
         }
     }
 
-    fn read(self) -> Result<CorrelationFields, Problem> {
+    fn read(self, prefix: &str) -> Result<CorrelationFields, Problem> {
         let properties = self.properties.into_iter().map(|(name, value)| {
             let read =
                 property_of_json(&value).map(|scalar: Scalar<'static>| KeptValue::from(scalar));
             let read = read.ok_or_else(|| {
-                Problem::bad_request(format!(
-                    "filter.properties.{name} is {value}; a text, a number or a boolean is allowed."
-                ))
+                let field = format!("{prefix}filter.properties.{name}");
+                let text = format!("{field} is {value}; a text, a number or a boolean is allowed.");
+                Problem::wrong(field, text)
             });
             Ok((name, read?))
         });
@@ -253,8 +267,14 @@ impl Correlation {
 }
 
 impl RuleRequest {
-    fn read(self, name: &str) -> Result<KeptRule, Problem> {
-        let wrong = |field: &str, why: String| Problem::bad_request(format!("{field}: {why}."));
+    /// Returns the rule; `prefix` is in front of the names of its fields.
+    pub(super) fn read(self, name: &str, prefix: &str) -> Result<KeptRule, Problem> {
+        let wrong = |field: &str, why: String| {
+            Problem::wrong(
+                format!("{prefix}{field}"),
+                format!("{prefix}{field}: {why}."),
+            )
+        };
         let filter = match self.filter {
             RuleFilter::True => Filter::True,
             RuleFilter::False => Filter::False,
@@ -263,7 +283,7 @@ impl RuleRequest {
                 Filter::Sql(filter.map_err(|error| wrong("filter.expression", error.to_string()))?)
             }
             RuleFilter::Correlation(fields) => {
-                let filter = CorrelationFilter::new(fields.read()?);
+                let filter = CorrelationFilter::new(fields.read(prefix)?);
                 Filter::Correlation(filter.map_err(|error| wrong("filter", error.to_string()))?)
             }
         };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::number;
-use super::messages::instant;
+use super::selection::instant;
 use super::{Answer, Call, Problem, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
@@ -34,9 +34,13 @@ pub(super) struct ScheduleQuery {
 /// Scheduled messages in spans of time.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ScheduledCounts {
-    from: String,
-    before: String,
-    /// Messages that become active in each span.
+    /// The beginning; absent if none was given, and nothing is scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// The end; likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    /// Messages that become active in each span; none without a beginning.
     spans: Vec<ScheduledSpan>,
     /// All scheduled messages of the entity.
     total: usize,
@@ -65,10 +69,11 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
     let spans = query.spans.unwrap_or(SPANS);
     if !(1..=limits::SCHEDULED_SPANS_MAX).contains(&spans) {
         let max = limits::SCHEDULED_SPANS_MAX;
-        return Err(Problem::bad_request(format!(
-            "spans is {spans}; 1 to {max} is allowed."
-        )));
+        let text = format!("spans is {spans}; 1 to {max} is allowed.");
+        return Err(Problem::wrong("spans", text));
     }
+    let has_from = query.from.is_some();
+    let has_before = query.before.is_some();
     let mut from = instant("from", query.from)?;
     let mut before = instant("before", query.before)?;
     let mut position = None;
@@ -97,7 +102,14 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
         }
     }
     let sums = sums.ok_or_else(Problem::stopping)?;
-    Ok(json(StatusCode::OK, &ScheduledCounts::of(&sums)))
+    let mut counts = ScheduledCounts::of(&sums);
+    if sums.total == 0 {
+        // Nothing says when they would begin and end.
+        counts.before = counts.before.filter(|_| has_before || has_from);
+        counts.from = counts.from.filter(|_| has_from);
+        counts.spans.retain(|_| has_from);
+    }
+    Ok(json(StatusCode::OK, &counts))
 }
 
 impl ScheduledCounts {
@@ -108,8 +120,8 @@ impl ScheduledCounts {
             messages,
         });
         Self {
-            from: time(schedule.from),
-            before: time(schedule.before),
+            from: Some(time(schedule.from)),
+            before: Some(time(schedule.before)),
             spans: spans.collect(),
             total: schedule.total,
             incomplete: schedule.next.is_some(),

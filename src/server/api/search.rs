@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
-use super::messages::{BodyShown, MessageSelection, MessageShown, Shown, State};
+use super::messages::{BodyShown, MessageShown, Shown};
+use super::selection::{MessageSelection, State, compile};
 use super::{Answer, Call, Problem, from_number, json};
 use crate::access::Authority;
 use crate::gateway::operations::{Operated, Operation};
@@ -121,8 +122,7 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
              json_path is needed.",
         ));
     }
-    let compiled = selection.read()?.compile();
-    let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
+    let selector = compile(&selection.read("")?, "")?;
     let mut messages = Vec::new();
     for _ in 0..limits::SEARCHED_PAGES {
         if limit <= messages.len() || !position.find_queue(call, &authority).await? {

@@ -114,7 +114,8 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, id: &str, body: Body) -> 
         .state_base64
         .map(|text| STANDARD.decode(text))
         .transpose();
-    let state = state.map_err(|error| Problem::bad_request(format!("state_base64: {error}.")))?;
+    let state =
+        state.map_err(|error| Problem::wrong("state_base64", format!("state_base64: {error}.")))?;
     let (path, id) = (entity.to_owned(), id.to_owned());
     call.operate(authority, Operation::SetSessionState { path, id, state })
         .await?;

@@ -27,6 +27,8 @@ pub(in crate::server) enum EntityCommand {
         /// A property, such as `lock_duration=PT30S`; it may be given several times.
         #[arg(long = "set", value_name = "NAME=VALUE")]
         properties: Vec<String>,
+        #[command(flatten)]
+        rule: FirstRuleArgs,
     },
     /// Replace the properties of one; those that are not given get their defaults.
     Update {
@@ -44,6 +46,20 @@ pub(in crate::server) enum EntityCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// The first rule of a subscription.
+#[derive(Debug, Args)]
+pub(in crate::server) struct FirstRuleArgs {
+    /// The name of a subscription's first rule, instead of $Default, which takes all messages.
+    #[arg(long, value_name = "NAME", requires = "filter")]
+    pub(super) rule: Option<String>,
+    /// The SQL filter of that rule.
+    #[arg(long, value_name = "EXPRESSION", requires = "rule")]
+    pub(super) filter: Option<String>,
+    /// The SQL action of that rule.
+    #[arg(long, value_name = "STATEMENTS", requires = "rule")]
+    pub(super) action: Option<String>,
 }
 
 /// What can be done with rules.
@@ -195,6 +211,18 @@ pub(in crate::server) struct HistoryArgs {
 /// Show the last administrative operations.
 #[derive(Debug, Args)]
 pub(in crate::server) struct AuditArgs {
+    /// Those of someone: a part of the name.
+    #[arg(long, value_name = "NAME")]
+    pub(super) actor: Option<String>,
+    /// Those of an operation, such as update.
+    #[arg(long, value_name = "NAME")]
+    pub(super) operation: Option<String>,
+    /// Those about an entity.
+    #[arg(long, value_name = "PATH")]
+    pub(super) entity: Option<String>,
+    /// Those at a time or later, such as 2026-11-23T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(super) since: Option<String>,
     /// As many at most.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
@@ -298,6 +326,15 @@ pub(in crate::server) struct ConditionArgs {
     /// Those that were dead-lettered for a reason.
     #[arg(long, value_name = "REASON")]
     pub(super) reason: Option<String>,
+    /// Dead letters without a reason.
+    #[arg(long, conflicts_with = "reason")]
+    pub(super) without_reason: bool,
+    /// Scheduled ones that are due at a time or later, such as 2026-11-23T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(super) due_from: Option<String>,
+    /// Scheduled ones that are due before a time.
+    #[arg(long, value_name = "TIME")]
+    pub(super) due_before: Option<String>,
     /// Those for which a SQL expression is true.
     #[arg(long, value_name = "EXPRESSION")]
     pub(super) filter: Option<String>,
@@ -437,6 +474,9 @@ pub(in crate::server) struct JobArgs {
     /// Begin the job, and do not wait for its end.
     #[arg(long)]
     pub(super) detach: bool,
+    /// Count the messages that would be changed, and change none.
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 /// Returns the path of an entity's dead letters.
@@ -462,6 +502,8 @@ impl ConditionArgs {
             ("message_id", &self.message_id),
             ("correlation_id", &self.correlation_id),
             ("reason", &self.reason),
+            ("scheduled_from", &self.due_from),
+            ("scheduled_before", &self.due_before),
             ("filter", &self.filter),
             ("text", &self.text),
             ("json_path", &self.json_path),
@@ -480,6 +522,9 @@ impl ConditionArgs {
         for (name, value) in self.conditions() {
             query.extend(["&", name, "=", &encoded(value)]);
         }
+        if self.without_reason {
+            query.push_str("&without_reason=true");
+        }
         query
     }
 
@@ -490,6 +535,9 @@ impl ConditionArgs {
             .collect();
         if !self.states.is_empty() {
             selection.insert("states".to_owned(), json!(self.states));
+        }
+        if self.without_reason {
+            selection.insert("without_reason".to_owned(), true.into());
         }
         Value::Object(selection)
     }

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -107,8 +109,7 @@ impl Shell {
             });
             if is_full && !batch.is_empty() {
                 let count = batch.len();
-                let body = json!({"messages": std::mem::take(&mut batch)});
-                let answered = self.client.ask(Method::POST, &path, Some(&body), &[]);
+                let answered = self.send_batch(&path, std::mem::take(&mut batch), bytes);
                 answered
                     .await
                     .map_err(|error| error.with(&format!("; continue with --from-line {first}")))?;
@@ -119,6 +120,31 @@ impl Shell {
         print::complain(format_args!("{sent} messages"));
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Sends some messages, of so many bytes in the file.
+    async fn send_batch(
+        &self,
+        path: &str,
+        batch: Vec<Value>,
+        bytes: usize,
+    ) -> Result<Value, CommandError> {
+        if let Some(message) = large(&batch, bytes)? {
+            return self.client.send_encoded(path, message).await;
+        }
+        let body = json!({"messages": batch});
+        self.client.ask(Method::POST, path, Some(&body), &[]).await
+    }
+}
+
+/// Returns the bytes of the only message of a batch, if it is too large for the form in which batches are sent.
+fn large(batch: &[Value], bytes: usize) -> Result<Option<Vec<u8>>, CommandError> {
+    let [message] = batch else {
+        return Ok(None);
+    };
+    let encoded = message.get("encoded").and_then(Value::as_str);
+    let decoded = encoded.filter(|_| BATCH_BYTES < bytes);
+    let decoded = decoded.map(|text| STANDARD.decode(text)).transpose();
+    decoded.map_err(|error| CommandError::Usage(format!("encoded: {error}")))
 }
 
 /// Reads the message of a line; `None` from an empty one.
@@ -173,6 +199,17 @@ fn not_written(error: &std::io::Error) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_that_is_too_large_for_a_batch_is_sent_as_it_is() {
+        let batch = [json!({"encoded": "AFN1"})];
+        assert_eq!(large(&batch, BATCH_BYTES).unwrap(), None);
+        let sent = large(&batch, BATCH_BYTES + 1).unwrap();
+        assert_eq!(sent, Some(vec![0, 0x53, 0x75]));
+        let new = [json!({"body": "x"})];
+        assert_eq!(large(&new, BATCH_BYTES + 1).unwrap(), None);
+        assert!(large(&[json!({"encoded": "!"})], BATCH_BYTES + 1).is_err());
+    }
 
     #[test]
     fn a_line_is_an_exported_message_or_a_new_one() {

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
+use crate::limits;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
 use crate::server::operator::{self, OperatorArgs};
@@ -103,8 +104,10 @@ pub(super) struct Client {
     ca: Option<PathBuf>,
 }
 
-/// Bytes of an answer that are read.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The type of most requests.
+const JSON: &str = "application/json";
+/// Bytes of an answer that are read: one of the largest messages in base64, and what is around it.
+const ANSWER_BYTES_MAX: u64 = limits::MESSAGE_SIZE_MAX / 3 * 4 + 8 * 1024 * 1024;
 
 impl Client {
     pub(super) fn new(args: &ClientArgs) -> Result<Self, CommandError> {
@@ -161,7 +164,18 @@ impl Client {
         headers: &[(&'static str, &str)],
     ) -> Result<Value, CommandError> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        self.exchange(method, path, body, headers).await
+        self.exchange(method, path, (JSON, body.into()), headers)
+            .await
+    }
+
+    /// Sends a message as AMQP encodes it; the path is below `/api/v1/`.
+    pub(super) async fn send_encoded(
+        &self,
+        path: &str,
+        message: Vec<u8>,
+    ) -> Result<Value, CommandError> {
+        let body = ("application/octet-stream", message.into());
+        self.exchange(Method::POST, path, body, &[]).await
     }
 
     /// Sends a text; the path is below `/api/v1/`.
@@ -171,7 +185,7 @@ impl Client {
         path: &str,
         text: String,
     ) -> Result<Value, CommandError> {
-        self.exchange(method, path, text, &[]).await
+        self.exchange(method, path, (JSON, text.into()), &[]).await
     }
 
     /// Returns an answer that is no JSON; the path is below `/api/v1/`.
@@ -181,7 +195,7 @@ impl Client {
         headers: &[(&'static str, &str)],
     ) -> Result<String, CommandError> {
         let (status, bytes) = self
-            .request(Method::GET, path, String::new(), headers)
+            .request(Method::GET, path, (JSON, Bytes::new()), headers)
             .await?;
         if status.is_success() {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
@@ -193,7 +207,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: String,
+        body: (&'static str, Bytes),
         headers: &[(&'static str, &str)],
     ) -> Result<Value, CommandError> {
         let (status, bytes) = self.request(method, path, body, headers).await?;
@@ -211,7 +225,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: String,
+        (kind, body): (&'static str, Bytes),
         headers: &[(&'static str, &str)],
     ) -> Result<(StatusCode, Bytes), CommandError> {
         let place = format!("{}:{}", self.host, self.port);
@@ -233,15 +247,16 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(CONTENT_TYPE, kind);
         let request = request
-            .body(Full::new(Bytes::from(body)))
+            .body(Full::new(body))
             .map_err(|error| failed(&error))?;
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
         let stream = stream.map_err(|error| failed(&error))?;
         let read = async |response: hyper::Response<hyper::body::Incoming>| {
             let status = response.status();
-            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let most = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);
+            let body = Limited::new(response.into_body(), most);
             body.collect().await.map(|body| (status, body.to_bytes()))
         };
         let answered = if self.is_tls {

@@ -8,7 +8,8 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{
-    ConnectionCommand, EntityCommand, JobCommand, KeyCommand, RuleCommand, SessionCommand,
+    ConnectionCommand, EntityCommand, FirstRuleArgs, JobCommand, KeyCommand, RuleCommand,
+    SessionCommand,
 };
 use super::client::{CommandError, encoded};
 use super::jobs::confirm;
@@ -47,8 +48,19 @@ impl Shell {
             EntityCommand::Show { path } => {
                 self.show_one(&self.get(&format!("entities/{}", encoded(path))).await?);
             }
-            EntityCommand::Create { path, properties } => {
-                let body = json!({"kind": kind, "properties": properties_of(properties)?});
+            EntityCommand::Create {
+                path,
+                properties,
+                rule,
+            } => {
+                let mut body = json!({"kind": kind, "properties": properties_of(properties)?});
+                if let (Some(rule), Some(fields)) = (rule.to_json(), body.as_object_mut()) {
+                    if kind != "subscription" {
+                        let text = "only subscriptions have rules".to_owned();
+                        return Err(CommandError::Usage(text));
+                    }
+                    fields.insert("rule".to_owned(), rule);
+                }
                 let path = format!("entities/{}", encoded(path));
                 let made = self
                     .client
@@ -254,6 +266,18 @@ impl Shell {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl FirstRuleArgs {
+    /// Returns the rule, as the API takes it.
+    fn to_json(&self) -> Option<Value> {
+        let (name, filter) = (self.rule.as_ref()?, self.filter.as_ref()?);
+        let mut rule = json!({"name": name, "filter": {"kind": "sql", "expression": filter}});
+        if let (Some(action), Some(fields)) = (&self.action, rule.as_object_mut()) {
+            fields.insert("action".to_owned(), action.as_str().into());
+        }
+        Some(rule)
     }
 }
 

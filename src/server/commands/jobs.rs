@@ -45,6 +45,13 @@ pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
     }
 }
 
+impl JobArgs {
+    /// Asks before messages are changed.
+    fn confirm(&self, question: &str) -> Result<(), CommandError> {
+        confirm(self.yes || self.dry_run, question)
+    }
+}
+
 /// The progress of a job: in place on a terminal, else a line a second.
 struct Progress {
     bar: Option<ProgressBar>,
@@ -89,7 +96,7 @@ impl Progress {
 impl Shell {
     pub(super) async fn purge(&self, args: &PurgeArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
-        confirm(args.job.yes, &format!("Delete messages of {place}?"))?;
+        args.job.confirm(&format!("Delete messages of {place}?"))?;
         let action = json!({"kind": "delete"});
         self.job(&place, &args.selection, action, &args.job).await
     }
@@ -97,17 +104,15 @@ impl Shell {
     pub(super) async fn move_messages(&self, args: &MoveArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
         let question = format!("Move messages of {place} to {}?", args.to);
-        confirm(args.job.yes, &question)?;
+        args.job.confirm(&question)?;
         let action = moving(Some(&args.to), args.action.as_deref(), args.body.as_deref());
         self.job(&place, &args.selection, action, &args.job).await
     }
 
     pub(super) async fn redrive(&self, args: &RedriveArgs) -> Result<ExitCode, CommandError> {
         let entity = &args.selection.entity;
-        confirm(
-            args.job.yes,
-            &format!("Send dead letters of {entity} again?"),
-        )?;
+        args.job
+            .confirm(&format!("Send dead letters of {entity} again?"))?;
         let action = moving(
             args.to.as_deref(),
             args.action.as_deref(),
@@ -122,7 +127,8 @@ impl Shell {
         args: &DeadLetterArgs,
     ) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
-        confirm(args.job.yes, &format!("Dead-letter messages of {place}?"))?;
+        args.job
+            .confirm(&format!("Dead-letter messages of {place}?"))?;
         let mut action = json!({"kind": "dead_letter"});
         let texts = [
             ("reason", &args.dead_letter_reason),
@@ -138,7 +144,8 @@ impl Shell {
 
     pub(super) async fn activate(&self, args: &ActivateArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
-        confirm(args.job.yes, &format!("Activate messages of {place}?"))?;
+        args.job
+            .confirm(&format!("Activate messages of {place}?"))?;
         let action = json!({"kind": "activate"});
         self.job(&place, &args.selection, action, &args.job).await
     }
@@ -146,7 +153,7 @@ impl Shell {
     pub(super) async fn reschedule(&self, args: &RescheduleArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
         let question = format!("Reschedule messages of {place} to {}?", args.at);
-        confirm(args.job.yes, &question)?;
+        args.job.confirm(&question)?;
         let action = json!({"kind": "reschedule", "scheduled_for": args.at});
         self.job(&place, &args.selection, action, &args.job).await
     }
@@ -168,6 +175,9 @@ impl Shell {
             && let Some(selection) = body.get_mut("selection").and_then(Value::as_object_mut)
         {
             selection.insert("numbers".to_owned(), json!(args.numbers));
+        }
+        if args.dry_run {
+            return self.count_selected(body).await;
         }
         let wait = u64::from(!args.detach);
         let mut job = self
@@ -192,5 +202,30 @@ impl Shell {
         } else {
             ExitCode::FAILURE
         })
+    }
+
+    /// Counts the messages that a job would change.
+    async fn count_selected(&self, mut body: Value) -> Result<ExitCode, CommandError> {
+        let (mut messages, mut locked, mut size) = (0, 0, 0);
+        if let Some(fields) = body.as_object_mut() {
+            fields.retain(|name, _| name == "entity" || name == "selection");
+        }
+        loop {
+            let page = self
+                .client
+                .ask(Method::POST, "jobs/count", Some(&body), &[])
+                .await?;
+            let count = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or_default();
+            messages += count("messages");
+            locked += count("locked");
+            size += count("size_bytes");
+            let (Some(next), Some(fields)) = (page.get("next"), body.as_object_mut()) else {
+                break;
+            };
+            fields.insert("from".to_owned(), next.clone());
+        }
+        let counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
+        self.show_one(&counted);
+        Ok(ExitCode::SUCCESS)
     }
 }

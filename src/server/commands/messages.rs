@@ -102,10 +102,24 @@ impl Shell {
 
     /// Shows the last administrative operations.
     pub(super) async fn audit(&self, args: &AuditArgs) -> Result<ExitCode, CommandError> {
+        let conditions = [
+            ("actor", &args.actor),
+            ("operation", &args.operation),
+            ("entity", &args.entity),
+            ("since", &args.since),
+        ];
+        let mut query = String::new();
+        for (name, value) in conditions {
+            if let Some(value) = value {
+                query.extend(["&", name, "=", &encoded(value)]);
+            }
+        }
         let (mut all, mut before) = (Vec::new(), Some(String::new()));
         while let Some(end) = before.filter(|_| all.len() < args.limit) {
             let limit = (args.limit - all.len()).min(crate::limits::INSPECTED_MAX);
-            let mut page = self.get(&format!("audit?limit={limit}{end}")).await?;
+            let mut page = self
+                .get(&format!("audit?limit={limit}{query}{end}"))
+                .await?;
             let found = page.get_mut("entries").and_then(Value::as_array_mut);
             all.append(found.unwrap_or(&mut Vec::new()));
             let next = page.get("next_before").and_then(Value::as_u64);

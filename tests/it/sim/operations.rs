@@ -115,11 +115,10 @@ impl Chosen {
             enqueued_from: self.from.map(Timestamp::from_millis),
             enqueued_before: self.before.map(Timestamp::from_millis),
             message_id: self.message_id.clone(),
-            correlation_id: None,
             reason: self.reason.clone(),
             filter: color.map(|color| format!("color = '{color}'")),
             text: self.text.clone(),
-            json_path: None,
+            ..Selection::default()
         }
     }
 }

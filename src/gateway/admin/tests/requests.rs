@@ -518,6 +518,7 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
     let rule = AdminOperation::DeleteRule {
         subscription: path.to_owned(),
         name: "$Default".to_owned(),
+        version: None,
     };
     assert_eq!(deleted("/t/subscriptions/s/rules/%24Default", None), rule);
 }
@@ -535,6 +536,7 @@ fn a_version_that_must_be_there_makes_an_update() {
     let expected = AdminOperation::UpdateRule {
         subscription: "t/Subscriptions/s".to_owned(),
         rule: rule("r", Filter::False, None),
+        version: None,
     };
     assert_eq!(
         put("/t/Subscriptions/s/Rules/r", Some("*"), &body),

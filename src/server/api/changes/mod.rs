@@ -82,6 +82,8 @@ pub(super) struct EntityNow {
     receivers: usize,
     /// What clients may do with it.
     status: EntityStatus,
+    /// Its messages belong to message sessions.
+    requires_session: bool,
     /// When the oldest message was enqueued that waits for a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_enqueued_at: Option<String>,
@@ -221,6 +223,7 @@ impl EntityNow {
             size_bytes: main.bytes + dead.bytes,
             receivers: main.receivers,
             status: entity.status.into(),
+            requires_session: entity.requires_session,
             oldest_enqueued_at: main.oldest.map(time),
             transfer_dead_letters: failed.active + failed.deferred,
             sessions: main.sessions,
@@ -247,9 +250,8 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
     let max = limits::CHANGES_STREAM_SECONDS_MAX;
     let seconds = query.seconds.unwrap_or(max);
     if !(1..=max).contains(&seconds) {
-        return Err(Problem::bad_request(format!(
-            "seconds is {seconds}; 1 to {max} is allowed."
-        )));
+        let text = format!("seconds is {seconds}; 1 to {max} is allowed.");
+        return Err(Problem::wrong("seconds", text));
     }
     let authority = call.authorize("").await?;
     let (operated, _) = call

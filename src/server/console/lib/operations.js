@@ -6,6 +6,7 @@ export const OPERATIONS = {
   close_connection: ["DELETE", "/api/v1/connections/{id}"],
   close_link: ["DELETE", "/api/v1/connections/{id}/links/{link}"],
   count_scheduled: ["GET", "/api/v1/entities/{entity}/schedule"],
+  count_selection: ["POST", "/api/v1/jobs/count"],
   delete_authorization_rule: ["DELETE", "/api/v1/entities/{entity}/authorization-rules/{name}"],
   delete_entity: ["DELETE", "/api/v1/entities/{entity}"],
   delete_rule: ["DELETE", "/api/v1/entities/{entity}/rules/{rule}"],
