@@ -938,42 +938,45 @@ def a_rule_is_changed_by_one_of_two_editors(world: World) -> None:
 
 def what_a_job_would_change_is_counted(world: World) -> None:
     api = world.api
-    send = lambda *messages: api("POST", "entities/bulk/send", {"messages": list(messages)})
+    api("PUT", "entities/counted", {"kind": "queue"})
+    send = lambda *messages: api("POST", "entities/counted/send", {"messages": list(messages)})
     send({"body": "a", "properties": {"n": 1}}, {"body": "b", "properties": {"n": 2}}, {"body": "c"})
     send({"scheduled_for": "2099-01-01T00:00:00Z"}, {"scheduled_for": "2099-03-01T00:00:00Z"})
     count = lambda entity, **selection: api("POST", "jobs/count", {"entity": entity, "selection": selection})
-    assert count("bulk")["messages"] == 5
-    found = count("bulk", filter="n > 0")
+    assert count("counted")["messages"] == 5
+    found = count("counted", filter="n > 0")
     assert found["messages"] == 2 and found["locked"] == 0 and "next" not in found, found
-    assert count("bulk", scheduled_before="2099-02-01T00:00:00Z")["messages"] == 1
-    due = api.messages("bulk", scheduled_from="2099-02-01T00:00:00Z")
+    assert count("counted", scheduled_before="2099-02-01T00:00:00Z")["messages"] == 1
+    due = api.messages("counted", scheduled_from="2099-02-01T00:00:00Z")
     assert [it["scheduled_for"][:10] for it in due] == ["2099-03-01"], due
-    assert len(api.messages("bulk")) == 5, "nothing has changed"
-    assert api.job("bulk", {"kind": "dead_letter"}, filter="n = 1")["changed"] == 1
-    assert api.job("bulk", {"kind": "dead_letter", "reason": "Bad"}, filter="n = 2")["changed"] == 1
-    dead = "bulk/$DeadLetterQueue"
+    assert len(api.messages("counted")) == 5, "nothing has changed"
+    assert api.job("counted", {"kind": "dead_letter"}, filter="n = 1")["changed"] == 1
+    assert api.job("counted", {"kind": "dead_letter", "reason": "Bad"}, filter="n = 2")["changed"] == 1
+    dead = "counted/$DeadLetterQueue"
     assert count(dead, without_reason=True)["messages"] == 1
     (unnamed,) = api.messages(dead, without_reason="true")
     assert unnamed["properties"]["n"] == 1, unnamed
-    for entity in ("bulk", dead):
+    for entity in ("counted", dead):
         job = api.job(entity, {"kind": "delete"})
-        assert job["total"] == job["changed"] == (3 if entity == "bulk" else 2), job
-    schedule = api("GET", "entities/bulk/schedule")
+        assert job["total"] == job["changed"] == (3 if entity == "counted" else 2), job
+    schedule = api("GET", "entities/counted/schedule")
     assert schedule == {"spans": [], "total": 0}, schedule
+    api("DELETE", "entities/counted")
 
 
 def a_message_shows_all_its_properties(world: World) -> None:
     api = world.api
-    with ServiceBusClient.from_connection_string(world.open.connection_string) as client, client.get_queue_sender("bulk") as sender:
+    api("PUT", "entities/shown", {"kind": "queue"})
+    with ServiceBusClient.from_connection_string(world.open.connection_string) as client, client.get_queue_sender("shown") as sender:
         sender.send_messages(ServiceBusMessage(
             "x", partition_key="p", reply_to_session_id="r", time_to_live=datetime.timedelta(hours=1),
             application_properties={"text": "1", "int": 7, "double": 1.5, "flag": True, "at": datetime.datetime(2026, 1, 1)}))
-    (shown,) = api.messages("bulk")
+    (shown,) = api.messages("shown")
     assert shown["partition_key"] == "p" and shown["reply_to_session_id"] == "r" and shown["time_to_live"] == "PT1H", shown
     types = shown["property_types"]
     assert (types["text"], types["double"], types["flag"], types["at"]) == ("string", "double", "boolean", "timestamp"), types
     assert types["int"] == "int", types
-    api.job("bulk", {"kind": "delete"})
+    api("DELETE", "entities/shown")
 
 
 def a_large_message_is_exported_and_imported(world: World) -> None:

@@ -165,6 +165,12 @@ impl MessageSelection {
     /// Returns the form in which jobs have it. `prefix` is in front of the names of its fields.
     pub(super) fn read(self, prefix: &str) -> Result<Selection, Problem> {
         let at = |name: &str, text| instant(&format!("{prefix}{name}"), text);
+        let max = i64::MAX.unsigned_abs();
+        if let Some(number) = self.numbers.iter().find(|number| max < **number) {
+            let field = format!("{prefix}numbers");
+            let text = format!("{field} has {number}, which is too large; up to {max} is allowed.");
+            return Err(Problem::wrong(field, text));
+        }
         Ok(Selection {
             states: self.states.into_iter().map(Into::into).collect(),
             numbers: self.numbers,
