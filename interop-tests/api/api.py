@@ -1020,6 +1020,22 @@ class Discharged(TransactionHandler):
         self.said.append("aborted")
 
 
+def one_encoded_message_is_sent_by_who_may_send(world: World) -> None:
+    kind = {"Content-Type": "application/octet-stream"}
+    message = b"\x00\x53\x75\xa0\x01x"
+    def send(name: str, body: bytes, entity: str = "orders") -> tuple[int, dict]:
+        return Api(world.closed.http_port, token(name, KEYS[name])).ask("POST", f"entities/{entity}/send", body, **kind)
+    status, sent = send("send", message)
+    assert status == 200 and len(sent["sequence_numbers"]) == 1, sent
+    assert send("listen", message)[0] == 401
+    assert send("send", b"no message")[0] == 400
+    assert send("send", message, "nowhere")[0] == 404
+    status, problem = send("send", b"\x00\x53\x75\xb0" + bytes([0, 16, 0, 0]) + bytes(16 * 65536))
+    assert status == 413 and "1048576" in problem["detail"], problem
+    manage = Api(world.closed.http_port, token("manage", KEYS["manage"]))
+    assert manage.job("orders", {"kind": "delete"})["changed"] == 1
+
+
 def transactions_are_in_the_log_of_requests(world: World) -> None:
     broker = Broker.create(DIRECTORY / "logged-transactions", DIRECTORY / "Config.json", ["--log-requests", "--log-format", "json"])
     broker.start()
@@ -1146,7 +1162,7 @@ TESTS = [
     the_operator_works_in_every_namespace, what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
     *server.TESTS,
     a_subscription_is_made_with_its_first_rule, a_rule_is_changed_by_one_of_two_editors, what_a_job_would_change_is_counted,
-    a_message_shows_all_its_properties, a_large_message_is_exported_and_imported, transactions_are_in_the_log_of_requests,
+    a_message_shows_all_its_properties, a_large_message_is_exported_and_imported, one_encoded_message_is_sent_by_who_may_send, transactions_are_in_the_log_of_requests,
     the_configuration_is_read_again_while_clients_work, a_namespace_that_is_new_in_the_file_is_served_without_a_restart,
     every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]

@@ -159,6 +159,7 @@ def metrics_count_what_a_client_does(world: World) -> None:
                 assert at.queue("size_bytes", "orders") > 0
                 assert at.queue("receivers", "orders") == 1
                 assert at("jitney_links", role="receiver") == 1
+                assert 1 <= at("jitney_amqp_sessions", shard="0") <= at("jitney_connections")
                 assert at("jitney_delivery_delay_seconds_count", namespace="shop") >= 5
                 assert at("jitney_time_in_queue_seconds_count", namespace="shop") >= 1
                 assert at("jitney_log_commit_duration_seconds_count", shard="0") > 0
@@ -169,7 +170,7 @@ def metrics_count_what_a_client_does(world: World) -> None:
 
     def gone(at: Scrape) -> None:
         assert at.queue("receivers", "orders") == 0
-        assert at("jitney_links") == 0 and at("jitney_connections") == 0
+        assert at("jitney_links") == 0 and at("jitney_connections") == 0 and at("jitney_amqp_sessions") == 0
         assert at.queue("locked_messages", "orders") <= 1
 
     eventually(port, gone)
