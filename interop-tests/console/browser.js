@@ -8,8 +8,11 @@ const ARGUMENTS = [
   "--disable-sync", "--disable-dev-shm-usage", "--font-render-hinting=none",
 ];
 
-/** Starts the browser. JITNEY_CHROMIUM names another one. */
+/** Returns the browser's program, and unpacks it where it is not. JITNEY_CHROMIUM names another one. */
+export const executable = async () => process.env.JITNEY_CHROMIUM ?? await chromium.executablePath();
+
+/** Starts the browser. */
 export async function launch() {
-  const executablePath = process.env.JITNEY_CHROMIUM ?? await chromium.executablePath();
+  const executablePath = await executable();
   return playwright.launch({ executablePath, args: ARGUMENTS, headless: true, chromiumSandbox: false });
 }

@@ -7,12 +7,14 @@ import { OPERATIONS } from "./operations.js";
 
 /** A request that the broker has refused. Its message is the broker's. */
 export class ApiError extends Error {
-  /** @param {Schemas["Problem"]} problem */
-  constructor(problem) {
+  /** @param {Schemas["Problem"]} problem
+   * @param {number | null} retryAfter seconds after which the broker wants to be asked again */
+  constructor(problem, retryAfter = null) {
     super(problem.detail);
     this.name = "ApiError";
     this.status = problem.status;
     this.reason = problem.reason;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -84,7 +86,7 @@ export async function request(operation, options) {
     throw new AwayError();
   }
   observe(response.headers.get("date"));
-  if (!response.ok) throw new ApiError(await problemOf(response));
+  if (!response.ok) throw new ApiError(await problemOf(response), secondsOf(response.headers.get("retry-after")));
   return response;
 }
 
@@ -101,6 +103,9 @@ function address(template, path, query) {
   }
   return pairs.size === 0 ? filled : `${filled}?${pairs}`;
 }
+
+/** @param {string | null} text as the broker writes them: seconds, no date */
+const secondsOf = (text) => (text !== null && /^\d{1,6}$/.test(text) ? Number(text) : null);
 
 /** @param {Response} response
  * @returns {Promise<Schemas["Problem"]>} */

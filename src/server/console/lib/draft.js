@@ -1,7 +1,8 @@
-// What a reader has typed into a form: kept for the tab, so that a reload loses nothing, and forgotten when the reader signs out.
+// What a reader has typed into a form: kept for the tab and the namespace, so that a reload loses nothing and no message goes where it was not
+// meant to; forgotten when the reader signs out.
 
 import { effect, useState } from "./html.js";
-import { phase } from "./session.js";
+import { phase, session } from "./session.js";
 
 const PREFIX = "jitney-draft ";
 
@@ -16,10 +17,11 @@ effect(() => {
  * @param {T} initial
  * @returns {[T, (next: T) => void, () => void]} the draft, and functions that set and forget it */
 export function useDraft(name, initial) {
-  const key = PREFIX + name;
-  const [value, setValue] = useState(() => read(key, initial));
+  const key = `${PREFIX}${JSON.stringify(session.value?.namespace ?? "")} ${name}`;
+  const [kept, setKept] = useState(() => ({ key, value: read(key, initial) }));
+  const value = kept.key === key ? kept.value : read(key, initial);
   const set = (/** @type {T} */ next) => {
-    setValue(() => next);
+    setKept({ key, value: next });
     try {
       sessionStorage.setItem(key, JSON.stringify(next));
     } catch {
@@ -29,7 +31,7 @@ export function useDraft(name, initial) {
   };
   const forget = () => {
     sessionStorage.removeItem(key);
-    setValue(() => initial);
+    setKept({ key, value: initial });
   };
   return [value, set, forget];
 }

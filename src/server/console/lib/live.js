@@ -4,10 +4,10 @@
 // that a stream for each tab would leave none for the rest. Where a page has no locks (plain HTTP to another machine), a tab has a
 // stream of its own while it is looked at.
 
-import { ApiError, AwayError } from "./api.js";
+import { ApiError } from "./api.js";
 import { second } from "./clock.js";
 import { batch, computed, effect, signal, untracked } from "./html.js";
-import { follow } from "./stream.js";
+import { BrokenError, follow } from "./stream.js";
 
 /** @typedef {import("./stream.js").ServerEvent} ServerEvent */
 /** `polling` is live too, with pauses. `refused` has its reason in `refusal`.
@@ -26,6 +26,14 @@ export const jobs = signal(new Map());
 export const connections = signal(new Map());
 /** Whether the state is whole: before that, what is missing may only not have come yet. */
 export const isKnown = signal(false);
+
+/** Streams that broke soon, one after the other, until changes are polled, and for how long before a stream is tried again. */
+const BROKEN_MAX = 3;
+const LASTING_MILLISECONDS = 30_000;
+const POLLING_MILLISECONDS = 300_000;
+const POLL_MILLISECONDS = 2_000;
+/** Until the next try where the broker refuses, and does not say when. */
+const REFUSED_MILLISECONDS = 10_000;
 
 const RATE_SECONDS = 10;
 /** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]> }[]} */
@@ -163,39 +171,47 @@ async function keepFollowing(signal, post) {
     post({ kind: "status", status: next, refusal: text });
   };
   let failures = 0;
-  let isPolling = false;
+  let broken = 0;
+  let pollsUntil = 0;
   while (!signal.aborted) {
     await untilSeen(signal);
-    let hasOpened = false;
-    const seconds = isPolling ? 1 : undefined;
+    const began = performance.now();
+    const isPolling = began < pollsUntil;
+    const current = isPolling ? "polling" : "live";
     try {
       await follow({
-        lastId, seconds, signal,
+        lastId, seconds: isPolling ? 1 : undefined, signal,
         onOpen: () => {
-          hasOpened = true;
           failures = 0;
-          if (isKnown.peek()) say(isPolling ? "polling" : "live");
+          if (isKnown.peek()) say(current);
         },
         onEvents: (events, id) => {
           lastId = id;
           apply(events);
-          say(isPolling ? "polling" : "live");
+          say(current);
           post({ kind: "events", events, id });
         },
       });
-      if (isPolling) await pause(2_000, signal);
+      broken = 0;
+      if (isPolling) await pause(POLL_MILLISECONDS, signal);
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
       if (error instanceof ApiError) {
         say("refused", error.message);
-        await pause(error.status === 429 ? 3_000 : 10_000, signal);
-      } else {
-        // What breaks again and again between here and the broker may let short answers pass.
-        if (error instanceof AwayError && hasOpened && 3 < failures) isPolling = true;
-        say("away");
-        await pause(Math.min(500 * failures, 3_000), signal);
+        await pause(error.retryAfter === null ? REFUSED_MILLISECONDS : error.retryAfter * 1_000, signal);
+        continue;
       }
+      if (error instanceof BrokenError && !isPolling) {
+        broken = LASTING_MILLISECONDS < performance.now() - began ? 1 : broken + 1;
+        // Short answers may pass where a stream does not.
+        if (error.isSilent || broken === BROKEN_MAX) pollsUntil = performance.now() + POLLING_MILLISECONDS;
+        if (BROKEN_MAX <= broken) broken = 0;
+        // A broker that is there takes another at once.
+        if (!error.isSilent) continue;
+      }
+      say("away");
+      await pause(Math.min(500 * failures, 3_000), signal);
     }
   }
 }
