@@ -3,8 +3,14 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { before } from "node:test";
+import { gzipSync } from "node:zlib";
+import rhea from "rhea";
+import { connect, event, sender } from "../client.js";
 import { api, heading, inBrowser, open } from "../harness.js";
 import { HOSTILE, entity, hostile, send } from "../seed.js";
+
+/** Milliseconds in which a page must answer, on two busy cores. */
+const FROZEN = 1_500;
 
 inBrowser("hostile", (test) => {
   before(() => hostile(api));
@@ -40,6 +46,54 @@ inBrowser("hostile", (test) => {
     assert((await page.locator("pre.body").textContent()).length <= 64 * 1024);
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
     assert.equal(await readFile(await download.path(), "utf8"), text);
+  });
+
+  test("a body of 10 MB in one line does not freeze the page", async (page) => {
+    await entity(api, "longer", "queue", { max_message_kilobytes: 20_480 });
+    // Long digits, quotation marks and backslashes: what reads the answer looks at each.
+    const text = '12345678901234567 "\\" '.repeat(480_000);
+    assert(10 * 1024 * 1024 < text.length);
+    // The JSON API takes less in one request.
+    const connection = await connect("long");
+    const link = await sender(connection, "longer");
+    link.send({ body: rhea.message.data_section(Buffer.from(text)) });
+    await event(link, "accepted");
+    connection.close();
+    await page.addInitScript(() => {
+      window.longest = 0;
+      new PerformanceObserver((list) => {
+        for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+      }).observe({ type: "longtask", buffered: true });
+    });
+    await open(page, "#/entity/longer?tab=messages");
+    await page.getByRole("link", { name: "1", exact: true }).click();
+    await page.getByText(/The first 64 KiB of .* are shown/).waitFor();
+    for (const kind of ["Hex", "Text"]) await page.getByText(kind, { exact: true }).click();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText(/The first 256 KiB of .* are shown/).waitFor();
+    const longest = await page.evaluate(() => window.longest);
+    console.log(`10 MB in one line: the longest task took ${Math.round(longest)} ms`);
+    assert(longest < FROZEN, `${longest} ms`);
+  });
+
+  test("compressed bodies are unpacked, up to a bound", async (page) => {
+    await entity(api, "packed");
+    const packed = (text) => ({ body_base64: gzipSync(text).toString("base64") });
+    await send(api, "packed", packed('{"order": 7, "note": "<img src=x onerror=alert(1)>"}'), packed("plain text"), packed("0".repeat(64 * 1024 * 1024)),
+      { body_base64: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]).toString("base64") });
+    await open(page, "#/entity/packed/message/1");
+    await page.locator("pre.body").getByText('"order": 7').waitFor();
+    await page.locator("pre.body").getByText("<img src=x").waitFor();
+    await page.getByText("gzip, 52 B").waitFor();
+    await page.getByText("Hex", { exact: true }).click();
+    await page.locator("pre.body").getByText("1f 8b").waitFor();
+    await open(page, "#/entity/packed/message/2");
+    await page.locator("pre.body").getByText("plain text").waitFor();
+    await open(page, "#/entity/packed/message/3");
+    await page.getByText("gzip, 4.0 MiB…").or(page.getByText("gzip, 4 MiB…")).waitFor();
+    await open(page, "#/entity/packed/message/4");
+    await page.getByText("It cannot be unpacked.").waitFor();
+    await page.locator("pre.body").getByText("1f 8b 08").waitFor();
   });
 
   test("an address that is no address is a page that says so", async (page) => {

@@ -1,6 +1,9 @@
 // A broker that verifies keys: sign-in, what a right does not allow, and what is kept.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { OTHER } from "../browser.js";
 import { inBrowser, isAccessible, live, securedUrl } from "../harness.js";
 
 const ROOT = "RootManageSharedAccessKey";
@@ -63,6 +66,64 @@ inBrowser("signing in", (test) => {
     assert.equal(await page.getByRole("button", { name: "Purge" }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Delete" }).count(), 0);
   }, refused);
+
+  test("the operator's key allows everything; a wrong one is refused", async (page) => {
+    const key = await readFile(join(process.env.JITNEY_SECURED, "data/operator.key"), "utf8");
+    await page.goto(securedUrl);
+    await page.getByText("Operator's key", { exact: true }).click();
+    const field = page.getByLabel("Operator's key", { exact: true }).last();
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").getByText("Enter the key.").waitFor();
+    await field.fill("not the key");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("This is not the operator's key of this broker.").waitFor();
+    await isAccessible(page);
+    await field.fill(key);
+    await page.keyboard.press("Enter");
+    await live(page);
+    await page.locator(".account").getByText("operator").waitFor();
+    // What is typed is for one namespace.
+    const body = page.getByRole("textbox", { name: "Body" });
+    const sends = async () => {
+      await page.goto(`${securedUrl}/#/send?entity=guarded`);
+      await body.waitFor();
+    };
+    const goes = async (name) => {
+      await page.goto(`${securedUrl}/#/settings`);
+      await page.getByRole("region", { name: "Namespaces" }).getByRole("button", { name: new RegExp(`\\b${name}\\b`) }).click();
+      await page.getByText(`The namespace ${name} is shown now.`).first().waitFor();
+      await live(page);
+    };
+    await sends();
+    await body.fill("for the first");
+    await goes("elsewhere");
+    await sends();
+    assert.equal(await body.inputValue(), "");
+    await body.fill("for the other");
+    await goes("secured");
+    await sends();
+    assert.equal(await body.inputValue(), "for the first");
+    await page.reload();
+    await live(page);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    assert.deepEqual(await page.evaluate(() => Object.keys(sessionStorage)), []);
+  }, refused);
+
+  test("plain HTTP to another machine is warned of, and works without the browser's cryptography and locks", async (page) => {
+    const warning = page.getByText("This page came over plain HTTP");
+    await page.goto(securedUrl);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    assert.equal(await warning.count(), 0, "loopback is no other machine");
+    await page.goto(`http://${OTHER}:${new URL(securedUrl).port}`);
+    await warning.waitFor();
+    assert.equal(await page.evaluate(() => crypto.subtle ?? navigator.locks), undefined);
+    await signIn(page, connection(ROOT, ROOT_KEY));
+    await live(page);
+    await warning.waitFor();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await isAccessible(page);
+  }, { allow: [...refused.allow, /Cross-Origin-Opener-Policy header has been ignored/] });
 
   test("without the browser's cryptography a library signs", async (page) => {
     await page.addInitScript(() => Object.defineProperty(Crypto.prototype, "subtle", { get: () => undefined }));

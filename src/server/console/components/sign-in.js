@@ -1,5 +1,6 @@
 // The sign-in: at the issuer that the broker trusts, by connection string, or by the operator's key.
 
+import { ApiError } from "../lib/api.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { leaveForIssuer, offer, readOffer } from "../lib/oidc.js";
 import { complaint, isPlain, signIn } from "../lib/session.js";
@@ -36,7 +37,9 @@ export function SignIn() {
     try {
       await action();
     } catch (refused) {
-      setError(refused instanceof Error ? refused.message : String(refused));
+      // What is not the operator's key is read as a token, and refused as one.
+      const isWrongKey = isOperator && refused instanceof ApiError && refused.status === 401;
+      setError(isWrongKey ? S.operatorWrong : refused instanceof Error ? refused.message : String(refused));
     } finally {
       setBusy(false);
     }

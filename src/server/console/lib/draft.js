@@ -17,7 +17,7 @@ effect(() => {
  * @param {T} initial
  * @returns {[T, (next: T) => void, () => void]} the draft, and functions that set and forget it */
 export function useDraft(name, initial) {
-  const key = `${PREFIX}${JSON.stringify(session.value?.namespace ?? "")} ${name}`;
+  const key = `${PREFIX}${JSON.stringify(session.value?.name ?? "")} ${name}`;
   const [kept, setKept] = useState(() => ({ key, value: read(key, initial) }));
   const value = kept.key === key ? kept.value : read(key, initial);
   const set = (/** @type {T} */ next) => {

@@ -5,8 +5,7 @@
 
 const INTEGER = /^-?\d+$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-// Digits outside of texts. A text is matched first, so that what looks like a number in it stays.
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const DIGITS = /-?\d[\d.eE+-]*/g;
 // It differs from load to load, so that no text of others can pretend to be a number.
 const SECRET = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("");
 const MARK = `\u0000${SECRET}:`;
@@ -20,9 +19,38 @@ const isUnsafe = (digits) => INTEGER.test(digits) && !Number.isSafeInteger(Numbe
 export function parseJson(text) {
   // Long digits are rare: without them the browser's own reader does it.
   if (!/\d{16}/.test(text)) return JSON.parse(text);
-  const marked = text.replace(TOKENS, (token) => (token[0] !== '"' && isUnsafe(token) ? JSON.stringify(MARK + token) : token));
-  return JSON.parse(marked, (_, value) =>
+  return JSON.parse(marked(text), (_, value) =>
     typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value);
+}
+
+/** Marks the integers that a number cannot hold; what looks like one in a text stays. An expression that matches texts would need more
+ * memory than it has for one of 10 MB.
+ * @param {string} json */
+function marked(json) {
+  let out = "";
+  let at = 0;
+  for (;;) {
+    const begin = json.indexOf('"', at);
+    const between = json.slice(at, begin === -1 ? undefined : begin);
+    out += between.replace(DIGITS, (digits) => (isUnsafe(digits) ? JSON.stringify(MARK + digits) : digits));
+    if (begin === -1) return out;
+    at = endOfText(json, begin);
+    out += json.slice(begin, at);
+  }
+}
+
+/** @param {string} json
+ * @param {number} begin of a text: its quotation mark
+ * @returns {number} the place after its end */
+function endOfText(json, begin) {
+  let end = begin;
+  for (;;) {
+    end = json.indexOf('"', end + 1);
+    if (end === -1) return json.length;
+    let backslashes = 0;
+    while (json[end - 1 - backslashes] === "\\") backslashes += 1;
+    if (backslashes % 2 === 0) return end + 1;
+  }
 }
 
 /** A number that is written as it is spelled: 1.0 is no integer. */
@@ -38,9 +66,9 @@ export class Spelled {
  * @param {unknown} value
  * @param {number} [indent] */
 export function writeJson(value, indent) {
-  const marked = JSON.stringify(value, (_, each) =>
+  const written = JSON.stringify(value, (_, each) =>
     (typeof each === "bigint" ? MARK + each : each instanceof Spelled ? MARK + each.text : each), indent);
-  return marked.replace(MARKED, "$1");
+  return written.replace(MARKED, "$1");
 }
 
 /** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts.

@@ -11,8 +11,9 @@ import { digestOf, signer } from "./sign.js";
  *   | { kind: "key", name: string, key: string, path: string }
  *   | import("./oidc.js").OidcCredential} Credential */
 
-/** The operator may do everything on the server; `namespaces` has the names of all for him.
- * @typedef {{ credential: Credential, namespace: string, id: string, rights: Rights, isOperator: boolean, namespaces: string[] }} Session */
+/** `namespace` is as it was asked for, `""` for that of the address; `name` is what the broker calls it. The operator may do everything on the
+ * server; `namespaces` has the names of all for him.
+ * @typedef {{ credential: Credential, namespace: string, name: string, id: string, rights: Rights, isOperator: boolean, namespaces: string[] }} Session */
 /** What the credential allows; null where only a try tells.
  * @typedef {{ listen: boolean, manage: boolean, send: boolean | null }} Rights */
 
@@ -71,9 +72,9 @@ async function allows(attempt) {
 
 /** Returns what a credential allows in the namespace. */
 async function accessOf() {
-  const { operator: isOperator, rights, namespaces } = await call("get_access");
+  const { namespace: name, operator: isOperator, rights, namespaces } = await call("get_access");
   const has = (/** @type {"listen" | "manage" | "send"} */ right) => rights.includes(right);
-  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, isOperator, namespaces: namespaces ?? [] };
+  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, name, isOperator, namespaces: namespaces ?? [] };
 }
 
 /** Finds out what a key of one entity allows: it cannot follow the namespace, and only a try tells whether it may send.
@@ -81,7 +82,7 @@ async function accessOf() {
 async function accessTo(path) {
   await call("get_entity", { path: { entity: path } });
   const manage = await allows(() => call("list_authorization_rules", { path: { entity: path } }));
-  return { rights: { listen: true, manage, send: null }, isOperator: false, namespaces: /** @type {string[]} */ ([]) };
+  return { rights: { listen: true, manage, send: null }, name: "", isOperator: false, namespaces: /** @type {string[]} */ ([]) };
 }
 
 /** Signs in, or throws why not.
@@ -91,12 +92,12 @@ export async function signIn(credential, namespace) {
   inUse = { credential, namespace };
   callAs({ authorization: authorizationOf(credential), namespace });
   const path = credential.kind === "key" ? credential.path : "";
-  const { rights, isOperator, namespaces } = path === "" ? await accessOf() : await accessTo(path);
+  const { rights, name, isOperator, namespaces } = path === "" ? await accessOf() : await accessTo(path);
   // Tokens change while a session lasts; whom they are for does not.
   const who = credential.kind === "oidc" ? [credential.issuer, credential.identity] : credential;
   const id = await digestOf(JSON.stringify([who, namespace]));
   store();
-  session.value = { credential, namespace, id, rights, isOperator, namespaces };
+  session.value = { credential, namespace, name, id, rights, isOperator, namespaces };
   phase.value = "signed-in";
 }
 

@@ -9,6 +9,7 @@ export const S = {
   operator: "Operator's key",
   operatorHint: "It allows everything, in every namespace. It is sent with each request.",
   operatorEmpty: "Enter the key.",
+  operatorWrong: "This is not the operator's key of this broker.",
   operatorCommand: "cat jitney-data/operator.key",
   operatorCommandLabel: "On the broker's machine:",
   by: "Sign in by",
