@@ -25,7 +25,8 @@ export async function control(what) {
 }
 
 /** Declares tests that share a browser; each has a page of its own, and no page may log an error or be refused anything by its policy.
- * `options` go to the browser's context; `allow` has patterns of errors that a test provokes. */
+ * `options` go to the browser's context; `allow` has patterns of errors that a test provokes; `isIdle` lets the console load all its pages
+ * when it has nothing else to do: a hundred files for each test. */
 export function inBrowser(name, declare) {
   describe(name, { timeout: 120_000 }, () => {
     let browser;
@@ -33,10 +34,11 @@ export function inBrowser(name, declare) {
       browser = await launch();
     });
     after(() => browser?.close());
-    declare((title, body, { allow = [], ...options } = {}) => it(title, async () => {
+    declare((title, body, { allow = [], isIdle = false, ...options } = {}) => it(title, async () => {
       const context = await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Amsterdam", viewport: { width: 1280, height: 800 }, ...options });
       const errors = [];
       context.on("page", (page) => watch(page, errors));
+      if (!isIdle) await context.addInitScript(() => Object.assign(window, { requestIdleCallback: () => 0 }));
       const page = await context.newPage();
       page.setDefaultTimeout(DEADLINE);
       try {

@@ -46,7 +46,7 @@ inBrowser("away", (test) => {
     await page.getByRole("status").getByText("The broker is back.").waitFor();
     await page.getByRole("link", { name: "0-away" }).click();
     await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("1").waitFor();
-  }, { allow: [/ERR_/, /Failed to load resource/] });
+  }, { isIdle: true, allow: [/ERR_/, /Failed to load resource/] });
 
   test("a page that is opened before the broker answers its questions waits", async (page) => {
     let isBlocked = true;

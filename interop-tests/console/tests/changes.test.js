@@ -20,7 +20,9 @@ inBrowser("changes", (test) => {
     await page.evaluate(() => {
       window.statuses = new Set();
       const status = document.querySelector(".status");
-      new MutationObserver(() => window.statuses.add(status.className)).observe(status, { attributes: true });
+      new MutationObserver((records) => {
+        for (const { oldValue } of records) window.statuses.add(`${oldValue} -> ${status.className}, ${status.title}`);
+      }).observe(status, { attributeFilter: ["class"], attributeOldValue: true });
     });
     await until(() => 3 <= ids.length, "it ends and is opened again");
     assert.equal(ids[0], undefined);

@@ -150,9 +150,10 @@ inBrowser("dead letters", (test) => {
     await dialog.getByRole("button", { name: "+ 1 h" }).click();
     assert.notEqual(await input.inputValue(), before);
     await dialog.getByRole("button", { name: "Change the time" }).click();
-    await page.getByText(/becomes active/).first().waitFor();
-    const [{ scheduled_for: due }] = (await api("GET", `${at("bookings-led")}/messages?state=scheduled`)).messages;
-    assert(Date.now() + 3_600_000 + DEADLINE < Date.parse(due), "an hour later");
+    await until(async () => {
+      const [{ scheduled_for: due }] = (await api("GET", `${at("bookings-led")}/messages?state=scheduled`)).messages;
+      return Date.now() + 3_600_000 + DEADLINE < Date.parse(due);
+    }, "an hour later");
   }, { allow: [/404 \(Not Found\)/] });
 
   test("who may only listen is not led to what needs Manage", async (page) => {

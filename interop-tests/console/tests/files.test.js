@@ -83,7 +83,6 @@ inBrowser("first load", (test) => {
     });
     await open(page);
     await page.waitForLoadState("load");
-    // Other pages come when there is nothing else to do.
     console.log(`first load: ${bytes} bytes with headers, ${files.size} requests`);
     assert(0 < bytes && bytes <= BYTES_MAX, `${bytes} bytes`);
     assert.deepEqual([...hosts], [url]);

@@ -138,9 +138,12 @@ class Boundary extends Component {
   }
 }
 
-/** Loads the pages that were not shown yet, so that they are there when the broker is away. */
+/** Loads the pages that were not shown yet, so that they are there when the broker is away. What is shown comes first. */
 export function loadOtherPages() {
-  setTimeout(async () => {
+  const load = async () => {
     for (const page of PAGES) await loadPage(page).catch(() => {});
-  }, 500);
+  };
+  // Not every browser tells when it has nothing else to do.
+  if (typeof requestIdleCallback === "function") requestIdleCallback(() => void load(), { timeout: 5_000 });
+  else setTimeout(load, 2_000);
 }

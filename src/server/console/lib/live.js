@@ -27,7 +27,8 @@ export const connections = signal(new Map());
 /** Whether the state is whole: before that, what is missing may only not have come yet. */
 export const isKnown = signal(false);
 
-/** Streams that broke soon, one after the other, until changes are polled, and for how long before a stream is tried again. */
+/** Streams that broke soon, one after the other, until changes are polled, because short answers may pass where a stream does not; and for how
+ * long before a stream is tried again. */
 const BROKEN_MAX = 3;
 const LASTING_MILLISECONDS = 30_000;
 const POLLING_MILLISECONDS = 300_000;
@@ -183,6 +184,7 @@ async function keepFollowing(signal, post) {
         lastId, seconds: isPolling ? 1 : undefined, signal,
         onOpen: () => {
           failures = 0;
+          if (LASTING_MILLISECONDS < performance.now() - began) broken = 0;
           if (isKnown.peek()) say(current);
         },
         onEvents: (events, id) => {
@@ -203,10 +205,12 @@ async function keepFollowing(signal, post) {
         continue;
       }
       if (error instanceof BrokenError && !isPolling) {
-        broken = LASTING_MILLISECONDS < performance.now() - began ? 1 : broken + 1;
-        // Short answers may pass where a stream does not.
-        if (error.isSilent || broken === BROKEN_MAX) pollsUntil = performance.now() + POLLING_MILLISECONDS;
-        if (BROKEN_MAX <= broken) broken = 0;
+        // A machine that has slept finds it silent, too: that is no reason to poll, but twice is.
+        broken += error.isSilent ? 2 : 1;
+        if (BROKEN_MAX <= broken) {
+          pollsUntil = performance.now() + POLLING_MILLISECONDS;
+          broken = 0;
+        }
         // A broker that is there takes another at once.
         if (!error.isSilent) continue;
       }
