@@ -12,6 +12,7 @@ const RATES = { "shop/checkout": 40, "shop/stock": 25, "shop/mail": 8 };
  * @param {ReturnType<import("./seed.js").client>} call
  * @param {number} port of AMQP */
 export async function fill(call, port) {
+  await entity(call, "invoices", "queue", { requires_session: true, lock_duration: "PT5M" });
   await shop(call);
   await hostile(call);
   for (const path of [...Object.keys(RATES), "shop/deferred", `${LONG}/${LONG}/${LONG}`]) await entity(call, path);

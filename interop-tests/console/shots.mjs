@@ -16,7 +16,7 @@ const PAGES = [
   ["queue-dead-letters", "#/entity/orders?tab=dead-letters"], ["queue-consumers", "#/entity/orders?tab=consumers"], ["queue-properties", "#/entity/orders?tab=properties"],
   ["topic", "#/entity/news?tab=subscriptions"], ["subscription", `#/entity/${at("news/Subscriptions/urgent")}?tab=rules`], ["edit", "#/entity/orders/edit"],
   ["new-queue", "#/new-entity"], ["new-topic", "#/new-entity?kind=topic"], ["message", "#/entity/orders/message/20"],
-  ["dead-letter", `#/entity/${at("orders/$DeadLetterQueue")}/message/1`], ["hostile", "#/entity/hostile?tab=messages"], ["messages", "#/messages?id=order-20"],
+  ["dead-letter", `#/entity/${at("orders/$DeadLetterQueue")}/message/1`], ["hostile", "#/entity/hostile?tab=messages"], ["messages", "#/messages?message_id=order-20"],
   ["sessions", "#/sessions/invoices"], ["session", "#/sessions/invoices/customer-1"], ["connections", "#/connections"], ["schedule", "#/schedule"],
   ["deferred", `#/deferred?entity=${at("shop/deferred")}`], ["jobs", "#/jobs"], ["job", "#/jobs/1"], ["send", "#/send?entity=orders"],
   ["rule-test", "#/rule-test?entity=news"], ["audit", "#/audit"], ["settings", "#/settings"], ["settings-keys", "#/settings?tab=keys&entity=orders"],

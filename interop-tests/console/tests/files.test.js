@@ -40,6 +40,25 @@ describe("files", { concurrency: true }, () => {
     }
   });
 
+  it("a page's style does not reach other pages", async () => {
+    // The styles of all pages are in one document, in the order in which pages were seen.
+    const SHARED = ["base", "components", "layout"];
+    const owners = new Map();
+    for (const { name, text } of await sources()) {
+      const [, file] = /^styles\/([\w-]+)\.css$/.exec(name) ?? [];
+      if (file === undefined) continue;
+      for (const [, selectors] of text.replace(/\/\*.*?\*\//gs, "").matchAll(/([^{}]+)\{/g)) {
+        for (const selector of selectors.split(",").map((each) => each.trim())) {
+          const first = /^[\w-]*\.[\w-]+/.exec(selector)?.[0];
+          if (first !== undefined) owners.set(first, (owners.get(first) ?? new Set()).add(SHARED.includes(file) ? "shared" : file));
+        }
+      }
+    }
+    // What pages add to shared classes, they add to one with another class of theirs.
+    const contested = [...owners].filter(([, files]) => !files.has("shared") && 1 < files.size);
+    assert.deepEqual(contested.map(([name, files]) => `${name}: ${[...files].join(", ")}`), []);
+  });
+
   it("every document has the policy, and a file that is known is not sent again", async () => {
     for (const path of ["/", "/$console/app.js", "/%24console/styles/base.css", "/$console/nothing.js"]) {
       const answer = await fetch(url + path);

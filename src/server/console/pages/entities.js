@@ -8,6 +8,7 @@ import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { KEYS, treeOf } from "../lib/tree.js";
 import { Choice } from "../components/field.js";
+import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
@@ -52,7 +53,7 @@ export default function Entities() {
 /** @param {{ rows: Row[], all: number, sort: string, onSort: (sort: string) => void, toggle: (path: string) => void }} properties */
 function Body({ rows, all, sort, onSort, toggle }) {
   if (all === 0) {
-    return isKnown.value ? html`<div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand} /></div>` : html`<${Loading} />`;
+    return isKnown.value ? html`<${NoEntities} />` : html`<${Loading} />`;
   }
   if (rows.length === 0) {
     return html`<div class="card"><${Empty} title=${S.noneTitle}>

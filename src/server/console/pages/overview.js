@@ -7,7 +7,9 @@ import { linesOf, useHistory } from "../lib/history.js";
 import { entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { href } from "../lib/router.js";
+import { can } from "../lib/session.js";
 import { Chart } from "../components/chart.js";
+import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
@@ -44,9 +46,11 @@ function Figures({ rates }) {
 /** Says what to do next in a namespace in which nothing has happened. */
 function FirstSteps() {
   if (!isKnown.value) return null;
-  if (entities.value.size === 0) return html`<div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand} /></div>`;
+  if (entities.value.size === 0) return html`<${NoEntities} />`;
   const isQuiet = ![...entities.value.values()].some((entity) => 0 < entity.incoming + entity.active + entity.scheduled + entity.dead_letters);
-  return isQuiet ? html`<div class="card"><${Empty} title=${S.quietTitle} command=${S.quietCommand} /></div>` : null;
+  const first = [...entities.value.values()].find(({ kind }) => kind !== "subscription")?.path ?? "";
+  return isQuiet ? html`<div class="card"><${Empty} title=${S.quietTitle} command=${S.quietCommand(first)}>
+    ${can("send") && html`<a href=${href(["send"], { entity: first })}>${S.quietLink}</a>`}<//></div>` : null;
 }
 
 function Attention() {

@@ -13,6 +13,7 @@ import { can } from "../lib/session.js";
 import { visible } from "../lib/visible.js";
 import { EntityField } from "../components/entity-field.js";
 import { Field } from "../components/field.js";
+import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded, Loading, Notice, Problem } from "../components/notice.js";
 import { Text } from "../components/text.js";
 import { Time } from "../components/time.js";
@@ -37,7 +38,7 @@ export default function Send({ query }) {
   const choose = (/** @type {string} */ next) => setQuery(isRepeat ? { to: next } : { entity: next });
   const head = html`<div class="page-head"><h1 tabindex="-1">${C.pages.send}</h1></div>`;
   if (!can("send")) return html`${head}<div class="card"><${Empty} title=${S.notAllowed} text=${S.notAllowedText} /></div>`;
-  if (isKnown.value && choices.length === 0 && path === "") return html`${head}<div class="card"><${Empty} title=${S.noEntities} text=${S.noEntitiesText} command=${S.command} /></div>`;
+  if (isKnown.value && choices.length === 0 && path === "") return html`${head}<${NoEntities} />`;
   if (!isKnown.value && choices.length === 0 && path === "") return html`${head}<${Loading} />`;
   const shared = { path, choices, choose };
   return html`${head}${isRepeat ? html`<${Repeat} key=${`${source} ${sequence}`} source=${source} sequence=${sequence} ...${shared} />`

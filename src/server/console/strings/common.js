@@ -49,6 +49,10 @@ export const S = {
   awayAnnouncement: "The broker does not answer.",
   openNotice: "Development profile: no keys are verified, and anyone on this machine may do everything.",
   plainNotice: "This page came over plain HTTP from another machine: whoever is on the way can read and change everything. Use HTTPS.",
+  noEntities: "This namespace has no entities yet.",
+  noEntitiesText: "Make a queue or a topic here or by the command line, or bring an emulator's Config.json.",
+  noEntitiesCommand: "jitney create queue orders",
+  noEntitiesLink: "Make one here",
   signOut: "Sign out",
   signedInAs: {
     open: "no credentials needed",

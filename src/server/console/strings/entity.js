@@ -140,5 +140,8 @@ export const PROPERTIES = {
   forward_dead_letters_to: "Forward dead letters to",
   auto_delete_on_idle: "Delete when idle for",
   status: "Status",
+  batched_operations: "Batched operations",
+  supports_ordering: "Ordering supported",
+  express: "Express",
   user_metadata: "User metadata",
 };

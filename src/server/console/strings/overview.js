@@ -19,11 +19,10 @@ export const S = {
   entity: "Entity",
   /** @param {string} count */
   moreAttention: (count) => `${count} more`,
-  emptyTitle: "This namespace has no entities yet.",
-  emptyText: "Make a queue by the command line, or bring an emulator's Config.json.",
-  emptyCommand: "jitney import config Config.json",
   quietTitle: "No message has come in since the broker started.",
-  quietCommand: "jitney send queue.1 --body hello",
+  /** @param {string} path */
+  quietCommand: (path) => `jitney send ${path} --body hello`,
+  quietLink: "Send one here",
   why: {
     /** @param {string} count */
     dead: (count) => (count === "1" ? "1 dead letter" : `${count} dead letters`),

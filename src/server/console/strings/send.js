@@ -4,9 +4,6 @@ export const S = {
   to: "To",
   choose: "Choose a queue or a topic",
   toNeeded: "A queue or a topic is needed.",
-  noEntities: "No queue and no topic yet.",
-  noEntitiesText: "Messages are sent to a queue or to a topic. Make one first.",
-  command: "jitney create queue orders",
   notAllowed: "This key does not allow to send.",
   notAllowedText: "Sign in with a key that has the right Send.",
 

@@ -17,6 +17,7 @@ export const S = {
   until: "Until",
   noState: "none",
   freeTag: "free",
+  heldTag: "held",
   holderUnknown: "a client that is not known any more",
   emptyId: "(empty)",
   /** @param {string} count */

@@ -30,7 +30,7 @@ export const cancel = ({ id }) => attempt(async () => {
 export function Bar({ job }) {
   const total = totalOf(job);
   const part = total === null ? null : total === 0 ? 1 : Math.min(1, job.matched / total);
-  return html`<span class=${`bar ${part === null ? "unknown" : ""}`} role="progressbar" aria-label=${S.progress} aria-valuemin="0" aria-valuemax="100"
+  return html`<span class=${`progress-bar ${part === null ? "unknown" : ""}`} role="progressbar" aria-label=${S.progress} aria-valuemin="0" aria-valuemax="100"
     aria-valuenow=${part === null ? undefined : Math.floor(part * 100)} aria-valuetext=${part === null ? S.ofUnknown(number(job.matched)) : undefined}><i
     style=${{ width: `${(part ?? 0) * 100}%` }}></i></span>`;
 }

@@ -32,7 +32,7 @@ export function One({ path, id }) {
   const other = () => openJobDialog({ entity: path, kind: "move", selection: { session_id: id }, onStarted: session.reload });
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a> / <a href=${href(["sessions", path])}><${Text} value=${path} max=${260} /></a></p>
       <h1 tabindex="-1"><${Text} value=${id} max=${260} none=${S.emptyId} /></h1>
-      ${data && html`<span class=${data.lock == null ? "tag" : "tag accent"}>${data.lock == null ? S.free : S.held}</span>`}
+      ${data && html`<span class=${data.lock == null ? "tag" : "tag accent"}>${data.lock == null ? S.freeTag : S.heldTag}</span>`}
       ${can("manage") && data && 0 < data.messages && html`<div class="actions"><button type="button" onClick=${dead}>${S.deadLetter}</button>
         <button type="button" onClick=${other}>${S.other}</button></div>`}</div>
     <${Loaded} of=${session}>${(/** @type {Schemas["Session"]} */ shown) => html`<${Shown} path=${path} session=${shown} reload=${session.reload} stir=${stir} />`}<//>`;
