@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { before } from "node:test";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import rhea from "rhea";
 import { connect, event, sender } from "../client.js";
 import { api, heading, inBrowser, open } from "../harness.js";
@@ -80,7 +80,8 @@ inBrowser("hostile", (test) => {
     await entity(api, "packed");
     const packed = (text) => ({ body_base64: gzipSync(text).toString("base64") });
     await send(api, "packed", packed('{"order": 7, "note": "<img src=x onerror=alert(1)>"}'), packed("plain text"), packed("0".repeat(64 * 1024 * 1024)),
-      { body_base64: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]).toString("base64") });
+      { body_base64: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]).toString("base64") },
+      { body_base64: brotliCompressSync("read by the broker <b>").toString("base64"), properties: { "content-encoding": "br" } });
     await open(page, "#/entity/packed/message/1");
     await page.locator("pre.body").getByText('"order": 7').waitFor();
     await page.locator("pre.body").getByText("<img src=x").waitFor();
@@ -94,6 +95,9 @@ inBrowser("hostile", (test) => {
     await open(page, "#/entity/packed/message/4");
     await page.getByText("It cannot be unpacked.").waitFor();
     await page.locator("pre.body").getByText("1f 8b 08").waitFor();
+    await open(page, "#/entity/packed/message/5");
+    await page.locator("pre.body").getByText("read by the broker <b>").waitFor();
+    await page.getByText("brotli, 22 B").waitFor();
   });
 
   test("an address that is no address is a page that says so", async (page) => {

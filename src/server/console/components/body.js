@@ -7,7 +7,7 @@ import { laidOut } from "../lib/json.js";
 import { parts } from "../lib/visible.js";
 import { Choice } from "./field.js";
 import { Copy } from "./notice.js";
-import { Parts } from "./text.js";
+import { Parts, Text } from "./text.js";
 import { S } from "../strings/message.js";
 
 /** Bytes that are shown at first, and more each time the reader asks. */
@@ -25,16 +25,19 @@ export function Body({ body, contentType, name }) {
   const [as, setAs] = useState("");
   if (body == null || bytes.length === 0) return html`<p class="muted">${S.noBody}</p>`;
   const looksJson = bytes.length <= JSON_MAX && (/json/i.test(contentType ?? "") || /^\s*[{[]/.test(body.text?.slice(0, 100) ?? ""));
-  const current = as || (packed !== null && body.text == null ? "unpacked" : body.text == null ? "hex" : looksJson ? "json" : "text");
+  // The browser unpacks more than the broker shows; what it cannot read (zip, Brotli), the broker has read.
+  const isPacked = packed !== null || body.decoded != null;
+  const current = as || (isPacked && body.text == null ? "unpacked" : body.text == null ? "hex" : looksJson ? "json" : "text");
   const options = [
     { value: "text", label: S.text }, ...(bytes.length <= JSON_MAX ? [{ value: "json", label: S.json }] : []), { value: "hex", label: S.hex },
-    ...(packed !== null ? [{ value: "unpacked", label: S.unpacked }] : []),
+    ...(isPacked ? [{ value: "unpacked", label: S.unpacked }] : []),
   ];
   return html`<div class="tools"><${Choice} label=${S.as} value=${current} onChange=${setAs} options=${options} />
       <span class="muted number">${size(body.size_bytes)}</span>
       <span class="actions"><button type="button" class="quiet" onClick=${() => download(name, bytes)}>${S.download}</button>
         ${body.text != null && html`<${Copy} text=${body.text} label=${S.copyBody} />`}</span></div>
-    ${current === "unpacked" && packed !== null ? html`<${Unpacked} bytes=${bytes} format=${packed} />` : html`<${Shown} key=${current} bytes=${bytes} as=${current} />`}`;
+    ${current === "unpacked" && packed !== null ? html`<${Unpacked} bytes=${bytes} format=${packed} />`
+      : current === "unpacked" && body.decoded != null ? html`<${Decoded} content=${body.decoded} />` : html`<${Shown} key=${current} bytes=${bytes} as=${current} />`}`;
 }
 
 /** @param {{ bytes: Uint8Array, as: string }} properties */
@@ -67,7 +70,18 @@ function Unpacked({ bytes, format }) {
   }, [bytes, format]);
   if (result === undefined) return null;
   if (result === null) return html`<p class="muted">${S.notUnpacked}</p><${Shown} bytes=${bytes} as="hex" />`;
-  const isJson = /^\s*[{[]/.test(new TextDecoder().decode(result.bytes.subarray(0, 64)));
-  return html`<p class="muted">${format}, ${size(result.bytes.length)}${result.isTruncated && "…"}</p>
-    <${Shown} bytes=${result.bytes} as=${isJson && !result.isTruncated ? "json" : "text"} />`;
+  return html`<${Content} format=${format} ...${result} />`;
+}
+
+/** @param {{ content: Schemas["DecodedContent"] }} properties */
+function Decoded({ content: { format, text, base64, truncated } }) {
+  const bytes = useMemo(() => (text != null ? bytesOfText(text) : bytesOfBase64(base64 ?? "")), [text, base64]);
+  return html`<${Content} format=${format} bytes=${bytes} isTruncated=${truncated ?? false} />`;
+}
+
+/** @param {{ format: string, bytes: Uint8Array, isTruncated: boolean }} properties */
+function Content({ format, bytes, isTruncated }) {
+  const isJson = /^\s*[{[]/.test(new TextDecoder().decode(bytes.subarray(0, 64)));
+  return html`<p class="muted"><${Text} value=${format} />, ${size(bytes.length)}${isTruncated && "…"}</p>
+    <${Shown} bytes=${bytes} as=${isJson && !isTruncated ? "json" : "text"} />`;
 }
