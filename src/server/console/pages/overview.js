@@ -14,6 +14,7 @@ import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
+import { ServerNow } from "./overview/server.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/overview.js";
 
@@ -26,7 +27,8 @@ export default function Overview() {
     <${Figures} rates=${history.data?.rates} />
     <${FirstSteps} />
     <div class="columns"><${Attention} /><${Busiest} /></div>
-    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>`;
+    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
+    <${ServerNow} />`;
 }
 
 /** @param {{ rates: Schemas["RatesShown"] | null | undefined }} properties */

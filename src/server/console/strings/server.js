@@ -12,6 +12,8 @@ export const S = {
   disk: "Free disk",
   inMemory: "messages are in memory only",
   connections: "AMQP connections",
+  descriptors: "File descriptors",
+  of: "of",
   shards: "Shards",
   namespaces: "Namespaces",
   /** @param {string} shard */
