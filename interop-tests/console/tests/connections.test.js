@@ -104,6 +104,19 @@ inBrowser("connections", (test) => {
     await heading(page, "Connections");
   });
 
+  test("what a connection holds is found however far back it is in the queue", async (page) => {
+    await entity(api, "far");
+    await send(api, "far", ...Array.from({ length: 130 }, (_, number) => ({ body: `${number}` })));
+    const { messages: before } = await receive(await client("first-worker"), "far", { credit: 120 });
+    await until(() => before.length === 120, "the first has most of them");
+    const { messages: after } = await receive(await client("far-worker"), "far", { credit: 3 });
+    await until(() => after.length === 3, "the second has some of the rest");
+    await open(page, `#/connections/${(await named("far-worker")).id}`);
+    const held = page.getByRole("region", { name: "Messages that it holds" });
+    for (const number of [121, 122, 123]) await held.getByRole("link", { name: `${number}`, exact: true }).waitFor();
+    assert.equal(await held.getByRole("link").count(), 3);
+  });
+
   test("filters are kept in the address, and sort by numbers", async (page) => {
     await open(page, "#/connections?show=senders");
     await row(page, "sends to stuck").waitFor();

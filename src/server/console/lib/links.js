@@ -146,18 +146,26 @@ export function watchHeld() {
   };
 }
 
+/** The lowest number of the messages of an entity that links have locked: what they hold begins there.
+ * @param {Link[]} links
+ * @param {string} path */
+export function oldestLocked(links, path) {
+  let oldest;
+  for (const { entity, oldest_locked: number } of links) if (entity === path && number != null && !(oldest !== undefined && oldest <= number)) oldest = number;
+  return oldest;
+}
+
 /** @param {AbortSignal} signal */
 async function look(signal) {
+  const all = [...connections.peek().values()].flatMap(({ links }) => links).filter(({ role }) => role === "receiver");
   /** @type {Map<string, number>} */
   const locked = new Map();
-  for (const { links } of connections.peek().values()) {
-    for (const link of links) if (link.role === "receiver" && link.locked) locked.set(link.entity, (locked.get(link.entity) ?? 0) + link.locked);
-  }
+  for (const link of all) if (link.locked) locked.set(link.entity, (locked.get(link.entity) ?? 0) + link.locked);
   for (const path of held.keys()) if (!locked.has(path)) held.delete(path);
   const watched = [...locked].sort((a, b) => b[1] - a[1]).slice(0, WATCHED_MAX);
   for (const [path] of watched) {
     try {
-      const { messages } = await call("list_messages", { path: { entity: path }, query: { body: "none", limit: 100 }, signal });
+      const { messages } = await call("list_messages", { path: { entity: path }, query: { body: "none", limit: 100, from: oldestLocked(all, path) }, signal });
       const before = held.get(path);
       const now = performance.now();
       const seen = new Map();

@@ -102,6 +102,7 @@ export const S = {
   credit: "Credit",
   lockedByLink: "Locked",
   heldSession: "Session",
+  selector: "Takes only",
   roles: {
     sender: "sender", receiver: "receiver", waiting_receiver: "waits for a session", coordinator: "transactions", requests: "requests", responses: "responses",
   },

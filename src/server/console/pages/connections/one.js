@@ -3,7 +3,7 @@
 import { call } from "../../lib/api.js";
 import { digits, number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { linkKey, rateOfLink } from "../../lib/links.js";
+import { linkKey, oldestLocked, rateOfLink } from "../../lib/links.js";
 import { connections, isKnown } from "../../lib/live.js";
 import { messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -65,22 +65,22 @@ function OneLink({ connection, link }) {
 /** @param {{ connection: Schemas["Connection"] }} properties */
 function HeldMessages({ connection }) {
   const paths = [...new Set(connection.links.filter(({ locked }) => locked).map(({ entity }) => entity))].slice(0, ENTITIES_MAX);
-  const locked = connection.links.map((link) => link.locked ?? 0).join();
-  const held = useResource((signal) => readHeld(connection.id, paths, signal), [connection.id, paths], [locked]);
+  const locked = connection.links.map((link) => `${link.locked ?? 0} ${link.oldest_locked ?? ""}`).join();
+  const held = useResource((signal) => readHeld(connection, paths, signal), [connection.id, paths], [locked]);
   return html`<section class="card" aria-labelledby="held"><div class="card-head"><h2 id="held">${S.heldTitle}</h2></div>
     <${Loaded} of=${held}>${(/** @type {HeldMessage[]} */ rows) => (rows.length === 0 ? html`<p class="muted">${S.heldNone}</p>`
       : html`<${Table} label=${S.heldTitle} columns=${HELD_COLUMNS} rows=${rows} heightMax=${320} keyOf=${(/** @type {HeldMessage} */ row) => `${row.queue} ${row.message.sequence_number}`}
           hrefOf=${(/** @type {HeldMessage} */ row) => messageHref(row.queue, row.message.sequence_number)} />`)}<//></section>`;
 }
 
-/** Finds what a connection holds among the first messages of entities: what is received first is there.
- * @param {number} id
+/** Finds what a connection holds, beginning with the oldest.
+ * @param {Schemas["Connection"]} connection
  * @param {string[]} paths
  * @param {AbortSignal} signal
  * @returns {Promise<HeldMessage[]>} */
-async function readHeld(id, paths, signal) {
+async function readHeld({ id, links }, paths, signal) {
   const pages = await Promise.all(paths.map(async (queue) => {
-    const { messages } = await call("list_messages", { path: { entity: queue }, query: { body: "none", limit: 100 }, signal });
+    const { messages } = await call("list_messages", { path: { entity: queue }, query: { body: "none", limit: 100, from: oldestLocked(links, queue) }, signal });
     return messages.filter(({ lock }) => lock?.holder?.connection === id).map((message) => ({ queue, message }));
   }));
   return pages.flat();

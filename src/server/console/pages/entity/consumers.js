@@ -43,5 +43,6 @@ const COLUMNS = [
   { id: "credit", label: S.credit, align: "end", cell: ({ connection, link }) => html`<${Credit} link=${link} isAlarm=${troubleOf(connection, link)?.isAlarm ?? false} />` },
   { id: "locked", label: S.lockedByLink, align: "end", cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`) },
   { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Held} link=${link} />` },
+  { id: "selector", label: S.selector, hide: "medium", cell: ({ link }) => html`<${Text} value=${link.selector ?? ""} max=${120} />` },
   { id: "close", label: "", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },
 ];
