@@ -437,6 +437,8 @@ pub const HISTORY_ENTITIES_MAX: usize = 1_000;
 pub const RATE_INTERVALS: usize = 6;
 /// The time between two looks at what clients follow.
 pub const CHANGES_INTERVAL: Millis = Millis::from_secs(1);
+/// The least time between two of them, however many clients begin to follow.
+pub const CHANGES_INTERVAL_MIN: Millis = Millis::from_millis(100);
 /// Clients that follow changes at once.
 pub const CHANGES_STREAMS_MAX: usize = 64;
 /// Entities of all namespaces, and connections of one, whose changes can be followed.

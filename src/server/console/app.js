@@ -2,17 +2,18 @@
 
 import { effect, html, render, untracked, useEffect } from "./lib/html.js";
 import { begin } from "./lib/live.js";
+import { route } from "./lib/router.js";
 import { phase, session, start } from "./lib/session.js";
-import { Layout, loadOtherPages } from "./components/layout.js";
+import { Layout } from "./components/layout.js";
 import { Loading } from "./components/notice.js";
 import { SignIn } from "./components/sign-in.js";
+import { loadPage, pageAt } from "./pages/index.js";
 import { S as C } from "./strings/common.js";
 import { S } from "./strings/sign-in.js";
 
 function App() {
   const now = phase.value;
   useEffect(() => {
-    if (now === "signed-in") loadOtherPages();
     if (now === "signed-out") document.title = `${S.title} · ${C.product}`;
   }, [now]);
   if (now === "signed-in") return html`<${Layout} />`;
@@ -28,6 +29,10 @@ effect(() => {
   const id = session.value?.id;
   end = id === undefined ? undefined : untracked(() => begin(id));
 });
+
+// The page of the address is needed whoever signs in.
+const first = pageAt(untracked(() => route.value.path));
+if (first !== null) loadPage(first.page).catch(() => {});
 
 const place = document.getElementById("app");
 if (place !== null) render(html`<${App} />`, place);

@@ -47,7 +47,7 @@ pub(in crate::server) struct Changes {
     followed: Mutex<BTreeMap<String, Known>>,
     /// The streams of events that are open.
     streams: AtomicUsize,
-    /// Notified when the first is opened.
+    /// Notified when one is opened.
     opened: Notify,
     /// The number of the last look.
     looks: watch::Sender<u64>,
@@ -101,10 +101,11 @@ pub(super) struct EntityNow {
     dead_lettered: u64,
 }
 
-/// Looks at the namespaces that are followed, until the shards end.
+/// Looks at the namespaces that are followed, until the shards end: at intervals, and soon when a client begins.
 pub(in crate::server) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>) {
     let mut ticks = interval(limits::CHANGES_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut earliest = Instant::now();
     loop {
         if changes.streams.load(Ordering::Relaxed) == 0 {
             tokio::select! {
@@ -114,9 +115,14 @@ pub(in crate::server) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>
         }
         tokio::select! {
             _ = ticks.tick() => {}
+            () = changes.opened.notified() => {
+                sleep_until(earliest).await;
+                ticks.reset();
+            }
             () = shards.closed() => return,
         }
         changes.look(&shards).await;
+        earliest = Instant::now() + limits::CHANGES_INTERVAL_MIN.as_duration();
     }
 }
 

@@ -14,6 +14,9 @@ import { Text } from "./text.js";
 import { Toasts, announce } from "./toast.js";
 import { S } from "../strings/common.js";
 
+/** After so long a page has its data, if the broker is near. */
+const SETTLED_MILLISECONDS = 1_000;
+
 export function Layout() {
   const [isOpen, setOpen] = useState(false);
   const { path } = route.value;
@@ -101,6 +104,10 @@ function CurrentPage() {
     };
   }, [page, returned]);
   useHeadingFocus(path, loaded?.page === page);
+  const isFirstShown = loaded !== null;
+  useEffect(() => {
+    if (isFirstShown) loadOtherPages();
+  }, [isFirstShown]);
   if (found === null) return html`<h1 tabindex="-1">${S.notFound}</h1><p><a href=${href([""])}>${S.toOverview}</a></p>`;
   if (error) return html`<h1 tabindex="-1">${S.pages[page?.nav ?? "overview"]}</h1><p class="muted">${S.notLoaded}</p>`;
   if (loaded === null || loaded.page !== page) return html`<${Loading} />`;
@@ -139,11 +146,16 @@ class Boundary extends Component {
 }
 
 /** Loads the pages that were not shown yet, so that they are there when the broker is away. What is shown comes first. */
-export function loadOtherPages() {
-  const load = async () => {
-    for (const page of PAGES) await loadPage(page).catch(() => {});
-  };
-  // Not every browser tells when it has nothing else to do.
-  if (typeof requestIdleCallback === "function") requestIdleCallback(() => void load(), { timeout: 5_000 });
-  else setTimeout(load, 2_000);
+async function loadOtherPages() {
+  await new Promise((done) => setTimeout(done, SETTLED_MILLISECONDS));
+  for (const page of PAGES) {
+    await idle();
+    await loadPage(page).catch(() => {});
+  }
 }
+
+/** @returns {Promise<void>} when the browser has nothing else to do; not every browser tells */
+const idle = () => new Promise((done) => {
+  if (typeof requestIdleCallback === "function") requestIdleCallback(() => done(), { timeout: 5_000 });
+  else setTimeout(done, 100);
+});
