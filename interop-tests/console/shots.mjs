@@ -24,7 +24,8 @@ const PAGES = [
 ];
 /** Those that the documentation shows: name, address, what is done first. */
 const DOCS = [
-  ["overview", "#/"], ["entities", "#/entities"],
+  ["overview", "#/", (page) => page.getByRole("table", { name: "Busiest entities" }).getByRole("row").nth(3).waitFor()],
+  ["entities", "#/entities?sort=-active"],
   ["dead-letters", "#/entity/orders?tab=dead-letters", (page) => page.getByRole("button", { name: "UnknownCustomer", exact: true }).click()],
   ["schedule", "#/schedule"],
 ];
@@ -65,7 +66,7 @@ async function inContext(options, act) {
 
 if (isDocs) {
   await new Promise((done) => setTimeout(done, DOCS_SECONDS * 1_000));
-  await inContext({ colorScheme: "light", viewport: { width: 1200, height: 760 } }, async (page) => {
+  await inContext({ colorScheme: "light", viewport: { width: 1200, height: 860 } }, async (page) => {
     for (const [name, address, first] of DOCS) await picture(page, name, address, first);
   });
 } else {
