@@ -32,7 +32,7 @@ async function wholeOf(paths, signal) {
   const all = await Promise.all(paths.map((entity) => call("count_scheduled", { path: { entity }, query: { spans: 1 }, signal })));
   const some = all.filter(({ total }) => total !== 0);
   if (some.length === 0) return null;
-  return { from: Math.min(...some.map(({ from }) => Date.parse(from))), before: Math.max(...some.map(({ before }) => Date.parse(before))) };
+  return { from: Math.min(...some.map(({ from }) => Date.parse(from ?? ""))), before: Math.max(...some.map(({ before }) => Date.parse(before ?? ""))) };
 }
 
 /** Reads the messages that become active in a time, until as many are found as there are, or `most` were looked at.
