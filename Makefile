@@ -21,7 +21,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions certs clean
+.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions ha certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARG
 
 instructions: ## instructions for one message in the broker's core, beside the last release's; needs valgrind
 	interop-tests/bench/instructions $(ARGS)
+
+ha: build .venv/made ## three servers over PostgreSQL with two standbys, which it installs inside the tree, until Ctrl-C
+	.venv/bin/python interop-tests/ha/fleet.py $(ARGS)
 
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)

@@ -45,13 +45,13 @@ def binary() -> Path:
     return Path(os.environ.get("JITNEY_BINARY", target_dir() / "release" / "jitney"))
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Ports on which nothing listens. All are held until all are known, so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            each.bind(("127.0.0.1", 0))
+            each.bind((host, 0))
         return [each.getsockname()[1] for each in sockets]
     finally:
         for each in sockets:
@@ -66,19 +66,25 @@ class Broker:
         self._load()
 
     @classmethod
-    def create(cls, directory: Path, config: Path | None = None, arguments: list[str] | None = None) -> "Broker":
-        """Describes a broker with its data below `directory` and on free ports; does not start it."""
+    def create(
+        cls, directory: Path, config: Path | None = None, arguments: list[str] | None = None, host: str = "127.0.0.1",
+        ports: tuple[int, int] | None = None, ends_with: int | None = None,
+    ) -> "Broker":
+        """Describes a broker with its data below `directory`, and on free ports of `host` unless `ports` has the one for AMQP and the one
+        for HTTP; does not start it. It is killed when the process `ends_with` has ended."""
         directory = Path(directory).resolve()
         directory.mkdir(parents=True, exist_ok=True)
-        amqp, http = free_ports(2)
+        amqp, http = ports or free_ports(2, host)
         state = {
             "binary": str(binary()),
             "config": str(config or HERE / "config.json"),
             "data_dir": str(directory / "data"),
             "log": str(directory / "broker.log"),
+            "host": host,
             "amqp_port": amqp,
             "http_port": http,
             "arguments": arguments or [],
+            "ends_with": ends_with,
             "pid": None,
             "exit_code": None,
         }
@@ -98,13 +104,18 @@ class Broker:
         return self.state["http_port"]
 
     @property
+    def host(self) -> str:
+        return self.state["host"]
+
+    @property
     def log(self) -> Path:
         return Path(self.state["log"])
 
     @property
     def connection_string(self) -> str:
+        host = "localhost" if self.host == "127.0.0.1" else self.host
         return (
-            f"Endpoint=sb://localhost:{self.amqp_port};SharedAccessKeyName=RootManageSharedAccessKey;"
+            f"Endpoint=sb://{host}:{self.amqp_port};SharedAccessKeyName=RootManageSharedAccessKey;"
             "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
         )
 
@@ -154,6 +165,12 @@ class Broker:
         """Ends the process with SIGTERM; returns the exit code."""
         return self._end(signal.SIGTERM)
 
+    def signal(self, number: int) -> None:
+        """Sends it a signal that does not end it."""
+        if not self.running():
+            raise BrokerError("it is not running")
+        os.kill(self.state["pid"], number)
+
     def finish(self) -> str | None:
         """Stops the broker at the end of a suite; returns what was wrong with it, or None."""
         try:
@@ -180,7 +197,7 @@ class Broker:
         if self.state["exit_code"] is not None:
             raise BrokerError(f"it ended with {self.state['exit_code']} at start\n{self.log_tail()}")
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{self.host}:{self.http_port}/health", timeout=5) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, OSError):
             return False
@@ -207,8 +224,8 @@ def keep(state_file: Path) -> None:
         state["binary"], "serve",
         "--config", state["config"],
         "--data-dir", state["data_dir"],
-        "--amqp", f"127.0.0.1:{state['amqp_port']}",
-        "--http", f"127.0.0.1:{state['http_port']}",
+        "--amqp", f"{state['host']}:{state['amqp_port']}",
+        "--http", f"{state['host']}:{state['http_port']}",
         *state["arguments"],
     ]
     with open(state["log"], "ab") as log:
@@ -217,8 +234,14 @@ def keep(state_file: Path) -> None:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         state["pid"] = process.pid
         write_json(state_file, state)
-        state["exit_code"] = process.wait()
-        write_json(state_file, state)
+        while state["exit_code"] is None:
+            try:
+                state["exit_code"] = process.wait(None if state["ends_with"] is None else 1)
+            except subprocess.TimeoutExpired:
+                if not Path(f"/proc/{state['ends_with']}").exists():
+                    process.kill()
+        if state_file.parent.is_dir():
+            write_json(state_file, state)
 
 
 def write_json(path: Path, value) -> None:

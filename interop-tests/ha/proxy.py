@@ -188,7 +188,7 @@ class Target:
     address: Address
     # Where `GET /health/ready` is answered with 200 while the server is well; without it, a server is well if it accepts connections.
     health: Address | None = None
-    well: bool = True
+    well: bool = False
     check: asyncio.Task | None = field(default=None, repr=False)
 
 
@@ -201,6 +201,7 @@ class Balancer(Proxy):
         self._next = 0
         super().__init__(None, listen)
         for target in self.targets:
+            target.well = target.health is None
             if target.health:
                 target.check = loop().call(self._watch, target)
 
