@@ -1,0 +1,163 @@
+"""The auditor of the load: what must hold of the messages, by what was written down of requests and answers (load.py).
+
+- A message whose sending was acknowledged is received and settled, or is there at the end: else it is lost.
+- A message does not come back after its completion was acknowledged. After an acknowledged deferral it comes by its number only, and
+  after it was dead-lettered it is in the dead-letter queue only. A cancelled schedule does not come, and none comes before it is due.
+- A completion is acknowledged once.
+- A number belongs to one message, and a message keeps its number. With duplicate detection, a message that was sent several times has one.
+- The messages of a session have increasing numbers in the order in which they were sent, and are first received in this order.
+- Bodies are whole, and there is no message that was not sent.
+
+A request without an answer may have happened or not. Only what a receiver asked for after an acknowledgement contradicts it: what was on
+its way before may arrive later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# How much earlier than asked a scheduled message may come: clocks are read at different moments.
+EARLY_SECONDS = 0.2
+# Where a message was received: from its queue, by its number, from the dead-letter queue.
+QUEUE, NUMBER, DEAD = "queue", "number", "dead"
+# Where it may not be received once the answer to a request is there.
+BARRED = {"complete": {QUEUE, NUMBER, DEAD}, "defer": {QUEUE}, "dead": {QUEUE, NUMBER}, "cancel": {QUEUE, NUMBER, DEAD}}
+
+
+@dataclass
+class Message:
+    entity: str
+    # Requests and acknowledgements: when, by their names.
+    asked: dict[str, float] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+    number: int | None = None
+    received: int = 0
+    left: bool = False
+    # Of a scheduled one, as time of day.
+    due: float | None = None
+    session: str | None = None
+
+
+@dataclass
+class Auditor:
+    messages: dict[tuple[str, str], Message] = field(default_factory=dict)
+    # By entity, who has which number.
+    numbers: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    # By entity and session: the ids in the order of their sending, and in that of their first receiving.
+    sent: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    first: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    # By namespace: when each acknowledged sending was asked for and acknowledged.
+    sends: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    violations: list[str] = field(default_factory=list)
+    counts: Counter = field(default_factory=Counter)
+    ended: bool = False
+
+    @classmethod
+    def of(cls, journal: Path) -> Auditor:
+        auditor = cls()
+        with journal.open() as lines:
+            auditor.take(json.loads(line) for line in lines if line.endswith("\n"))
+        auditor.finish()
+        return auditor
+
+    def violation(self, text: str) -> None:
+        self.violations.append(text)
+
+    def take(self, lines: Iterable[list]) -> None:
+        for when, event, entity, ids, more in lines:
+            self.counts[event] += len(ids)
+            self.read(when, event, entity, ids, more)
+
+    def read(self, when: float, event: str, entity: str, ids: list[str], more) -> None:
+        """One line of the journal."""
+        verb, mark = event.rstrip("?!"), event[-1]
+        if event == "end":
+            self.ended = True
+        for index, id_ in enumerate(ids):
+            if event in ("send?", "schedule?"):
+                message = self.messages.setdefault((entity, id_), Message(entity))
+                message.asked.setdefault("send", when)
+                if event == "schedule?":
+                    message.due = more
+                elif more is not None and id_ not in self.sent[entity, more]:
+                    message.session = more
+                    self.sent[entity, more].append(id_)
+                continue
+            message = self.messages.get((entity, id_))
+            if message is None:
+                self.violation(f"{entity}: {id_} was never sent")
+            elif event == "got":
+                self.got(entity, id_, message, *more)
+            elif event == "left":
+                self.left(entity, id_, message, *more)
+            elif event in ("send!", "schedule!"):
+                message.told.setdefault("send", when)
+                self.sends[entity.split("/")[0]].append((more if event == "send!" else message.asked["send"], when))
+                if event == "schedule!":
+                    # It is the schedule's; the message gets another one when it is due.
+                    self.numbered(entity, more[index], f"{id_}'s schedule")
+            elif mark == "?":
+                message.asked[verb] = when
+            else:
+                if verb == "complete" and verb in message.told:
+                    self.violation(f"{entity}: two completions of {id_} were acknowledged")
+                message.told[verb] = when
+
+    def numbered(self, entity: str, number: int, id_: str) -> None:
+        owner = self.numbers[entity].setdefault(number, id_)
+        if owner != id_:
+            self.violation(f"{entity}: number {number} belongs to {owner} and to {id_}")
+
+    def seen(self, entity: str, id_: str, message: Message, number: int) -> None:
+        if message.number not in (None, number):
+            self.violation(f"{entity}: {id_} has the numbers {message.number} and {number}")
+        message.number = number
+        self.numbered(entity, number, id_)
+
+    def got(self, entity: str, id_: str, message: Message, number: int, where: str, asked: float, clock: float, whole: bool) -> None:
+        """`asked` is when the receiver asked for it, `clock` the time of day when it came."""
+        self.seen(entity, id_, message, number)
+        for verb, barred in BARRED.items():
+            if where in barred and message.told.get(verb, asked) < asked:
+                self.violation(f"{entity}: {id_} came from the {where} after its {verb} was acknowledged")
+        if message.due is not None and clock < message.due - EARLY_SECONDS:
+            self.violation(f"{entity}: {id_} came {message.due - clock:.1f} s before it was due")
+        if not whole:
+            self.violation(f"{entity}: {id_} came with another body")
+        if message.session is not None and not message.received:
+            self.first[entity, message.session].append(id_)
+        message.received += 1
+
+    def left(self, entity: str, id_: str, message: Message, number: int, where: str) -> None:
+        """It was found at the end, when nothing else happened any more: in its queue, deferred, scheduled, or as a dead letter."""
+        if message.left:
+            self.violation(f"{entity}: {id_} is there twice")
+        message.left = True
+        if where != "scheduled":
+            self.seen(entity, id_, message, number)
+        for verb in ("complete", "cancel"):
+            if verb in message.told:
+                self.violation(f"{entity}: {id_} is there ({where}) after its {verb} was acknowledged")
+
+    def finish(self) -> None:
+        """Looks at what must be known only at the end."""
+        for (entity, id_), message in self.messages.items():
+            may_be_gone = "complete" in message.asked or "cancel" in message.asked
+            if "send" in message.told and not message.left and not may_be_gone:
+                self.violation(f"{entity}: {id_} was acknowledged and is lost (received {message.received} times)")
+        for (entity, session), ids in self.sent.items():
+            numbers = [number for id_ in ids if (number := self.messages[entity, id_].number) is not None]
+            if numbers != sorted(numbers):
+                self.violation(f"{entity}: the numbers of session {session} are not in the order of sending")
+            received = [self.messages[entity, id_].number for id_ in self.first[entity, session]]
+            if received != sorted(received):
+                self.violation(f"{entity}: session {session} was received out of order")
+
+    def gap(self, namespace: str, since: float) -> float | None:
+        """Seconds from a moment to the first acknowledgement of a sending that was asked for after it; None if there is none."""
+        told = [told for asked, told in self.sends[namespace] if asked >= since]
+        return min(told) - since if told else None

@@ -1,0 +1,89 @@
+"""Tests of the auditor: it accepts what may happen, and finds each thing that must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from audit import Auditor
+
+Q = "one/plain"
+
+
+def sent(id_: str, at: float = 0, session: str | None = None) -> list[list]:
+    return [[at, "send?", Q, [id_], session], [at + 0.1, "send!", Q, [id_], at]]
+
+
+def got(id_: str, number: int, at: float, where: str = "queue", asked: float | None = None, whole: bool = True) -> list:
+    return [at, "got", Q, [id_], [number, where, at - 0.1 if asked is None else asked, 1000 + at, whole]]
+
+
+def settled(verb: str, id_: str, at: float) -> list[list]:
+    return [[at, f"{verb}?", Q, [id_], None], [at + 0.1, f"{verb}!", Q, [id_], None]]
+
+
+def left(id_: str, number: int, where: str = "active") -> list:
+    return [99, "left", Q, [id_], [number, where]]
+
+
+def found(*lines: list) -> list[str]:
+    auditor = Auditor()
+    auditor.take(lines)
+    auditor.finish()
+    return auditor.violations
+
+
+SCHEDULED = [[0, "schedule?", Q, ["a"], 1005.0], [0.1, "schedule!", Q, ["a"], [1]]]
+
+ALLOWED = {
+    "received and completed": [*sent("a"), got("a", 1, 1), *settled("complete", "a", 2)],
+    "still there": [*sent("a"), left("a", 1)],
+    "not acknowledged, and gone": sent("a")[:1],
+    "not acknowledged, and there": [sent("a")[0], got("a", 1, 1), left("a", 1)],
+    "a completion without an answer, and gone": [*sent("a"), got("a", 1, 1), settled("complete", "a", 2)[0]],
+    "a completion without an answer, and there": [*sent("a"), got("a", 1, 1), settled("complete", "a", 2)[0], got("a", 1, 3), left("a", 1)],
+    "asked for before the completion": [*sent("a"), got("a", 1, 1), *settled("complete", "a", 2), got("a", 1, 3, asked=1.5)],
+    "deferred, and by number": [*sent("a"), got("a", 1, 1), *settled("defer", "a", 2), got("a", 1, 3, "number"), *settled("complete", "a", 4)],
+    "dead, and from there": [*sent("a"), got("a", 1, 1), *settled("dead", "a", 2), got("a", 1, 3, "dead"), *settled("complete", "a", 4)],
+    "scheduled": [*SCHEDULED, got("a", 2, 6), *settled("complete", "a", 7)],
+    "scheduled and there": [*SCHEDULED, left("a", 1, "scheduled")],
+    "scheduled and cancelled": [*SCHEDULED, *settled("cancel", "a", 2)],
+    "sent twice, under one number": [*sent("a"), *sent("a", 1), got("a", 1, 2), left("a", 1)],
+    "a session in order": [*sent("a", 0, "s"), *sent("b", 1, "s"), got("a", 1, 2), got("b", 2, 3), got("a", 1, 4), left("a", 1), left("b", 2)],
+}
+REFUSED = {
+    "is lost": sent("a"),
+    "is lost (received 1": [*sent("a"), got("a", 1, 1)],
+    "came from the queue after its complete": [*sent("a"), got("a", 1, 1), *settled("complete", "a", 2), got("a", 1, 3)],
+    "is there (active) after its complete": [*sent("a"), got("a", 1, 1), *settled("complete", "a", 2), left("a", 1)],
+    "two completions": [*sent("a"), got("a", 1, 1), *settled("complete", "a", 2), *settled("complete", "a", 3)],
+    "came from the queue after its defer": [*sent("a"), got("a", 1, 1), *settled("defer", "a", 2), got("a", 1, 3), left("a", 1)],
+    "came from the queue after its dead": [*sent("a"), got("a", 1, 1), *settled("dead", "a", 2), got("a", 1, 3), left("a", 1)],
+    "came from the queue after its cancel": [*SCHEDULED, *settled("cancel", "a", 2), got("a", 2, 6)],
+    "before it was due": [*SCHEDULED, got("a", 2, 3), left("a", 2)],
+    "number 1 belongs to a and to b": [*sent("a"), *sent("b"), left("a", 1), left("b", 1)],
+    "has the numbers 1 and 2": [*sent("a"), got("a", 1, 1), got("a", 2, 2), left("a", 2)],
+    "is there twice": [*sent("a"), left("a", 1), left("a", 1)],
+    "with another body": [*sent("a"), got("a", 1, 1, whole=False), left("a", 1)],
+    "was never sent": [left("a", 1)],
+    "not in the order of sending": [*sent("a", 0, "s"), *sent("b", 1, "s"), left("a", 2), left("b", 1)],
+    "received out of order": [*sent("a", 0, "s"), *sent("b", 1, "s"), got("b", 2, 2), got("a", 1, 3), left("a", 1), left("b", 2)],
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_it_accepts(name: str) -> None:
+    assert found(*ALLOWED[name]) == []
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_it_finds(text: str) -> None:
+    violations = found(*REFUSED[text])
+    assert len(violations) == 1 and text in violations[0], violations
+
+
+def test_a_gap_ends_with_what_was_asked_for_after_it_began() -> None:
+    auditor = Auditor()
+    auditor.take([*sent("a", 0), [5, "send?", Q, ["b"], None], [9, "send!", Q, ["b"], 5], *sent("c", 11)])
+    assert auditor.gap("one", 6) == pytest.approx(5.1)
+    assert auditor.gap("one", 4) == pytest.approx(5)
+    assert auditor.gap("two", 4) is None
