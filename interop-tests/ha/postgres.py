@@ -478,9 +478,10 @@ class Cluster:
             raise PostgresError("no standby runs")
         return max(found, key=Member.received)
 
-    def promote(self, member: Member | None = None) -> Member:
+    def promote(self, member: Member | None = None, cut: bool = True) -> Member:
         """Makes a standby the primary, by default the most advanced one, and leads the address and the other standbys to it. Naming
-        another one is what a cluster manager must not do. The former primary is not touched: kill, stop or isolate it before."""
+        another one is what a cluster manager must not do. The former primary is not touched: kill, stop or freeze it before. Without
+        `cut`, connections to it stay."""
         chosen = member or self.most_advanced()
         chosen.upstream.down()
         chosen.value("select pg_promote(true, 30)")
@@ -489,7 +490,7 @@ class Cluster:
         for standby in self.standbys:
             if standby is not former:
                 standby.upstream.point(chosen.address)
-        self.address.point(chosen.address)
+        self.address.point(chosen.address, cut)
         return chosen
 
     def fail_over(self) -> Member:

@@ -90,10 +90,12 @@ class Proxy:
     def port(self) -> int:
         return self.address[1]
 
-    def point(self, target: Address | None) -> None:
-        """Leads new connections to another target, and resets the others, as a cluster manager's address does after a promotion."""
+    def point(self, target: Address | None, cut: bool = True) -> None:
+        """Leads new connections to another target, and resets the others, as a cluster manager's address does after a promotion. Without
+        `cut` the others stay: connections to a former primary that is still there."""
         self.target = target
-        self.cut()
+        if cut:
+            self.cut()
 
     def cut(self) -> int:
         """Resets every connection; new ones are accepted. Returns how many there were."""
