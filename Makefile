@@ -11,6 +11,8 @@ ifeq ($(origin LANG),command line)
 SUITES := $(LANG)
 unexport LANG
 endif
+# How many failures `make ha-test` causes, twelve seconds each.
+ROUNDS ?= 300
 # Further arguments of the broker, or of the benchmark: make run ARGS="--ephemeral".
 ARGS ?=
 # What is fuzzed, and for how many seconds: make fuzz TARGET=engine TIME=600. `fuzz/run --list` prints the targets.
@@ -21,7 +23,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions ha certs clean
+.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions ha ha-test certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -75,6 +77,9 @@ instructions: ## instructions for one message in the broker's core, beside the l
 
 ha: build .venv/made ## three servers over PostgreSQL with two standbys, which it installs inside the tree, until Ctrl-C
 	.venv/bin/python interop-tests/ha/fleet.py $(ARGS)
+
+ha-test: build .venv/made ## hundreds of failures of servers, databases and networks under load: ROUNDS=300
+	interop-tests/ha/run --rounds $(ROUNDS) $(ARGS)
 
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)

@@ -50,8 +50,8 @@ class Auditor:
     # By entity and session: the ids in the order of their sending, and in that of their first receiving.
     sent: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     first: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    # By namespace: when each acknowledged sending was asked for and acknowledged.
-    sends: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    # By namespace: when sendings were acknowledged.
+    sends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     violations: list[str] = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
     ended: bool = False
@@ -96,7 +96,7 @@ class Auditor:
                 self.left(entity, id_, message, *more)
             elif event in ("send!", "schedule!"):
                 message.told.setdefault("send", when)
-                self.sends[entity.split("/")[0]].append((more if event == "send!" else message.asked["send"], when))
+                self.sends[entity.split("/")[0]].append(when)
                 if event == "schedule!":
                     # It is the schedule's; the message gets another one when it is due.
                     self.numbered(entity, more[index], f"{id_}'s schedule")
@@ -157,7 +157,7 @@ class Auditor:
             if received != sorted(received):
                 self.violation(f"{entity}: session {session} was received out of order")
 
-    def gap(self, namespace: str, since: float) -> float | None:
-        """Seconds from a moment to the first acknowledgement of a sending that was asked for after it; None if there is none."""
-        told = [told for asked, told in self.sends[namespace] if asked >= since]
-        return min(told) - since if told else None
+    def silence(self, namespace: str, since: float, until: float) -> float | None:
+        """The longest time between two moments without an acknowledgement of a sending; None if there is none between them."""
+        told = sorted(told for told in self.sends[namespace] if since <= told <= until)
+        return max(after - before for before, after in zip([since, *told], told)) if told else None

@@ -215,9 +215,9 @@ class Member:
         """A connection of psycopg's to this member, as the superuser, in autocommit mode."""
         return self.cluster.connect(self, **options)
 
-    def query(self, text: str, *values: object) -> list[tuple]:
+    def query(self, text: str, *values: object, database: str = ROLE) -> list[tuple]:
         """The rows of a statement on this member, as the superuser."""
-        with self.connect() as connection:
+        with self.connect(dbname=database) as connection:
             found = connection.execute(text, values or None)
             return found.fetchall() if found.description else []
 
@@ -457,9 +457,9 @@ class Cluster:
                  "autocommit": True, "sslmode": "disable"}
         return psycopg.connect(**given | options)
 
-    def query(self, text: str, *values: object) -> list[tuple]:
+    def query(self, text: str, *values: object, database: str = ROLE) -> list[tuple]:
         """The rows of a statement on the primary, as the superuser."""
-        return self.primary.query(text, *values)
+        return self.primary.query(text, *values, database=database)
 
     def replicating(self) -> list[str]:
         """The names of the standbys that the primary sends to and that a commit may wait for."""

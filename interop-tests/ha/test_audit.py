@@ -10,7 +10,7 @@ Q = "one/plain"
 
 
 def sent(id_: str, at: float = 0, session: str | None = None) -> list[list]:
-    return [[at, "send?", Q, [id_], session], [at + 0.1, "send!", Q, [id_], at]]
+    return [[at, "send?", Q, [id_], session], [at + 0.1, "send!", Q, [id_], None]]
 
 
 def got(id_: str, number: int, at: float, where: str = "queue", asked: float | None = None, whole: bool = True) -> list:
@@ -81,9 +81,10 @@ def test_it_finds(text: str) -> None:
     assert len(violations) == 1 and text in violations[0], violations
 
 
-def test_a_gap_ends_with_what_was_asked_for_after_it_began() -> None:
+def test_the_longest_silence_is_found() -> None:
     auditor = Auditor()
-    auditor.take([*sent("a", 0), [5, "send?", Q, ["b"], None], [9, "send!", Q, ["b"], 5], *sent("c", 11)])
-    assert auditor.gap("one", 6) == pytest.approx(5.1)
-    assert auditor.gap("one", 4) == pytest.approx(5)
-    assert auditor.gap("two", 4) is None
+    auditor.take([line for number, at in enumerate([0, 2, 5, 6]) for line in sent(f"{number}", at)])
+    assert auditor.silence("one", 0, 10) == pytest.approx(3)
+    assert auditor.silence("one", 1, 4) == pytest.approx(1.1)
+    assert auditor.silence("one", 7, 9) is None
+    assert auditor.silence("two", 0, 9) is None
