@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Checks docs/deploy: the chart by helm, what it makes of several values by kubeconform, and the arguments and paths by the broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import checks  # noqa: E402
+from broker import ROOT, binary  # noqa: E402
+
+CHART = ROOT / "docs/deploy/helm/jitney"
+MANIFEST = ROOT / "docs/deploy/kubernetes/jitney.yaml"
+SCHEMAS = HERE / "target/schemas/kubernetes_validate/kubernetes-json-schema"
+# The oldest and the newest version of Kubernetes that the objects are checked for.
+VERSIONS = ("1.30.0", "1.37.0")
+# The kinds of objects that the chart makes.
+KINDS = {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}
+# Values that change each part of the chart.
+FULL = {
+    "replicas": 5,
+    "image": {"repository": "registry.example/jitney", "tag": "1.2.3", "pullPolicy": "Always"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "store": {"secretName": "other", "secretKey": "dsn", "ca": {"secretName": "store-ca", "secretKey": "root.pem"}},
+    "tls": {"secretName": "certificate"},
+    "operatorKey": {"secretName": "operator", "secretKey": "text"},
+    "service": {"type": "LoadBalancer", "annotations": {"example.com/class": "internal"}, "loadBalancerSourceRanges": ["10.0.0.0/8"]},
+    "extraArgs": ["--metrics-entities=10"],
+    "disruptionBudget": {"maxUnavailable": "50%"},
+    "podAnnotations": {"example.com/note": "1"},
+    "nodeSelector": {"disk": "none"},
+    "tolerations": [{"key": "brokers", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "jitney"}}}},
+    ]}},
+}
+
+
+def helm(*words: object) -> str:
+    done = subprocess.run([str(HERE / "target/helm"), *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, f"helm {words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def made(values: dict | None = None, version: str = VERSIONS[-1], name: str = "jitney") -> str:
+    """The chart's output."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(values or {}, file)
+        file.flush()
+        return helm("template", name, CHART, "--kube-version", version, "--values", file.name)
+
+
+def objects(text: str) -> list[dict]:
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+def deployment(text: str) -> dict:
+    return next(found for found in objects(text) if found["kind"] == "Deployment")
+
+
+def container(text: str) -> dict:
+    return deployment(text)["spec"]["template"]["spec"]["containers"][0]
+
+
+def schemas(version: str) -> Path:
+    """The package's schemas name each other by addresses of the web; kubeconform gets copies that name files."""
+    source, target = SCHEMAS / f"v{version}-local-strict", HERE / "target" / f"schemas-{version}"
+    target.mkdir(exist_ok=True)
+    for file in source.glob("*-*.json"):
+        if file.name.split("-")[0] in {kind.lower() for kind in KINDS}:
+            copy_schema(file, target)
+    copy_schema(source / "_definitions.json", target)
+    return target
+
+
+def copy_schema(file: Path, target: Path) -> None:
+    document = json.loads(file.read_text().replace('"/api/_definitions.json', '"_definitions.json'))
+    document.pop("$id", None)
+    (target / file.name).write_text(json.dumps(document))
+
+
+def conform(text: str, version: str) -> subprocess.CompletedProcess:
+    location = f"{schemas(version)}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
+    command = [str(HERE / "target/kubeconform"), "-strict", "-summary", "-output", "json", "-schema-location", location, "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+
+
+def the_chart_passes_helm_lint(_: object) -> None:
+    helm("lint", "--strict", "--kube-version", VERSIONS[-1], CHART)
+
+
+def the_manifest_is_what_the_chart_makes(_: object) -> None:
+    assert MANIFEST.read_text() == manifest(), "run `interop-tests/deploy/run write`"
+
+
+def manifest() -> str:
+    head = "# Three servers over PostgreSQL. The chart's output with its default values: interop-tests/deploy/run write\n"
+    return head + made()
+
+
+def the_objects_conform(_: object) -> None:
+    for version in VERSIONS:
+        for text in (MANIFEST.read_text(), made(FULL, version, "bus")):
+            found = objects(text)
+            assert {each["kind"] for each in found} == KINDS, found
+            done = conform(text, version)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert json.loads(done.stdout)["summary"]["valid"] == len(found), done.stdout
+
+
+def an_object_that_does_not_conform_is_found(_: object) -> None:
+    for before, after in (("imagePullPolicy", "imagePulPolicy"), ("failureThreshold: 60", "failureThreshold: sixty"), ("replicas: 3", "replicas: true")):
+        text = MANIFEST.read_text().replace(before, after)
+        assert text != MANIFEST.read_text()
+        assert conform(text, VERSIONS[-1]).returncode != 0, after
+
+
+def selectors_ports_and_volumes_fit_together(_: object) -> None:
+    for text in (MANIFEST.read_text(), made(FULL, name="bus")):
+        template = deployment(text)["spec"]["template"]
+        labels, own = template["metadata"]["labels"], container(text)
+        ports = {port["name"] for port in own["ports"]}
+        for found in objects(text):
+            selector = found.get("spec", {}).get("selector", {})
+            selector = selector.get("matchLabels", selector)
+            assert selector.items() <= labels.items(), found["metadata"]["name"]
+            if found["kind"] == "Service":
+                assert selector and {port["targetPort"] for port in found["spec"]["ports"]} <= ports, found
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert own[probe]["httpGet"]["port"] in ports
+        assert {mount["name"] for mount in own["volumeMounts"]} == {volume["name"] for volume in template["spec"]["volumes"]}
+        names = {found["metadata"]["name"] for found in objects(text) if found["kind"] == "ConfigMap"}
+        assert {volume["configMap"]["name"] for volume in template["spec"]["volumes"] if "configMap" in volume} == names
+
+
+def servers_run_without_rights(_: object) -> None:
+    spec, own = deployment(made(FULL))["spec"]["template"]["spec"], container(made(FULL))
+    assert spec["automountServiceAccountToken"] is False and spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert own["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+def the_url_of_the_store_is_a_secret_only(_: object) -> None:
+    text = made(FULL)
+    store = next(each for each in container(text)["env"] if each["name"] == "JITNEY_STORE")
+    assert store["valueFrom"] == {"secretKeyRef": {"name": "other", "key": "dsn"}}
+    assert "postgres://" not in text and not any(word.startswith("--store=") for word in container(text)["args"])
+
+
+def the_broker_takes_the_configuration(_: object) -> None:
+    config = next(found for found in objects(MANIFEST.read_text()) if found["kind"] == "ConfigMap")["data"]["Config.json"]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(config)
+        file.flush()
+        done = subprocess.run([binary(), "config", "check", file.name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def the_broker_answers_the_probes(_: object) -> None:
+    own = container(MANIFEST.read_text())
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        path = own[probe]["httpGet"]["path"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{os.environ['JITNEY_HTTP_PORT']}{path}", timeout=10) as answer:
+            assert answer.status == 200, path
+
+
+def the_broker_has_the_arguments_and_variables(_: object) -> None:
+    told = subprocess.run([binary(), "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"--[a-z][a-z-]+", told)) | set(re.findall(r"\[env: (\w+)", told))
+    own = container(made(FULL))
+    wanted = {word.split("=")[0] for word in own["args"] if word.startswith("--")} | {
+        each["name"] for each in own["env"] if each["name"].startswith("JITNEY_")
+    }
+    assert wanted <= known, f"jitney serve has no {sorted(wanted - known)}"
+
+
+TESTS = [
+    the_chart_passes_helm_lint,
+    the_manifest_is_what_the_chart_makes,
+    the_objects_conform,
+    an_object_that_does_not_conform_is_found,
+    selectors_ports_and_volumes_fit_together,
+    servers_run_without_rights,
+    the_url_of_the_store_is_a_secret_only,
+    the_broker_takes_the_configuration,
+    the_broker_answers_the_probes,
+    the_broker_has_the_arguments_and_variables,
+]
+
+
+def main() -> int:
+    if sys.argv[1:] == ["write"]:
+        MANIFEST.write_text(manifest())
+        return 0
+    return checks.run(TESTS, None, [], sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
