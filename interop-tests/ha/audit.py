@@ -5,10 +5,11 @@
   after it was dead-lettered it is in the dead-letter queue only. A cancelled schedule does not come, and none comes before it is due.
 - A completion is acknowledged once.
 - A number belongs to one message, and a message keeps its number. With duplicate detection, a message that was sent several times has one.
-- The messages of a session have increasing numbers in the order in which they were sent, and are first received in this order.
+- The messages of a session whose sending was acknowledged have increasing numbers in the order in which they were sent. All are first
+  received in the order of their numbers.
 - Bodies are whole, and there is no message that was not sent.
 
-A request without an answer may have happened or not. Only what a receiver asked for after an acknowledgement contradicts it: what was on
+A request without an answer may have happened or not, and may happen later: it may be on its way through a network that is held. Only what a receiver asked for after an acknowledgement contradicts it: what was on
 its way before may arrive later.
 """
 
@@ -98,8 +99,8 @@ class Auditor:
                 message.told.setdefault("send", when)
                 self.sends[entity.split("/")[0]].append(when)
                 if event == "schedule!":
-                    # It is the schedule's; the message gets another one when it is due.
-                    self.numbered(entity, more[index], f"{id_}'s schedule")
+                    # It is the schedule's. The message gets another one when it is due, unless it was due when the request arrived.
+                    self.numbered(entity, more[index], id_)
             elif mark == "?":
                 message.asked[verb] = when
             else:
@@ -150,7 +151,8 @@ class Auditor:
             if "send" in message.told and not message.left and not may_be_gone:
                 self.violation(f"{entity}: {id_} was acknowledged and is lost (received {message.received} times)")
         for (entity, session), ids in self.sent.items():
-            numbers = [number for id_ in ids if (number := self.messages[entity, id_].number) is not None]
+            found = [self.messages[entity, id_] for id_ in ids]
+            numbers = [message.number for message in found if message.number is not None and "send" in message.told]
             if numbers != sorted(numbers):
                 self.violation(f"{entity}: the numbers of session {session} are not in the order of sending")
             received = [self.messages[entity, id_].number for id_ in self.first[entity, session]]

@@ -158,6 +158,16 @@ def the_host_of_an_owner_is_cut_off(scene: Scene) -> None:
 
 
 @fault
+def an_owner_is_cut_off_from_other_servers(scene: Scene) -> None:
+    """It keeps its namespaces: its beats are seen in the store. Clients reach them through itself only."""
+    server = scene.some_owner()
+    server.peers.down()
+    time.sleep(LONG_SECONDS)
+    server.peers.up()
+    scene.since(RESUME_SECONDS)
+
+
+@fault
 def an_owner_loses_its_store_for_long(scene: Scene) -> None:
     server = scene.some_owner()
     scene.since(TAKE_OVER_SECONDS)

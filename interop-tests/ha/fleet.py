@@ -3,8 +3,8 @@
 
     fleet.py            a primary with two standbys and three servers, until interrupted: `make ha`
 
-Each server has an address of its own, 127.0.0.41 and so on. Its networks are proxies: `server.stores[NAME]` to each store,
-`server.clients` from the balancer, so that `server.cut_off()` is the loss of its network while its processes live. Clients connect to
+Each server has an address of its own, 127.0.0.41 and so on. Its networks are proxies: `server.stores[NAME]` to each store, `server.clients` from
+the balancer, `server.peers` from the other servers, so that `server.cut_off()` is the loss of its network while its process lives. Clients connect to
 `fleet.connection_string`, the address of a balancer that asks the servers for their health.
 """
 
@@ -29,12 +29,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import postgres  # noqa: E402
-from broker import START_DEADLINE, Broker, BrokerError  # noqa: E402
+from broker import START_DEADLINE, Broker, BrokerError, free_ports  # noqa: E402
 from proxy import Address, Balancer, Proxy  # noqa: E402
 
 # The last number of the first server's address.
 FIRST = 41
-AMQP, HTTP, PEERS = 5672, 5300, 5680
+# The balancer's ports of `make ha`, if they are free.
+AMQP, HTTP = 5672, 5300
 # The namespaces of the demonstration. Hosts that name none lead to the first.
 DEMO = ("sbemulatorns", "orders", "others")
 # How long a namespace may be without an owner after the loss of a server.
@@ -62,12 +63,15 @@ class Server:
         self.host = f"127.0.0.{FIRST + number}"
         # The network to each store, by the store's name.
         self.stores = {name: Proxy(place(url)) for name, url in fleet.stores.items()} if fleet.proxied else {}
-        directory = fleet.directory / self.name
+        self.amqp, self.http, self.peer = ((self.host, port) for port in free_ports(3, self.host))
+        # The network from the other servers.
+        self.peers = Proxy(self.peer) if fleet.proxied else None
         self.broker = Broker.create(
-            directory, fleet.config, [*fleet.store_arguments(self), *fleet.arguments], self.host, (AMQP, HTTP), os.getpid(),
+            fleet.directory / self.name, fleet.config, [*fleet.store_arguments(self), *fleet.arguments], self.host,
+            (self.amqp[1], self.http[1]), os.getpid(),
         )
         # The networks from the balancer, for AMQP and HTTP.
-        self.clients = [Proxy((self.host, port)) for port in (AMQP, HTTP)] if fleet.proxied else []
+        self.clients = [Proxy(address) for address in (self.amqp, self.http)] if fleet.proxied else []
 
     def __repr__(self) -> str:
         return self.name
@@ -96,17 +100,17 @@ class Server:
         self.broker.signal(signal.SIGCONT)
 
     def networks(self) -> list[Proxy]:
-        return [*self.stores.values(), *self.clients]
+        return [*self.stores.values(), *self.clients, *filter(None, [self.peers])]
 
     @property
     def ways(self) -> tuple[Address, Address]:
         """Where the balancer finds it, for AMQP and HTTP."""
         if self.clients:
             return self.clients[0].address, self.clients[1].address
-        return (self.host, AMQP), (self.host, HTTP)
+        return self.amqp, self.http
 
     def cut_off(self) -> None:
-        """Its network to the stores and to the clients loses every packet. Other servers still reach it."""
+        """Its networks lose every packet: to the stores, from the clients, and from the other servers. It still reaches the others."""
         for network in self.networks():
             network.hold()
 
@@ -116,7 +120,7 @@ class Server:
             network.release()
 
     def get(self, path: str, seconds: float = 2) -> str:
-        with urllib.request.urlopen(f"http://{self.host}:{HTTP}{path}", timeout=seconds) as answer:
+        with urllib.request.urlopen(f"http://{self.host}:{self.http[1]}{path}", timeout=seconds) as answer:
             return answer.read().decode()
 
     def owned(self) -> set[str]:
@@ -162,7 +166,9 @@ class Fleet:
         """The arguments of a server for its stores and its peers."""
         if not self.stores:
             return []
-        words = ["--server", server.name, "--peer-listen", f"{server.host}:{PEERS}"]
+        words = ["--server", server.name, "--peer-listen", f"{server.host}:{server.peer[1]}"]
+        if server.peers:
+            words += ["--peer-address", f"{server.peers.address[0]}:{server.peers.port}"]
         for name, url in self.stores.items():
             if server.stores:
                 url = through(url, server.stores[name].address)
@@ -176,7 +182,7 @@ class Fleet:
     def connection_string_for(self, namespace: str | None = None, server: Server | None = None) -> str:
         """The connection string of a namespace, through the balancer or directly to a server. Names below `localhost` must lead to this
         machine."""
-        host, port = (server.host, AMQP) if server else ("localhost", self.balancer.port)
+        host, port = server.amqp if server else ("localhost", self.balancer.port)
         if namespace:
             host = f"{namespace}.localhost"
         return f"Endpoint=sb://{host}:{port};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
@@ -288,7 +294,7 @@ def demo(servers: int) -> None:
                 print(f"It is the namespace {DEMO[0]} with queue.1; others.localhost instead of localhost is the namespace `others`.")
                 print(f"The console is at http://127.0.0.1:{fleet.http_balancer.port}/.")
                 for server in fleet.servers:
-                    print(f"  {server}: pid {server.broker.state['pid']}, http://{server.host}:{HTTP}/, log {server.broker.log}")
+                    print(f"  {server}: pid {server.broker.state['pid']}, http://{server.host}:{server.http[1]}/, log {server.broker.log}")
                 for member in cluster.members:
                     role = "primary" if member is cluster.primary else "standby"
                     print(f"  {member}: PostgreSQL, {role}, pid {member.process.pid}, log {member.log}")

@@ -158,8 +158,6 @@ class Proxy:
                 passage.abort()
                 return
             passage.target, far, passage.far = connected
-            for each in (writer, passage.far):
-                each.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             passage.far.write(self._greeting(writer))
             tasks = [asyncio.ensure_future(self._carry(*each)) for each in ((reader, passage.far), (far, writer))]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

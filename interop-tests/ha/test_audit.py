@@ -45,6 +45,8 @@ ALLOWED = {
     "deferred, and by number": [*sent("a"), got("a", 1, 1), *settled("defer", "a", 2), got("a", 1, 3, "number"), *settled("complete", "a", 4)],
     "dead, and from there": [*sent("a"), got("a", 1, 1), *settled("dead", "a", 2), got("a", 1, 3, "dead"), *settled("complete", "a", 4)],
     "scheduled": [*SCHEDULED, got("a", 2, 6), *settled("complete", "a", 7)],
+    "due when the request arrived": [*SCHEDULED, got("a", 1, 6), *settled("complete", "a", 7)],
+    "a request that arrived late": [sent("a", 0, "s")[0], *sent("b", 1, "s"), got("b", 1, 2), got("a", 2, 3), left("a", 2), left("b", 1)],
     "scheduled and there": [*SCHEDULED, left("a", 1, "scheduled")],
     "scheduled and cancelled": [*SCHEDULED, *settled("cancel", "a", 2)],
     "sent twice, under one number": [*sent("a"), *sent("a", 1), got("a", 1, 2), left("a", 1)],
