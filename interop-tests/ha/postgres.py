@@ -227,6 +227,10 @@ class Member:
     def is_standby(self) -> bool:
         return self.value("select pg_is_in_recovery()")
 
+    def is_receiving(self) -> bool:
+        """Whether a standby is connected to its primary."""
+        return self.value("select count(*) from pg_stat_wal_receiver") > 0
+
     def received(self) -> int:
         """The end of what a standby has of the log."""
         return self.value("select coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn, 0)")
@@ -482,14 +486,18 @@ class Cluster:
         """Makes a standby the primary, by default the most advanced one, and leads the address and the other standbys to it. Naming
         another one is what a cluster manager must not do. The former primary is not touched: kill, stop or freeze it before. Without
         `cut`, connections to it stay."""
+        # First no standby follows the former primary any more: else one may get what the chosen one will never have.
+        for standby in self.standbys:
+            standby.upstream.down()
+        wait(lambda: not any(standby.running and standby.is_receiving() for standby in self.standbys), START_DEADLINE, "a standby did not stop")
         chosen = member or self.most_advanced()
-        chosen.upstream.down()
         chosen.value("select pg_promote(true, 30)")
         wait(lambda: not chosen.is_standby(), START_DEADLINE, f"{chosen} was not promoted")
         former, self.primary = self.primary, chosen
         for standby in self.standbys:
             if standby is not former:
                 standby.upstream.point(chosen.address)
+                standby.upstream.up()
         self.address.point(chosen.address, cut)
         return chosen
 
