@@ -243,7 +243,12 @@ class Fleet:
             single = {name: owners[name][0] for name in namespaces if len(owners.get(name, [])) == 1}
             return single if len(single) == len(namespaces) and others_than not in single.values() else {}
 
-        return wait(found, seconds, f"not each of {namespaces} got an owner")
+        try:
+            return wait(found, seconds, "not each namespace got an owner")
+        except FleetError as error:
+            owners = self.owners()
+            missing = [name for name in namespaces if len(owners.get(name, [])) != 1]
+            raise FleetError(f"{error}: {len(missing)} of {len(namespaces)} have not one owner, such as {missing[:3]}") from None
 
 
 def wait(condition: Callable[[], object], seconds: float, complaint: str):

@@ -18,6 +18,7 @@ import random
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 import traceback
@@ -36,6 +37,9 @@ from postgres import ROLE, Cluster  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "ha")) / "own"
 NAMESPACES = ["n1", "n2", "n3", "n4"]
+# The queues of each: the Python SDK's, and the Go SDK's.
+ALL_QUEUES = [*QUEUES, {"Name": "go", "Properties": QUEUES[0]["Properties"]}]
+GOLOAD = HERE / "target" / "goload"
 # Rounds under one load: its end takes as long as a round.
 ROUNDS_OF_A_LOAD = 6
 # How long a namespace may take after a fault until the round is given up.
@@ -57,10 +61,11 @@ class World:
             return
         self.made += 1
         directory = DIRECTORY / f"{self.made}"
+        build_goload()
         directory.mkdir(parents=True)
         self.cluster = Cluster(directory / "postgres")
         self.cluster.start()
-        config = configuration(directory / "Config.json", {name: {"Queues": QUEUES} for name in NAMESPACES})
+        config = configuration(directory / "Config.json", {name: {"Queues": ALL_QUEUES} for name in NAMESPACES})
         self.fleet = Fleet(directory / "fleet", self.cluster.url(), 3, config)
         self.fleet.start()
 
@@ -72,9 +77,15 @@ class World:
         self.cluster = self.fleet = None
         return complaints
 
-    def load(self, name: str) -> Load:
-        return Load(self.fleet.directory.parent / f"{re.sub(r'[^a-z0-9]+', '-', name)}.journal", f"127.0.0.1:{self.fleet.balancer.port}",
-                    NAMESPACES)
+    def load(self, name: str, program: list[str] | None = None) -> Load:
+        """A load on the namespaces: the Python SDK's, or another program's that writes the same journal."""
+        journal = self.fleet.directory.parent / f"{name}.journal"
+        return Load(journal, f"127.0.0.1:{self.fleet.balancer.port}", NAMESPACES, program)
+
+
+def build_goload() -> None:
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+    subprocess.run(["go", "build", "-o", GOLOAD, "."], cwd=HERE / "goload", env=environment, check=True)
 
 
 class Report:
@@ -105,8 +116,9 @@ def play(world: World, report: Report, names: list[str], seed: int) -> int:
     world.start()
     chance = random.Random(seed)
     rounds: list[tuple[str, Scene, list[str]]] = []
-    auditor, problems = None, []
-    with world.load(f"rounds-{seed}") as load:
+    auditor = others = None
+    problems: list[str] = []
+    with world.load(f"rounds-{seed}") as load, world.load(f"rounds-{seed}-go", [str(GOLOAD)]) as go:
         try:
             load.wait_more(10)
             for name in names:
@@ -116,12 +128,13 @@ def play(world: World, report: Report, names: list[str], seed: int) -> int:
                 load.wait_more(10, GIVEN_UP_SECONDS)
                 scene.until = time.monotonic()
                 wait(lambda: len(world.fleet.balancer.well()) == len(world.fleet.servers), 30, "a server did not become well again")
-            auditor = load.finish()
-            problems = auditor.violations
+            auditor, others = load.finish(), go.finish()
+            problems = auditor.violations + others.violations
+            problems += [] if others.counts["complete!"] else ["the Go SDK has completed nothing"]
         except Exception:  # noqa: BLE001
             problems = [traceback.format_exc(), f"see {world.fleet.directory}"]
     judge(report, rounds, auditor)
-    report.test(f"audit of seed {seed}: {', '.join(name for name, *_ in rounds)}", problems, auditor and summary(auditor) or "")
+    report.test(f"audit of seed {seed}: {', '.join(name for name, *_ in rounds)}", problems, f"{summary(auditor)}; Go: {summary(others)}" if auditor and others else "")
     if problems:
         # The next rounds have a cluster and a fleet of their own, and the logs of these stay.
         world.end()
@@ -212,7 +225,8 @@ def a_large_message_passes_a_slow_link(world: World) -> list[str]:
                     sending.result()
                 with client.get_queue_receiver("large") as receiver:
                     found = receiver.receive_messages(1, max_wait_time=90)
-                    assert found and b"".join(found[0].body) == body, "the large message came with another body"
+                    assert found, "the large message did not come within 90 s"
+                    assert b"".join(found[0].body) == body, "the large message came with another body"
                     receiver.complete_message(found[0])
             for server in fleet.servers:
                 for network in server.stores.values():

@@ -325,13 +325,13 @@ async def answered(call: Awaitable):
 
 
 class Load:
-    """The workers as a process of their own."""
+    """The workers as a process of their own: those above, or those of another program that takes the same arguments."""
 
-    def __init__(self, journal: Path, address: str, namespaces: list[str]):
+    def __init__(self, journal: Path, address: str, namespaces: list[str], program: list[str] | None = None):
         self.journal, self.namespaces = Path(journal), namespaces
         self.log = self.journal.with_suffix(".log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "load.py"), "work", str(journal), address, *namespaces], stdin=subprocess.PIPE, stdout=self.log,
+            [*(program or [sys.executable, str(HERE / "load.py"), "work"]), str(journal), address, *namespaces], stdin=subprocess.PIPE, stdout=self.log,
             stderr=self.log,
         )
         self._acknowledged: Counter = Counter()
