@@ -213,7 +213,10 @@ impl ServerNamespaces {
         let place = |name: String| {
             let number = changed.configure(&name, self.shards_of_new);
             let shard = self.shards.index_of(number);
-            (name, shard.expect("namespaces are placed in shards that are there"))
+            (
+                name,
+                shard.expect("namespaces are placed in shards that are there"),
+            )
         };
         let mut placed = PlacedNamespaces {
             all: self,
@@ -411,7 +414,10 @@ mod tests {
             .map(|it| (it.name, it.shard, it.is_configured))
             .collect();
         let wanted = [("new", 0, true), ("one", 0, true), ("two", 1, true)];
-        assert_eq!(all, wanted.map(|(name, at, is)| (name.to_owned(), at, is)));
+        assert_eq!(
+            all,
+            wanted.map(|(name, at, is)| (name.to_owned(), Some(at), is))
+        );
         assert_eq!(namespaces.placement.lock().await.made().count(), 0);
     }
 

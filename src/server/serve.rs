@@ -168,6 +168,14 @@ struct Listeners {
     descriptors: usize,
 }
 
+impl Listeners {
+    /// Returns the slots of connections, beside what so many shards need.
+    fn slots(&self, shards: usize) -> Result<ConnectionSlots, StartError> {
+        let count = descriptors_of_connections(self.descriptors, shards)?;
+        Ok(ConnectionSlots::new(count))
+    }
+}
+
 /// What runs until the stop.
 struct Serving {
     running: Running,
@@ -187,11 +195,6 @@ fn start(
     prepared: Prepared,
     listeners: Listeners,
 ) -> Result<Serving, StartError> {
-    let Listeners {
-        listeners,
-        of_peers,
-        descriptors,
-    } = listeners;
     let Prepared {
         started:
             Started {
@@ -209,7 +212,7 @@ fn start(
         root_key,
         shared,
     } = prepared;
-    let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
+    let slots = listeners.slots(shards.len())?;
     let backups = Arc::new(backups(args, &shards));
     let partials = PartialBytes::new(plan.partials);
     let common = OfAllShards::new(args, &clock)?;
@@ -226,8 +229,9 @@ fn start(
     helpers.extend(watch_memory(plan, memory.clone(), shards));
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let of_new = root_key.as_ref();
-    let namespaces = ServerNamespaces::new(Arc::clone(shards), placement, args, &config, of_new);
-    let namespaces = Arc::new(namespaces);
+    let all = Arc::clone(shards);
+    let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
+    // Servers that share namespaces have the store's configuration.
     if shared.is_none() {
         let served = (Arc::clone(shards), Arc::clone(&namespaces));
         helpers.extend(follow_config(args, config, root_key, served, &stopped)?);
@@ -256,7 +260,7 @@ fn start(
     Ok(Serving {
         running,
         helpers,
-        acceptors: accept_all(listeners, of_peers.zip(peers), &server),
+        acceptors: accept_all(listeners, peers, &server),
         common,
         fleet,
         stop,
@@ -303,16 +307,17 @@ fn backups(args: &ServeArgs, shards: &[StartedShard]) -> Backups {
 
 /// Starts to accept connections, those of the other servers too.
 fn accept_all(
-    listeners: Vec<Listener>,
-    of_peers: Option<(TcpListener, Arc<Peers>)>,
+    listeners: Listeners,
+    peers: Option<Arc<Peers>>,
     server: &Arc<ServerState>,
 ) -> Vec<Task> {
     let accept = |listener| accept_at(listener, server);
-    let of_peers = of_peers.map(|(socket, peers)| {
+    let of_peers = listeners.of_peers.zip(peers).map(|(socket, peers)| {
         let accept = peer::accept(socket, peers, Arc::clone(server));
         supervisor::spawn("listener --peer-listen", accept)
     });
-    listeners.into_iter().map(accept).chain(of_peers).collect()
+    let own = listeners.listeners.into_iter().map(accept);
+    own.chain(of_peers).collect()
 }
 
 /// Starts the task that takes certificates that were replaced, at once after SIGHUP.

@@ -1,5 +1,6 @@
 //! The shards of this server, as connections and requests reach them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
