@@ -599,13 +599,21 @@ pub const COMMIT_RETRY: Millis = Millis::from_millis(200);
 pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
 /// How long to wait for an answer of the store. A commit waits for a standby without an end; what is not answered by then is
 /// unknown, and found out on another session.
-pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(10);
+pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(6);
 /// After how much silence, and how often, the system looks whether the store's machine is there.
 pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
 /// How long bytes to the store may be unacknowledged by its machine.
 pub const STORE_USER_TIMEOUT: Millis = Millis::from_secs(4);
 /// Sessions of the store that are kept for the next use.
 pub const STORE_SESSIONS_IDLE: usize = 4;
+/// Sessions of the store that are in use at the same time, beside those of appends and beats.
+pub const STORE_SESSIONS_MAX: usize = 16;
+/// Sessions of the store that appends share.
+pub const STORE_APPEND_SESSIONS: usize = 8;
+/// How long to wait for the answer to an append, before it is found out what became of it.
+pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
+/// Namespaces that are taken over at the same time: each takes up to two sessions.
+pub const TAKEOVERS_AT_ONCE: usize = 6;
 /// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
 pub const STORE_APPENDS: usize = 3;
 /// Bytes of groups that become one row, about.
@@ -809,6 +817,7 @@ const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
 const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
 const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
 const _: () = assert!(STORE_ROW_BYTES <= STORE_PART_BYTES);
+const _: () = assert!(2 * TAKEOVERS_AT_ONCE < STORE_SESSIONS_MAX);
 const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());
 const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());

@@ -3,7 +3,7 @@
 //! A row has consecutive frames of one segment, which were appended by one statement: it is kept wholly
 //! or not at all. It covers the same bytes of the log as the frames have in a file, so that a body's
 //! position means the same in both. The records are kept apart from the bodies: recovery reads the
-//! records alone (`replication.md` part 1). Frame headers are not kept: their fields are the row's.
+//! records alone, and so in a fraction of the time. Frame headers are not kept: their fields are the row's.
 //!
 //! ```text
 //!  position ┌────────┬─────────────────────────┬────────┬──────────────────┐ position + span

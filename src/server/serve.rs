@@ -149,9 +149,10 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         of_peers: peer_listener,
         descriptors,
     };
+    // Before anything is answered that a supervisor may take for a sign to continue.
+    let mut signals = Signals::new()?;
     let mut serving = start(args, config, prepared, listeners)?;
     serving.join_fleet().await?;
-    let mut signals = Signals::new()?;
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!("Emulator Service is Successfully Up!");
     signals.next().await;

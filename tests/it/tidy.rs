@@ -8,11 +8,12 @@ use std::process::Command;
 const LINES_MAX: usize = 900;
 
 /// Words of licences that this project may be built from.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "BSL-1.0",
     "CC0-1.0",
     "ISC",
     "MIT",
@@ -83,7 +84,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 11] = [
+const STARTED: [(&str, usize, &str); 14] = [
     (
         "connection.rs",
         1,
@@ -106,6 +107,11 @@ const STARTED: [(&str, usize, &str); 11] = [
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
     (
+        "peer/listener.rs",
+        1,
+        "the listener joins the tasks of its connections",
+    ),
+    (
         "reload.rs",
         1,
         "the reading of the configuration is awaited",
@@ -116,6 +122,8 @@ const STARTED: [(&str, usize, &str); 11] = [
         "a start joins one; another sends keys to the owner; the sending of the last spans is awaited",
     ),
     ("startup.rs", 1, "a start joins the threads that read logs"),
+    ("store/fleet.rs", 1, "the handovers at the stop are joined"),
+    ("store/ownership.rs", 1, "the reading of a log is awaited"),
     ("supervisor.rs", 3, "the supervisor itself"),
     ("tls.rs", 1, "the reading of certificates is awaited"),
     ("traces.rs", 1, "the request to a collector is awaited"),

@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 use super::connect::{Session, Store};
 use super::fence::{Fence, random_id};
 use super::log::StoreLog;
-use super::{StoreError, ownership, schema};
+use super::{StoreError, chain, ownership, schema};
 use crate::histogram::Histogram;
 use crate::journal::rows::{self, Row, RowPlace};
 use crate::journal::{Frame, SegmentId};
@@ -369,7 +369,7 @@ impl Appender {
         if let Some(session) = &self.session {
             return Ok(Arc::clone(session));
         }
-        let session = Arc::new(self.store.session().await?);
+        let session = self.store.append_session(self.fence.namespace()).await?;
         self.use_session(&session);
         Ok(session)
     }
@@ -447,8 +447,10 @@ impl Appender {
     async fn resolve(&mut self) -> bool {
         let group = self.durable.place.frame + 1;
         self.events.send_replace(StoreEvent::Unknown { group });
-        // An append is never tried again on its session, which ends here with what it waits for.
-        self.session = None;
+        // An append is never tried again on its session. Other namespaces that have it take another, too.
+        if let Some(session) = self.session.take() {
+            session.condemn();
+        }
         let sent = std::mem::take(&mut self.sent);
         for sent in sent.into_iter().rev() {
             self.again.push_front((sent.row, sent.id));
@@ -477,7 +479,11 @@ impl Appender {
                         namespace = self.fence.namespace(),
                         "a namespace is stopped: {what}"
                     );
-                    true
+                    // Otherwise it would be taken over, and served without what was acknowledged.
+                    let namespace = self.fence.namespace();
+                    ownership::quarantine(&self.store, namespace, &what)
+                        .await
+                        .is_ok()
                 }
                 Err(error) => {
                     if !is_reported {
@@ -501,7 +507,7 @@ impl Appender {
     }
 
     async fn find_out(&mut self) -> Result<(), StoreError> {
-        let session = Arc::new(self.store.session().await?);
+        let session = self.store.append_session(self.fence.namespace()).await?;
         // From here on no statement of an old session changes anything.
         ownership::raise_own(&self.store, &session, &self.fence, &mut self.owners).await?;
         let found = self.log.rows_after(&session, self.durable).await?;
@@ -561,11 +567,11 @@ async fn next_answer(sent: &mut VecDeque<Sent>) -> Result<u64, String> {
         return std::future::pending().await;
     };
     if let Some(done) = oldest.done.take() {
-        return done.map_err(|error| error.to_string());
+        return done.map_err(|error| chain(&error));
     }
-    let wait: Duration = limits::STORE_ANSWER_WAIT.as_duration();
+    let wait: Duration = limits::STORE_APPEND_WAIT.as_duration();
     match timeout(wait, oldest.answer.as_mut()).await {
-        Ok(done) => done.map_err(|error| error.to_string()),
+        Ok(done) => done.map_err(|error| chain(&error)),
         Err(_) => Err(format!("no answer within {} s", wait.as_secs())),
     }
 }

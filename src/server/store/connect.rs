@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
@@ -64,6 +64,10 @@ pub(in crate::server) struct Store {
     identity: OnceLock<String>,
     /// Sessions that are free.
     idle: Mutex<Vec<Session>>,
+    /// Bounds those that are in use, and free.
+    lent: Arc<Semaphore>,
+    /// Sessions that appends share: a namespace always has the same one.
+    of_appends: [tokio::sync::Mutex<Option<Arc<Session>>>; limits::STORE_APPEND_SESSIONS],
 }
 
 impl std::fmt::Debug for Store {
@@ -134,6 +138,8 @@ impl Store {
             tls,
             identity: OnceLock::new(),
             idle: Mutex::default(),
+            lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
+            of_appends: Default::default(),
         }))
     }
 
@@ -212,6 +218,8 @@ impl Store {
             client,
             warnings,
             place: self.place.clone(),
+            is_condemned: AtomicBool::new(false),
+            permit: None,
             _alive: alive,
         })
     }
@@ -267,15 +275,42 @@ impl Store {
     ///
     /// Those of [`Store::session`].
     pub(super) async fn take(&self) -> Result<Session, StoreError> {
+        let permit = Arc::clone(&self.lent).acquire_owned().await;
+        let permit = permit.expect("the semaphore of sessions is never closed");
         let idle = self.idle().pop();
-        match idle.filter(|session| !session.client.is_closed()) {
-            Some(session) => Ok(session),
-            None => self.session().await,
+        let mut session = match idle.filter(|session| !session.client.is_closed()) {
+            Some(session) => session,
+            None => self.session().await?,
+        };
+        session.permit = Some(permit);
+        Ok(session)
+    }
+
+    /// Returns the session for the appends of a namespace. One that a namespace has condemned is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::session`].
+    pub(super) async fn append_session(&self, namespace: i64) -> Result<Arc<Session>, StoreError> {
+        let count = i64::try_from(self.of_appends.len()).unwrap_or(1);
+        let at = usize::try_from(namespace.rem_euclid(count)).unwrap_or_default();
+        let place = self
+            .of_appends
+            .get(at)
+            .expect("the remainder is less than the length");
+        let mut place = place.lock().await;
+        let found = place.as_ref().filter(|session| session.is_usable());
+        if let Some(session) = found {
+            return Ok(Arc::clone(session));
         }
+        let session = Arc::new(self.session().await?);
+        *place = Some(Arc::clone(&session));
+        Ok(session)
     }
 
     /// Takes a session that is free again.
-    pub(super) fn give_back(&self, session: Session) {
+    pub(super) fn give_back(&self, mut session: Session) {
+        session.permit = None;
         let mut idle = self.idle();
         if idle.len() < limits::STORE_SESSIONS_IDLE {
             idle.push(session);
@@ -319,6 +354,10 @@ pub(super) struct Session {
     /// Warnings that have come.
     warnings: Arc<AtomicU64>,
     place: String,
+    /// An append on it has an outcome that is unknown.
+    is_condemned: AtomicBool,
+    /// Held while it is in use.
+    permit: Option<OwnedSemaphorePermit>,
     /// The session ends when this is dropped, whatever it waits for.
     _alive: oneshot::Sender<()>,
 }
@@ -331,6 +370,15 @@ impl Session {
     /// wait for a standby.
     pub(super) fn warnings(&self) -> u64 {
         self.warnings.load(Ordering::SeqCst)
+    }
+
+    /// Lets no append use it any more.
+    pub(super) fn condemn(&self) {
+        self.is_condemned.store(true, Ordering::SeqCst);
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.is_condemned.load(Ordering::SeqCst) && !self.client.is_closed()
     }
 
     /// Returns the client, for statements whose answers are awaited elsewhere.

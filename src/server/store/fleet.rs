@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
@@ -89,6 +89,8 @@ pub(in crate::server) struct Fleet {
     serving: Arc<Serving>,
     view: ArcSwap<View>,
     state: Mutex<State>,
+    /// Bounds the take-overs at the same time.
+    takers: Semaphore,
     _lock: std::fs::File,
 }
 
@@ -124,6 +126,7 @@ impl Fleet {
             lease: ArcSwap::default(),
             view: ArcSwap::default(),
             state: Mutex::default(),
+            takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
             _lock: parts.lock,
         })
     }
@@ -566,7 +569,9 @@ impl Fleet {
         let take = async move {
             let id = namespace.id;
             let name = namespace.name.clone();
-            match fleet.take(namespace).await {
+            // Each has sessions of the database, and memory for what it reads.
+            let permit = fleet.takers.acquire().await;
+            match Box::pin(fleet.take(namespace)).await {
                 Ok(()) => {}
                 Err(StoreError::Fenced) => info!(namespace = name, "another server was faster"),
                 Err(error) => {
@@ -577,6 +582,7 @@ impl Fleet {
                     fleet.leave_alone(id, &error).await;
                 }
             }
+            drop(permit);
             fleet.state().taking.remove(&id);
         };
         supervisor::spawn("take-over", take).allow_end();
@@ -635,14 +641,8 @@ impl Fleet {
         if !is_its_fault {
             return;
         }
-        let put = async {
-            let session = self.store.take().await?;
-            let sql = "insert into namespace_state (namespace, quarantined) values ($1, $2) \
-                       on conflict (namespace) do update set quarantined = excluded.quarantined";
-            session.execute(sql, &[&id, &error.to_string()]).await?;
-            self.store.give_back(session);
-            Ok::<(), StoreError>(())
-        };
+        let why = error.to_string();
+        let put = ownership::quarantine(&self.store, id, &why);
         if let Err(error) = put.await {
             warn!("a namespace could not be put into quarantine: {error}");
         }

@@ -48,7 +48,7 @@ pub(super) enum StoreError {
     #[error("the store {place}: {what}")]
     Unfit { place: String, what: String },
     /// A statement failed, or the connection did.
-    #[error("the store {place}: {what}: {source}")]
+    #[error("the store {place}: {what}: {}", chain(source))]
     Database {
         place: String,
         what: &'static str,
@@ -70,6 +70,15 @@ pub(super) enum StoreError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] journal::Error),
+}
+
+/// Returns an error with those that caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let texts = std::iter::once(error)
+        .chain(causes)
+        .map(ToString::to_string);
+    texts.collect::<Vec<String>>().join(": ")
 }
 
 impl From<StoreError> for journal::Error {

@@ -184,7 +184,14 @@ pub(super) async fn raise_own(
         // The answer to an earlier raise may not have come.
         let query = "select epoch, owner::text from namespace where id = $1";
         let row = session.one(query, &[&fence.namespace()]).await?;
-        let (epoch, found): (i64, Option<String>) = (store.get(&row, 0)?, store.get(&row, 1)?);
+        let (now, found): (i64, Option<String>) = (store.get(&row, 0)?, store.get(&row, 1)?);
+        if now < epoch {
+            return Err(StoreError::Lost(format!(
+                "the database has epoch {now}, and this server had epoch {epoch}: it was restored, or a standby was promoted \
+                 that had not what was acknowledged"
+            )));
+        }
+        let epoch = now;
         match found.filter(|found| owners.contains(found) && *found != new) {
             Some(found) => fence.raise(epoch, found),
             None => return Err(StoreError::Fenced),
@@ -245,5 +252,19 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
     if 0 < done {
         info!(namespace = fence.namespace(), "gave a namespace away");
     }
+    Ok(())
+}
+
+/// Leaves a namespace alone until an operator lets it out: no server takes it.
+///
+/// # Errors
+///
+/// The store's.
+pub(super) async fn quarantine(store: &Store, namespace: i64, why: &str) -> Result<(), StoreError> {
+    let session = store.take().await?;
+    let sql = "insert into namespace_state (namespace, quarantined) values ($1, $2) \
+               on conflict (namespace) do update set quarantined = excluded.quarantined";
+    session.execute(sql, &[&namespace, &why]).await?;
+    store.give_back(session);
     Ok(())
 }

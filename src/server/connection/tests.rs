@@ -1,0 +1,375 @@
+//! Connections and the shards that they belong to.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::amqp::{Event, Identity};
+use crate::gateway::Reply;
+use crate::server::admission::Admission;
+use crate::server::mailbox::Mail;
+use crate::shard::Outgoing;
+use crate::time::Timestamp;
+
+const HEADER: &[u8] = b"AMQP\x00\x01\x00\x00";
+const OPEN: &[u8] = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
+
+/// A stream on which a connection is opened, and then is a bug.
+struct Panics {
+    is_open: bool,
+}
+
+impl Stream for Panics {}
+
+impl AsyncRead for Panics {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        assert!(!std::mem::replace(&mut self.is_open, true), "as it is to");
+        buffer.put_slice(HEADER);
+        buffer.put_slice(OPEN);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Panics {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn alone(shards: Arc<Shards>) -> Servers {
+    Servers {
+        shards,
+        peers: None,
+    }
+}
+
+fn accepted() -> AcceptedPeer {
+    AcceptedPeer {
+        id: ConnectionId(7),
+        origin: Origin::default(),
+        permit: Admission::new(100)
+            .try_admit(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            .unwrap(),
+        is_trusted: true,
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
+    let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+    // Fewer bytes than the answers to the input.
+    let (mut peer, stream) = tokio::io::duplex(16);
+    let shards = Arc::new(Shards::of(vec![("one", sender)]));
+    let (_stop, stopped) = watch::channel(false);
+    let served = tokio::spawn(serve(stream, accepted(), clock, alone(shards), stopped));
+    peer.write_all(HEADER).await.unwrap();
+    peer.write_all(OPEN).await.unwrap();
+    let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
+        panic!("its begin is reported first");
+    };
+    assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
+    outbox.close();
+    timeout(2 * limits::LAST_WRITE_WAIT.as_duration(), served)
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
+    let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+    let shards = Arc::new(Shards::of(vec![("one", sender)]));
+    let (_stop, stopped) = watch::channel(false);
+    let panics = Panics { is_open: false };
+    let served = tokio::spawn(serve(panics, accepted(), clock, alone(shards), stopped));
+    assert!(matches!(
+        mail.recv().await,
+        Some(Mail::Connected(ConnectionId(7), ..))
+    ));
+    assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
+    let Some(Mail::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
+        panic!("its end is reported");
+    };
+    assert!(matches!(
+        reports.as_slice(),
+        [Report::Event(Event::Closed { .. })]
+    ));
+    assert!(matches!(
+        mail.recv().await,
+        Some(Mail::Disconnected(ConnectionId(7)))
+    ));
+    assert!(served.await.unwrap_err().is_panic());
+}
+
+/// A peer that says who it is, and the shards that it is served by.
+struct Bench {
+    peer: tokio::io::DuplexStream,
+    partials: Partials,
+    shards: Vec<mpsc::Receiver<Mail>>,
+    stop: watch::Sender<bool>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+/// Bytes in each direction that the peer's stream holds.
+const DUPLEX_BYTES: usize = 64 * 1024;
+
+fn bench(namespaces: &[&str]) -> Bench {
+    let (peer, stream) = tokio::io::duplex(DUPLEX_BYTES);
+    let channels = namespaces
+        .iter()
+        .map(|_| mpsc::channel(limits::MAILBOX_LENGTH));
+    let (mail, shards): (Vec<_>, Vec<_>) = channels.unzip();
+    let owners = namespaces.iter().copied().zip(mail).collect();
+    let owners = Arc::new(Shards::of(owners));
+    let partials = owners.partials();
+    let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+    let (stop, stopped) = watch::channel(false);
+    let served = tokio::spawn(serve(stream, accepted(), clock, alone(owners), stopped));
+    Bench {
+        peer,
+        partials,
+        shards,
+        stop,
+        served,
+    }
+}
+
+/// SASL PLAIN with the key `k` of `u`.
+const PLAIN: &[u8] = b"AMQP\x03\x01\x00\x00\
+    \0\0\0\x1b\x02\x01\0\0\0\x53\x41\xc0\x0e\x02\xa3\x05PLAIN\xa0\x04\0u\0k";
+
+fn opens(host: &str) -> Vec<u8> {
+    let host_length = u8::try_from(host.len()).unwrap();
+    let list = [&[0xa1, 1, b'c', 0xa1, host_length], host.as_bytes()].concat();
+    let list_length = u8::try_from(list.len() + 1).unwrap();
+    let head = [
+        0,
+        0,
+        0,
+        13 + list_length - 1 + 1,
+        2,
+        0,
+        0,
+        0,
+        0,
+        0x53,
+        0x10,
+        0xc0,
+    ];
+    [&head[..], &[list_length, 2], &list].concat()
+}
+
+async fn next(shard: &mut mpsc::Receiver<Mail>) -> Mail {
+    timeout(Duration::from_secs(20), shard.recv())
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+async fn connected(shard: &mut mpsc::Receiver<Mail>) -> Arc<Outbox> {
+    match next(shard).await {
+        Mail::Connected(_, outbox, _) => outbox,
+        other => panic!("its begin is reported first: {other:?}"),
+    }
+}
+
+async fn reports(shard: &mut mpsc::Receiver<Mail>) -> Vec<Report> {
+    match next(shard).await {
+        Mail::Reports(_, reports, _) => reports,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn left(shard: &mut mpsc::Receiver<Mail>) {
+    let mut last = reports(shard).await;
+    loop {
+        match next(shard).await {
+            Mail::Reports(_, more, _) => last.extend(more),
+            Mail::Disconnected(_) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(
+        matches!(last[..], [Report::Event(Event::Closed { .. })]),
+        "{last:?}"
+    );
+}
+
+fn says_who(reports: &[Report]) -> bool {
+    matches!(
+        reports.first(),
+        Some(
+            Report::Event(Event::Authenticating { identity: Identity::Plain { user, .. } })
+                | Report::TryIdentity(Identity::Plain { user, .. })
+        ) if user == "u"
+    )
+}
+
+fn answer(outbox: &Outbox, is_genuine: bool) {
+    let answer = Outgoing::Reply(Reply::Authenticated(is_genuine));
+    outbox.put(&mut [answer].into());
+}
+
+#[tokio::test]
+async fn a_connection_is_in_the_shard_of_the_host_that_it_names() {
+    let mut bench = bench(&["one", "two"]);
+    bench.peer.write_all(HEADER).await.unwrap();
+    bench.peer.write_all(&opens("two.example")).await.unwrap();
+    connected(&mut bench.shards[1]).await;
+    let opened = reports(&mut bench.shards[1]).await;
+    assert!(
+        matches!(opened[..], [Report::Event(Event::Opened { .. })]),
+        "{opened:?}"
+    );
+    drop(bench.peer);
+    left(&mut bench.shards[1]).await;
+    bench.served.await.unwrap();
+    assert!(
+        bench.shards[0].try_recv().is_err(),
+        "it has nothing to do with it"
+    );
+}
+
+#[tokio::test]
+async fn one_that_names_no_host_is_unknown_to_all_shards_and_closed_at_the_end() {
+    let mut bench = bench(&["one", "two"]);
+    bench.peer.write_all(HEADER).await.unwrap();
+    bench.stop.send(true).unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut answer);
+    timeout(Duration::from_secs(20), read)
+        .await
+        .unwrap()
+        .unwrap();
+    bench.served.await.unwrap();
+    for shard in &mut bench.shards {
+        assert!(shard.recv().await.is_none(), "no shard is asked");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_shown_to_shards_until_one_has_it_and_to_the_one_that_open_names() {
+    for (host, shard) in [("two.example", 1), ("three.example", 2)] {
+        let mut bench = bench(&["one", "two", "three"]);
+        bench.peer.write_all(PLAIN).await.unwrap();
+        for (at, is_genuine) in [(0, false), (1, true)] {
+            let outbox = connected(&mut bench.shards[at]).await;
+            assert!(says_who(&reports(&mut bench.shards[at]).await));
+            answer(&outbox, is_genuine);
+            if !is_genuine {
+                left(&mut bench.shards[at]).await;
+            }
+        }
+        bench.peer.write_all(HEADER).await.unwrap();
+        bench.peer.write_all(&opens(host)).await.unwrap();
+        if shard == 2 {
+            left(&mut bench.shards[1]).await;
+            connected(&mut bench.shards[2]).await;
+        }
+        let opened = reports(&mut bench.shards[shard]).await;
+        assert_eq!(says_who(&opened), shard == 2);
+        let last = opened.last();
+        assert!(
+            matches!(last, Some(Report::Event(Event::Opened { .. }))),
+            "{last:?}"
+        );
+        drop(bench.peer);
+        left(&mut bench.shards[shard]).await;
+        bench.served.await.unwrap();
+    }
+}
+
+/// Writes bytes until they are all written, or the connection's task reads no more; returns how many
+/// were written.
+async fn write_until_stuck(peer: &mut tokio::io::DuplexStream, bytes: &[u8]) -> usize {
+    let (mut written, mut waits) = (0, 0);
+    while written < bytes.len() && waits < 1_000 {
+        let rest = &bytes[written..];
+        let write = poll_fn(|cx| Poll::Ready(Pin::new(&mut *peer).poll_write(cx, rest))).await;
+        if let Poll::Ready(count) = write {
+            written += count.unwrap();
+            waits = 0;
+        } else {
+            waits += 1;
+            tokio::task::yield_now().await;
+        }
+    }
+    written
+}
+
+#[tokio::test]
+async fn a_connection_without_a_shard_keeps_few_bytes_and_refuses_a_large_frame() {
+    const MANY: usize = 1024 * 1024;
+    let mut bench = bench(&["one", "two"]);
+    let all = bench.partials.room();
+    bench.peer.write_all(PLAIN).await.unwrap();
+    let outbox = connected(&mut bench.shards[0]).await;
+    assert!(says_who(&reports(&mut bench.shards[0]).await));
+    // A frame before `open` of more than its bound, while the identity is not accepted yet.
+    let frame = u32::try_from(limits::UNROUTED_BYTES_MAX + 1).unwrap();
+    let mut hostile = [HEADER, &frame.to_be_bytes(), &[2, 0, 0, 0]].concat();
+    hostile.resize(MANY, 0);
+    let written = write_until_stuck(&mut bench.peer, &hostile).await;
+    let read = written.saturating_sub(DUPLEX_BYTES);
+    assert!(read <= limits::UNROUTED_BYTES_MAX, "{read}");
+    assert_eq!(all - bench.partials.room(), 2, "the identity is counted");
+    answer(&outbox, true);
+    let mut refusal = Vec::new();
+    let end = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut refusal);
+    timeout(Duration::from_secs(20), end)
+        .await
+        .unwrap()
+        .unwrap();
+    let condition = b"amqp:connection:framing-error";
+    let is_there = refusal.windows(condition.len()).any(|it| it == condition);
+    assert!(is_there, "{refusal:?}");
+    left(&mut bench.shards[0]).await;
+    bench.served.await.unwrap();
+    assert_eq!(bench.partials.room(), all);
+    assert!(
+        bench.shards[1].recv().await.is_none(),
+        "the other shard is not asked"
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_no_shard_has_is_refused_once_by_all() {
+    let mut bench = bench(&["one", "two"]);
+    bench.peer.write_all(PLAIN).await.unwrap();
+    for shard in &mut bench.shards {
+        let outbox = connected(shard).await;
+        assert!(says_who(&reports(shard).await));
+        answer(&outbox, false);
+        left(shard).await;
+    }
+    let mut answer = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut answer);
+    timeout(Duration::from_secs(20), read)
+        .await
+        .unwrap()
+        .unwrap();
+    let outcome = b"\0\x53\x44\xd0\0\0\0\x06\0\0\0\x01\x50\x01";
+    assert!(answer.ends_with(outcome), "{answer:?}");
+}
