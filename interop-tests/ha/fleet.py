@@ -339,9 +339,10 @@ def mend(cluster: postgres.Cluster, fleet: Fleet) -> None:
                 print(f"{server} was started again, pid {server.broker.state['pid']}", flush=True)
         owners = fleet.owners()
         if owners != shown:
-            shown = owners
             for namespace, found in sorted(owners.items()):
-                print(f"{namespace} is owned by {', '.join(map(str, found))}", flush=True)
+                if found != shown.get(namespace):
+                    print(f"{namespace} is owned by {', '.join(map(str, found))}", flush=True)
+            shown = owners
 
 
 def main() -> int:

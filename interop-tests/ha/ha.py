@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 from audit import Auditor  # noqa: E402
-from broker import WORK  # noqa: E402
+from broker import WORK, BrokerError  # noqa: E402
 from faults import CLIENT_SECONDS, FAULTS, TAKE_OVER_SECONDS, Scene  # noqa: E402
 from fleet import Fleet, configuration, wait  # noqa: E402
 from load import QUEUES, Load  # noqa: E402
@@ -284,6 +284,30 @@ def two_stores_are_served_by_three_servers(world: World) -> list[str]:
             return problems + fleet.finish()
 
 
+def a_server_verifies_the_certificate_of_the_store(world: World) -> list[str]:
+    problems = []
+    with Cluster(DIRECTORY / "verified" / "postgres", standbys=1) as cluster:
+        url = f"{cluster.url()}?sslmode=require"
+        with Fleet(DIRECTORY / "verified" / "fleet", url, 1, arguments=["--store-ca", str(cluster.authority)]) as fleet:
+            wait(fleet.owners, 30, "no namespace is owned")
+            encrypted = cluster.query("select count(*), count(*) filter (where ssl) from pg_stat_ssl join pg_stat_activity using (pid)"
+                                      " where usename = %s", ROLE)[0]
+            if encrypted[0] != encrypted[1] or not encrypted[0]:
+                problems.append(f"of {encrypted[0]} sessions, {encrypted[1]} are encrypted")
+            problems += fleet.finish()
+        # The authority is none of the system's.
+        other = Fleet(DIRECTORY / "verified" / "other", url, 1)
+        try:
+            other.start()
+            problems.append("a server trusts a certificate of an authority that it does not know")
+        except BrokerError as error:
+            if "certificate" not in str(error).lower():
+                problems.append(f"a refused certificate is not named: {error}")
+        finally:
+            other.close()
+    return problems
+
+
 def wraparound_and_inactive_slots_are_in_the_metrics(world: World) -> list[str]:
     world.start()
     cluster, server = world.cluster, world.fleet.servers[0]
@@ -303,6 +327,7 @@ def wraparound_and_inactive_slots_are_in_the_metrics(world: World) -> list[str]:
 
 TESTS: list[Callable[[World], list[str]]] = [
     servers_that_start_at_the_same_time_make_one_schema,
+    a_server_verifies_the_certificate_of_the_store,
     wraparound_and_inactive_slots_are_in_the_metrics,
     two_stores_are_served_by_three_servers,
     the_wrong_standby_is_promoted,
