@@ -176,6 +176,17 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def watch(parent: int, directory: Path) -> None:
+    """Waits for the end of a process, and then ends the servers that it left below a directory."""
+    while Path(f"/proc/{parent}").exists():
+        time.sleep(0.5)
+    for file in directory.glob("*/postmaster.pid"):
+        pid = int(file.read_text().split()[0])
+        command = Path(f"/proc/{pid}/cmdline")
+        if command.exists() and str(file.parent).encode() in command.read_bytes():
+            os.kill(pid, signal.SIGQUIT)
+
+
 def adopt_orphans() -> None:
     """Makes this process the parent of processes whose parent has ended, so that it can reap them: not every init of a container does."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -393,6 +404,9 @@ class Cluster:
         install()
         adopt_orphans()
         atexit.register(self.close)
+        # For when this process is killed; it ends by itself.
+        subprocess.Popen([sys.executable, str(HERE / "postgres.py"), "watch", str(os.getpid()), str(self.directory)], start_new_session=True,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._make_certificates()
         try:
             self.primary.make()
@@ -557,11 +571,14 @@ def demo(version: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["install", "demo"])
+    parser.add_argument("verb", choices=["install", "demo", "watch"])
+    parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--version", type=int, default=NEWEST, choices=[NEWEST, OLDEST])
     options = parser.parse_args()
     if options.verb == "install":
         install()
+    elif options.verb == "watch":
+        watch(int(options.arguments[0]), Path(options.arguments[1]))
     else:
         demo(options.version)
     return 0
