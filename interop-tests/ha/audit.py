@@ -9,8 +9,8 @@
   received in the order of their numbers.
 - Bodies are whole, and there is no message that was not sent.
 
-A request without an answer may have happened or not, and may happen later: it may be on its way through a network that is held. Only what a receiver asked for after an acknowledgement contradicts it: what was on
-its way before may arrive later.
+A request without an answer may have happened or not, and may happen later: it may be on its way through a network that is held. Only what a
+receiver asked for after an acknowledgement contradicts it: what was on its way before may arrive later.
 """
 
 from __future__ import annotations

@@ -357,7 +357,8 @@ def pg_dump_runs(scene: Scene) -> None:
 def the_role_gets_other_defaults(scene: Scene) -> None:
     """Sessions must not rely on what the role or the database has. `synchronous_commit` is not among these: a server may refuse to serve
     where it is off."""
-    settings = {"default_transaction_isolation": "serializable", "statement_timeout": "'100ms'", "client_min_messages": "error", "idle_in_transaction_session_timeout": "'100ms'", "lock_timeout": "'50ms'"}
+    settings = {"default_transaction_isolation": "serializable", "client_min_messages": "error", "statement_timeout": "'100ms'",
+                "idle_in_transaction_session_timeout": "'100ms'", "lock_timeout": "'50ms'"}
     for name, value in settings.items():
         scene.cluster.query(f"alter role {ROLE} set {name} = {value}")
     try:

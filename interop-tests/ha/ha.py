@@ -134,7 +134,8 @@ def play(world: World, report: Report, names: list[str], seed: int) -> int:
         except Exception:  # noqa: BLE001
             problems = [traceback.format_exc(), f"see {world.fleet.directory}"]
     judge(report, rounds, auditor)
-    report.test(f"audit of seed {seed}: {', '.join(name for name, *_ in rounds)}", problems, f"{summary(auditor)}; Go: {summary(others)}" if auditor and others else "")
+    note = f"{summary(auditor)}; Go: {summary(others)}" if auditor and others else ""
+    report.test(f"audit of seed {seed}: {', '.join(name for name, *_ in rounds)}", problems, note)
     if problems:
         # The next rounds have a cluster and a fleet of their own, and the logs of these stay.
         world.end()
