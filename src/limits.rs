@@ -612,6 +612,8 @@ pub const STORE_SESSIONS_MAX: usize = 16;
 pub const STORE_APPEND_SESSIONS: usize = 8;
 /// How long to wait for the answer to an append, before it is found out what became of it.
 pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
+/// Namespaces that a server gives away at the same time, when others carry less.
+pub const HANDOVERS_AT_ONCE: usize = 16;
 /// Namespaces that are taken over at the same time: each takes up to two sessions.
 pub const TAKEOVERS_AT_ONCE: usize = 6;
 /// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.

@@ -56,6 +56,9 @@ families! {
     NAMESPACE_OWNED = Gauge "jitney_namespace_owned" &["namespace"], "1 if this server has the namespace";
     NAMESPACE_EPOCH = Gauge "jitney_namespace_epoch" &["namespace"], "How often the namespace was taken over, or taken anew";
     NAMESPACE_QUARANTINED = Gauge "jitney_namespace_quarantined" &["namespace"], "1 if the namespace is left alone until an operator lets it out";
+    STORE_AGE = Gauge "jitney_store_transaction_age" &[], "Transactions since the oldest that the database has not frozen: at two billion it takes no writes";
+    STORE_SLOTS = Gauge "jitney_store_inactive_slots" &[], "Replication slots of the database that no standby uses: they keep its log for ever";
+    STORE_LAG = Gauge "jitney_store_standby_lag_bytes" &[], "Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that";
     HEALTHY = Gauge "jitney_shard_healthy" SHARD, "1 if the shard's owner and disk make progress, as in /health";
     ACCEPTS = Gauge "jitney_shard_accepts_messages" SHARD, "1 if messages are accepted, 0 if disk or memory is full";
     CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";

@@ -225,7 +225,21 @@ impl Scrape {
                 truth(it.quarantined.is_some()),
             )
         });
-        out.write(&families::NAMESPACE_QUARANTINED, quarantined)
+        out.write(&families::NAMESPACE_QUARANTINED, quarantined)?;
+        let database = || fleet.iter().map(|it| it.view.database);
+        let one = |value: i64| (Labels::new(), count(value));
+        out.write(
+            &families::STORE_AGE,
+            database().map(|it| one(it.transaction_age)),
+        )?;
+        out.write(
+            &families::STORE_SLOTS,
+            database().map(|it| one(it.inactive_slots)),
+        )?;
+        out.write(
+            &families::STORE_LAG,
+            database().map(|it| one(it.standby_lag)),
+        )
     }
 
     fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {

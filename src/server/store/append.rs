@@ -216,7 +216,7 @@ impl Appender {
                 Trouble::Finished => return,
                 Trouble::Unknown(what) => {
                     warn!(
-                        namespace = self.fence.namespace(),
+                        namespace = self.fence.name(),
                         "what became of an append is unknown: {what}"
                     );
                     if !Box::pin(self.resolve()).await {
@@ -461,7 +461,7 @@ impl Appender {
             let lost = match self.find_out().await {
                 Ok(()) => {
                     info!(
-                        namespace = self.fence.namespace(),
+                        namespace = self.fence.name(),
                         "the store is back, and it is known what was appended"
                     );
                     self.events.send_replace(StoreEvent::Back);
@@ -469,14 +469,14 @@ impl Appender {
                 }
                 Err(StoreError::Fenced) => {
                     info!(
-                        namespace = self.fence.namespace(),
+                        namespace = self.fence.name(),
                         "another server has taken a namespace"
                     );
                     true
                 }
                 Err(StoreError::Lost(what)) => {
                     error!(
-                        namespace = self.fence.namespace(),
+                        namespace = self.fence.name(),
                         "a namespace is stopped: {what}"
                     );
                     // Otherwise it would be taken over, and served without what was acknowledged.
@@ -488,7 +488,7 @@ impl Appender {
                 Err(error) => {
                     if !is_reported {
                         warn!(
-                            namespace = self.fence.namespace(),
+                            namespace = self.fence.name(),
                             "suspended until the store answers: {error}"
                         );
                         is_reported = true;

@@ -52,9 +52,27 @@ pub(super) fn to_take(own: &str, live: &[String], namespaces: &[Seen]) -> Vec<i6
     taken
 }
 
-/// Returns a namespace that this server gives away, because another carries so much less that the difference gets smaller by
-/// that. It is the lightest that serves.
-pub(super) fn to_give(own: &str, live: &[String], namespaces: &[Seen]) -> Option<i64> {
+/// Returns the namespaces that this server gives away, so many at most, because others carry so much less that the difference gets
+/// smaller by that. The lightest that serve go first.
+pub(super) fn to_give(own: &str, live: &[String], namespaces: &[Seen], most: usize) -> Vec<i64> {
+    let mut after = namespaces.to_vec();
+    let mut given = Vec::new();
+    while given.len() < most
+        && let Some(id) = next_to_give(own, live, &after)
+    {
+        let least = loads(live, &after)
+            .into_iter()
+            .min_by_key(|(_, load)| *load);
+        let least = least.map(|(name, _)| name.to_owned());
+        for namespace in after.iter_mut().filter(|it| it.id == id) {
+            namespace.owner.clone_from(&least);
+        }
+        given.push(id);
+    }
+    given
+}
+
+fn next_to_give(own: &str, live: &[String], namespaces: &[Seen]) -> Option<i64> {
     if namespaces
         .iter()
         .any(|it| it.owner.is_none() && !it.is_quarantined)
@@ -116,25 +134,35 @@ mod tests {
         let live = servers(&["a", "b"]);
         let mut all: Vec<Seen> = (0..9).map(|id| seen(id, Some("a"), 0)).collect();
         let mut moves = 0;
-        while let Some(id) = to_give("a", &live, &all) {
+        while let [id] = to_give("a", &live, &all, 1)[..] {
             moves += 1;
             let given = all.iter_mut().find(|it| it.id == id).unwrap();
             given.owner = None;
-            assert_eq!(to_give("a", &live, &all), None, "one at a time");
+            assert!(to_give("a", &live, &all, 9).is_empty(), "it is on its way");
             assert_eq!(to_take("b", &live, &all), [id]);
             let given = all.iter_mut().find(|it| it.id == id).unwrap();
             given.owner = Some("b".to_owned());
-            assert_eq!(to_give("b", &live, &all), None, "nothing comes back");
+            assert!(
+                to_give("b", &live, &all, 9).is_empty(),
+                "nothing comes back"
+            );
         }
         assert_eq!(moves, 4);
+        let all: Vec<Seen> = (0..9).map(|id| seen(id, Some("a"), 0)).collect();
+        assert_eq!(to_give("a", &live, &all, 3), [0, 1, 2]);
+        assert_eq!(
+            to_give("a", &live, &all, 9),
+            [0, 1, 2, 3],
+            "no more than that"
+        );
     }
 
     #[test]
     fn one_that_is_heavier_than_the_difference_stays() {
         let live = servers(&["a", "b"]);
         let all = [seen(1, Some("a"), 50_000)];
-        assert_eq!(to_give("a", &live, &all), None);
+        assert!(to_give("a", &live, &all, 9).is_empty());
         let all = [seen(1, Some("a"), 50_000), seen(2, Some("a"), 0)];
-        assert_eq!(to_give("a", &live, &all), Some(2), "the light one");
+        assert_eq!(to_give("a", &live, &all, 9), [2], "the light one");
     }
 }

@@ -7,10 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::rand;
 
+use super::ownership::Owned;
+
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]
 pub(in crate::server) struct Fence {
     namespace: i64,
+    /// For the log of the server.
+    name: String,
     /// The number of the log's store, with which its checksums begin.
     log_store: u64,
     current: Mutex<Current>,
@@ -25,10 +29,11 @@ struct Current {
 }
 
 impl Fence {
-    pub(super) fn new(namespace: i64, log_store: u64, epoch: i64, owner: String) -> Self {
+    pub(super) fn new(namespace: &Owned, epoch: i64, owner: String) -> Self {
         Self {
-            namespace,
-            log_store,
+            namespace: namespace.id,
+            name: namespace.name.clone(),
+            log_store: namespace.log_store,
             current: Mutex::new(Current {
                 epoch,
                 owner,
@@ -39,6 +44,10 @@ impl Fence {
 
     pub(super) fn namespace(&self) -> i64 {
         self.namespace
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn log_store(&self) -> u64 {

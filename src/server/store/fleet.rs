@@ -47,6 +47,19 @@ pub(in crate::server) struct View {
     pub(in crate::server) servers: Vec<ServerSeen>,
     /// By their names in lower case.
     pub(in crate::server) namespaces: BTreeMap<String, NamespaceSeen>,
+    /// What an operator of the database is to know.
+    pub(in crate::server) database: DatabaseSeen,
+}
+
+/// The state of the database that ends in a stop of it, if it is left alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::server) struct DatabaseSeen {
+    /// Transactions since the oldest that no table has forgotten: at two billion it takes no writes.
+    pub(in crate::server) transaction_age: i64,
+    /// Replication slots that no standby uses: they keep the log of the database for ever.
+    pub(in crate::server) inactive_slots: i64,
+    /// Bytes that the standby which is furthest behind has not flushed.
+    pub(in crate::server) standby_lag: i64,
 }
 
 /// A server.
@@ -372,6 +385,7 @@ impl Fleet {
     async fn look_once(self: &Arc<Self>) -> Result<(), StoreError> {
         let session = self.store.take().await?;
         let is_in_time = self.compare_clocks(&session).await?;
+        let database = self.database(&session).await?;
         let servers = self.servers(&session).await?;
         let namespaces = self.namespaces(&session, &servers).await?;
         for dead in self.silent(&servers) {
@@ -392,15 +406,16 @@ impl Fleet {
         let shards = &self.serving.parts().shards;
         let names: Vec<&str> = names.collect();
         shards.change_routes(|routes| routes.with_known(&self.first, names.iter().copied()));
-        let mut seen = self.decide(&servers, &namespaces, is_in_time);
+        let seen = self.decide(&servers, &namespaces, is_in_time);
         self.view.store(Arc::new(View {
             servers,
             namespaces,
+            database,
         }));
-        for namespace in std::mem::take(&mut seen.take) {
+        for namespace in seen.take {
             self.start_to_take(namespace);
         }
-        if let Some(id) = seen.give {
+        for id in seen.give {
             let serving = Arc::clone(&self.serving);
             let fleet = Arc::clone(self);
             let give = async move {
@@ -433,6 +448,18 @@ impl Fleet {
             );
         }
         Ok(is_in_time)
+    }
+
+    async fn database(&self, session: &Session) -> Result<DatabaseSeen, StoreError> {
+        let query = "select (select max(age(datfrozenxid))::bigint from pg_database), \
+                     (select count(*) from pg_replication_slots where not active), \
+                     (select coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)), 0)::bigint from pg_stat_replication)";
+        let row = session.one(query, &[]).await?;
+        Ok(DatabaseSeen {
+            transaction_age: self.store.get(&row, 0)?,
+            inactive_slots: self.store.get(&row, 1)?,
+            standby_lag: self.store.get(&row, 2)?,
+        })
     }
 
     async fn servers(&self, session: &Session) -> Result<Vec<ServerSeen>, StoreError> {
@@ -550,11 +577,16 @@ impl Fleet {
         let settled = state
             .moved
             .is_none_or(|at| SETTLED < now.duration_since(at));
-        let give =
-            decide::to_give(&self.server, &live, &all).filter(|id| settled && served.contains(id));
-        if let Some(id) = give {
+        let most = if settled {
+            limits::HANDOVERS_AT_ONCE
+        } else {
+            0
+        };
+        let mut give = decide::to_give(&self.server, &live, &all, most);
+        give.retain(|id| served.contains(id));
+        if !give.is_empty() {
             state.moved = Some(now);
-            state.giving.insert(id);
+            state.giving.extend(&give);
         }
         state.taking.extend(&take);
         let take = namespaces.values().filter(|it| take.contains(&it.id));
@@ -712,7 +744,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 struct Decided {
     take: Vec<NamespaceSeen>,
-    give: Option<i64>,
+    give: Vec<i64>,
 }
 
 impl NamespaceSeen {
@@ -733,7 +765,9 @@ impl State {
             .iter()
             .filter(|it| it.owner.is_none() && !it.is_quarantined);
         let free: BTreeSet<i64> = free.map(|it| it.id).collect();
-        self.free.retain(|id, _| free.contains(id));
+        // While the servers take some, those that are to take the others are at work.
+        let are_taken = free.len() < self.free.len();
+        self.free.retain(|id, _| free.contains(id) && !are_taken);
         for id in free {
             self.free.entry(id).or_insert(now);
         }

@@ -291,7 +291,7 @@ impl StoreLog {
             }
             if !is_reported {
                 warn!(
-                    namespace = self.fence.namespace(),
+                    namespace = self.fence.name(),
                     "waiting for the store to {what}: {error}"
                 );
                 is_reported = true;

@@ -81,7 +81,7 @@ pub(super) async fn take(
     let raised = raised.ok_or(StoreError::Fenced)?;
     let epoch: i64 = store.get(&raised, 0)?;
     store.give_back(session);
-    let fence = Arc::new(Fence::new(namespace.id, namespace.log_store, epoch, owner));
+    let fence = Arc::new(Fence::new(&namespace, epoch, owner));
     let log = Arc::new(StoreLog::new(
         Arc::clone(store),
         Arc::clone(&fence),
@@ -250,7 +250,7 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
         .await?;
     store.give_back(session);
     if 0 < done {
-        info!(namespace = fence.namespace(), "gave a namespace away");
+        info!(namespace = fence.name(), "gave a namespace away");
     }
     Ok(())
 }
