@@ -89,7 +89,8 @@ def build_goload() -> None:
 
 
 class Report:
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
         self.passed = self.failed = 0
         # By fault, the longest silence of a namespace in each round.
         self.silences: dict[str, list[float]] = {}
@@ -128,6 +129,8 @@ def play(world: World, report: Report, names: list[str], seed: int) -> int:
                 load.wait_more(10, GIVEN_UP_SECONDS)
                 scene.until = time.monotonic()
                 wait(lambda: len(world.fleet.balancer.well()) == len(world.fleet.servers), 30, "a server did not become well again")
+                # Rounds are nearer to each other than failures are: a namespace is left alone after three without a minute between.
+                world.cluster.query("update jitney.namespace_state set failures = 0")
             auditor, others = load.finish(), go.finish()
             problems = auditor.violations + others.violations
             problems += [] if others.counts["complete!"] else ["the Go SDK has completed nothing"]
@@ -148,6 +151,7 @@ def judge(report: Report, rounds: list[tuple[str, Scene, list[str]]], auditor: A
         longest = 0.0
         if auditor and scene.expected:
             since, seconds = scene.expected
+            seconds *= report.patience
             silences = {name: auditor.silence(name, since, scene.until) for name in NAMESPACES}
             problems += [f"{name} was silent {'to the end' if silence is None else f'for {silence:.1f} s'}, not {seconds:.1f} s at most"
                          for name, silence in silences.items() if silence is None or silence > seconds]
@@ -356,6 +360,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--tests", action="store_true")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--patience", type=float, default=1, help="how many times the usual limit a namespace may be silent: for machines with other work")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
 
@@ -363,7 +368,7 @@ def main() -> int:
         return not options.words or any(word in name for word in options.words)
 
     shutil.rmtree(DIRECTORY, ignore_errors=True)
-    world, report, chance = World(), Report(), random.Random(options.seed)
+    world, report, chance = World(), Report(options.patience), random.Random(options.seed)
     names = list(filter(is_wanted, FAULTS))
     names = [chance.choice(names) for _ in range(options.rounds)] if options.rounds else chance.sample(names, len(names))
     try:

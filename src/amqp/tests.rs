@@ -751,3 +751,56 @@ fn a_connection_has_so_many_links_at_most() {
     }
     assert_eq!(asked, limits::CONNECTION_LINKS_MAX);
 }
+
+#[test]
+fn an_open_that_is_held_is_answered_when_its_connection_is_served_here() {
+    let mut pair = Pair::new(Identity::Unnamed);
+    let held = Config {
+        holds_open: true,
+        ..config(Identity::Anonymous)
+    };
+    pair.server = Connection::server(held, pair.now);
+    for _ in 0..4 {
+        pair.client.take_output(pair.now, &mut pair.to_server);
+        pair.server.handle_bytes(pair.now, &mut pair.to_server);
+        pair.server.take_output(pair.now, &mut pair.to_client);
+        pair.client.handle_bytes(pair.now, &mut pair.to_client);
+    }
+    let of_server: Vec<Event> = std::iter::from_fn(|| pair.server.poll_event()).collect();
+    assert!(
+        matches!(&of_server[..], [Event::Opened { .. }]),
+        "{of_server:?}"
+    );
+    assert!(pair.client.poll_event().is_none(), "it has no answer yet");
+    // What the peer sends meanwhile waits.
+    pair.to_server.extend_from_slice(&[0, 0, 0, 8, 2, 0, 0, 0]);
+    pair.server.handle_bytes(pair.now, &mut pair.to_server);
+    assert_eq!(pair.to_server.len(), 8);
+    pair.server.serve_here();
+    let (client, server) = pair.run();
+    assert!(matches!(&client[..], [Event::Opened { .. }]), "{client:?}");
+    assert!(server.is_empty() && pair.to_server.is_empty());
+}
+
+#[test]
+fn a_connection_whose_open_is_held_ends_when_it_is_closed() {
+    let mut pair = Pair::new(Identity::Unnamed);
+    let held = Config {
+        holds_open: true,
+        ..config(Identity::Anonymous)
+    };
+    pair.server = Connection::server(held, pair.now);
+    for _ in 0..4 {
+        pair.client.take_output(pair.now, &mut pair.to_server);
+        pair.server.handle_bytes(pair.now, &mut pair.to_server);
+        pair.server.take_output(pair.now, &mut pair.to_client);
+        pair.client.handle_bytes(pair.now, &mut pair.to_client);
+    }
+    pair.server.serve_here();
+    pair.server.close(pair.now, None);
+    let (client, _) = pair.run();
+    assert!(
+        matches!(&client[..], [Event::Opened { .. }, Event::Closed { .. }]),
+        "{client:?}"
+    );
+}

@@ -464,4 +464,56 @@ mod tests {
             assert_eq!(outgoing.len(), 1);
         }
     }
+
+    /// Routes of a server that has `b` of three namespaces.
+    fn shared() -> Routes {
+        Routes::shared()
+            .with_known("a", ["a", "b", "c"])
+            .with("b", B)
+    }
+
+    #[test]
+    fn a_namespace_that_another_server_has_is_named_and_no_shard_hears_of_it() {
+        for (host, namespace) in [(Some("c.example"), "c"), (None, "a"), (Some("other"), "a")] {
+            let mut routing = Routing::new(None);
+            let mut reports = vec![opened(host)];
+            assert_eq!(routing.route(&shared(), &mut reports), None, "{host:?}");
+            assert_eq!(routing.elsewhere(), Some(namespace));
+            assert!(routing.is_over());
+        }
+        let mut routing = Routing::new(None);
+        assert_eq!(
+            routing.route(&shared(), &mut vec![opened(Some("b"))]),
+            Some(B)
+        );
+        assert_eq!(routing.elsewhere(), None);
+    }
+
+    #[test]
+    fn an_identity_is_accepted_for_now_where_other_servers_have_namespaces_too() {
+        let routes = shared();
+        let mut routing = Routing::new(None);
+        assert_eq!(routing.route(&routes, &mut vec![plain()]), None);
+        assert!(routing.take_accepted() && !routing.take_accepted());
+        // The shard that `open` names judges it.
+        let mut reports = vec![opened(Some("b"))];
+        assert_eq!(routing.route(&routes, &mut reports), Some(B));
+        assert!(reports.len() == 2 && is_key(&reports[0]) && !is_last(&reports[0]));
+        // So does one that is taken over while the connection waits.
+        let mut routing = Routing::new(None);
+        routing.route(&routes, &mut vec![plain()]);
+        let mut reports = vec![opened(Some("c"))];
+        assert_eq!(routing.route(&routes, &mut reports), None);
+        routing.serve_at(C, &mut reports);
+        assert!(reports.len() == 2 && is_key(&reports[0]));
+        assert_eq!(routing.elsewhere(), None);
+    }
+
+    #[test]
+    fn a_name_of_tls_that_is_known_here_lets_its_shard_judge_the_identity() {
+        let mut routing = Routing::new(Some("b.example".to_owned()));
+        let mut reports = vec![plain()];
+        assert_eq!(routing.route(&shared(), &mut reports), Some(B));
+        assert!(!routing.take_accepted() && is_last(&reports[0]));
+    }
 }

@@ -453,6 +453,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/fleet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the servers that share the store, and the namespaces. Only the operator may. */
+        get: operations["get_fleet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/history": {
         parameters: {
             query?: never;
@@ -1053,6 +1070,41 @@ export interface components {
             filter: components["schemas"]["RuleFilter"];
             name: string;
         };
+        /** @description A namespace in the store. */
+        FleetNamespace: {
+            /**
+             * Format: int64
+             * @description How often it was taken over, or taken anew.
+             */
+            epoch: number;
+            name: string;
+            /** @description Why it is left alone: its log cannot be served, or its servers have died too often. */
+            quarantined?: string | null;
+            /** @description The server that has it; absent while none has. */
+            server?: string | null;
+        };
+        /** @description A server of the fleet. */
+        FleetServer: {
+            /** @description Where the other servers reach it. */
+            address: string;
+            /** @description Its beat is seen, or it has left. */
+            alive: boolean;
+            /**
+             * Format: int64
+             * @description How often it has said that it is alive, since its start.
+             */
+            beats: number;
+            name: string;
+        };
+        /** @description The servers that share a store. */
+        FleetShown: {
+            /** @description It may answer clients: its last beat is young enough. */
+            lease_held: boolean;
+            namespaces: components["schemas"]["FleetNamespace"][];
+            /** @description The server that answers. */
+            server: string;
+            servers: components["schemas"]["FleetServer"][];
+        };
         /** @description Messages that were found. */
         Found: {
             messages: components["schemas"]["FoundMessage"][];
@@ -1348,9 +1400,9 @@ export interface components {
             name: string;
             /**
              * Format: int32
-             * @description The shard that it is in.
+             * @description The shard that it is in; absent if another server of the fleet serves it.
              */
-            shard: number;
+            shard?: number | null;
         };
         /** @description The namespaces of the server. */
         NamespaceList: {
@@ -2887,6 +2939,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Settlements"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_fleet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetShown"];
                 };
             };
             "4XX": {

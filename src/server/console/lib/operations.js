@@ -16,6 +16,7 @@ export const OPERATIONS = {
   get_configuration: ["GET", "/api/v1/configuration"],
   get_entity: ["GET", "/api/v1/entities/{entity}"],
   get_entity_history: ["GET", "/api/v1/entities/{entity}/history"],
+  get_fleet: ["GET", "/api/v1/fleet"],
   get_history: ["GET", "/api/v1/history"],
   get_job: ["GET", "/api/v1/jobs/{id}"],
   get_message: ["GET", "/api/v1/entities/{entity}/messages/{number}"],
