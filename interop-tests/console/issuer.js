@@ -133,7 +133,8 @@ export async function startTrusting(issuer) {
   await writeFile(config, JSON.stringify({ UserConfig: { Namespaces: [namespace] } }));
   const state = join(directory, "broker.json");
   await writeFile(state, JSON.stringify({
-    binary: suite.binary, config, data_dir: join(directory, "data"), log: join(directory, "broker.log"), amqp_port: amqp, http_port: http,
+    binary: suite.binary, config, data_dir: join(directory, "data"), log: join(directory, "broker.log"), host: "127.0.0.1",
+    amqp_port: amqp, http_port: http, ends_with: null,
     arguments: ["--oidc-issuer", issuer.url, "--console-client-id", CLIENT], pid: null, exit_code: null,
   }));
   const [command, script] = process.env.JITNEY_BROKER_CONTROL.split(" ");

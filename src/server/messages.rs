@@ -21,7 +21,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Frame;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::header_case::Spelling;
 use super::http::{self, Caller};
@@ -271,6 +271,8 @@ pub(super) async fn read(
         };
         total += data.len();
         if max < total {
+            partials.set(0);
+            discard(body).await;
             return Err(RestError::TooLong(max));
         }
         if partials.room() < total {
@@ -280,6 +282,13 @@ pub(super) async fn read(
         partials.set(total);
         take(data);
     }
+}
+
+/// Reads the rest of a body for a bounded time, and keeps nothing of it: many clients read no answer while they write.
+async fn discard(mut body: Body) {
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A client that writes for longer loses the answer.
+    let _ = timeout(limits::HTTP_LAST_WAIT.as_duration(), rest).await;
 }
 
 /// Makes an answer. Values that no header can have are left out.

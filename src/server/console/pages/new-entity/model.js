@@ -110,7 +110,7 @@ const ELEMENTS = /** @type {Record<string, string>} */ ({
  * @param {Values} values
  * @returns {string} */
 export function fieldOfError(detail, values) {
-  const [, own] = /^(?:The body, at properties\.)?([a-z_]+)(?: is '|: )/.exec(detail) ?? [];
+  const [, own] = /^(?:The body, at )?(?:properties\.)?([a-z_]+)(?: is '|: )/.exec(detail) ?? [];
   if (own !== undefined && FIELDS.some(({ name }) => name === own)) return own;
   const [, element] = /(?:^|The value for the )([A-Z][A-Za-z]+)(?:: found| property)/.exec(detail) ?? [];
   if (element !== undefined && element in ELEMENTS) return ELEMENTS[element];
