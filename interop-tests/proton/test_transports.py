@@ -62,7 +62,7 @@ class Transports(client.TestCase):
         domain = trusting(authority())
         for port in (os.environ["JITNEY_AMQP_PORT"], os.environ["JITNEY_HTTP_PORT"]):
             connection = self.opened(connect, url=f"amqps://localhost:{port}", ssl_domain=domain)
-            self.round_trip(connection, "s05", sizes=(1, 200 * 1024))
+            self.round_trip(connection, "s261g", sizes=(1, 200 * 1024))
 
     def test_s261_amqps_is_on_its_own_port(self):
         # There is no port in the address. Proton does not find addresses in a certificate.
