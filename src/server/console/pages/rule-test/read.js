@@ -15,7 +15,7 @@ const NAMES = {
 };
 /** What the API shows of a message that is no part of it. */
 const SHOWN = new Set([
-  "sequence_number", "enqueued_sequence_number", "state", "enqueued_at", "expires_at", "lock", "lock_token", "delivery_count", "size_bytes", "dead_letter", "damaged",
+  "sequence_number", "enqueued_sequence_number", "property_types", "state", "enqueued_at", "expires_at", "lock", "lock_token", "delivery_count", "size_bytes", "dead_letter", "damaged",
   // It is tested as if it were sent now.
   "scheduled_for",
 ]);
