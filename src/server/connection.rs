@@ -32,7 +32,7 @@ use crate::amqp::{self, Condition, Refusal};
 use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::peer::{Effect, Peer};
-use crate::shard::routing::{Routing, ShardIndex};
+use crate::shard::routing::{Host, Routing, ShardIndex};
 use crate::shard::{self, Report};
 
 /// A peer whose connection was accepted.
@@ -89,7 +89,7 @@ pub(super) async fn serve(
         runs_on: None,
         received: peers.is_some().then(Vec::new),
         peers,
-        is_passed_on: false,
+        passed_on: None,
     });
     let mut moving = task.serve(stopped.clone()).await;
     while let Some(task) = moving {
@@ -155,35 +155,42 @@ struct ConnectionTask<S> {
     received: Option<Vec<u8>>,
     /// The servers to which it can be passed on.
     peers: Option<Arc<Peers>>,
-    is_passed_on: bool,
+    /// The namespace of another server, to which it is passed on.
+    passed_on: Option<String>,
 }
 
 /// The server that has the namespace of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum FoundServer {
     Here(ShardIndex),
-    Elsewhere,
+    /// The namespace, which another server has.
+    Elsewhere(String),
     Nowhere,
 }
 
-/// Finds the server of a namespace. One that is being taken over has one soon.
-async fn find_server(shards: &Shards, peers: Option<&Peers>, namespace: String) -> FoundServer {
+/// Finds the server of the namespace that a host means. One that is being taken over has one soon.
+async fn find_server(shards: &Shards, peers: Option<&Peers>, host: Host) -> FoundServer {
     let held = peers.map(Peers::hold);
     if held.as_ref().is_some_and(Option::is_none) {
         return FoundServer::Nowhere;
     }
+    let host = host.0.as_deref();
     let until = Instant::now() + limits::OWNER_WAIT.as_duration();
     loop {
-        if let Some(shard) = shards.routes().shard_of(Some(&namespace)) {
-            return FoundServer::Here(shard);
+        // The host is looked up anew: the namespaces may not have been known before.
+        let found = {
+            let routes = shards.routes();
+            let shard = routes.shard_of(host).ok_or(());
+            shard.map_err(|()| routes.elsewhere_of(host).map(str::to_owned))
+        };
+        match found {
+            Ok(shard) => return FoundServer::Here(shard),
+            Err(Some(namespace)) if peers.is_some_and(|peers| peers.have(&namespace)) => {
+                return FoundServer::Elsewhere(namespace);
+            }
+            Err(_) if until <= Instant::now() => return FoundServer::Nowhere,
+            Err(_) => tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await,
         }
-        if peers.is_some_and(|peers| peers.have(&namespace)) {
-            return FoundServer::Elsewhere;
-        }
-        if until <= Instant::now() {
-            return FoundServer::Nowhere;
-        }
-        tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
     }
 }
 
@@ -343,8 +350,7 @@ impl<S: Stream> ConnectionTask<S> {
     /// Passes the connection on to the server that has its namespace.
     async fn pass_on(mut self: Box<Self>, stopped: watch::Receiver<bool>) {
         let peers = self.peers.take();
-        let namespace = self.routing.elsewhere().map(str::to_owned);
-        let (Some(peers), Some(namespace)) = (peers, namespace) else {
+        let (Some(peers), Some(namespace)) = (peers, self.passed_on.take()) else {
             return;
         };
         if let Some(other) = self.membership.take() {
@@ -412,7 +418,7 @@ impl<S: Stream> ConnectionTask<S> {
             }
             self.partials.set(self.kept_bytes());
         }
-        if self.is_passed_on {
+        if self.passed_on.is_some() {
             return Some(Outcome::IsPassedOn);
         }
         if let Some((shard, report)) = self.asks.take() {
@@ -432,14 +438,14 @@ impl<S: Stream> ConnectionTask<S> {
         let shard = match (routed, self.routing.elsewhere()) {
             (Some(shard), _) => shard,
             (None, None) => return Some(()),
-            (None, Some(namespace)) => {
-                match find_server(&self.shards, self.peers.as_deref(), namespace.to_owned()).await {
+            (None, Some(host)) => {
+                match find_server(&self.shards, self.peers.as_deref(), host.clone()).await {
                     FoundServer::Here(shard) => {
                         self.routing.serve_at(shard, &mut reports);
                         shard
                     }
-                    FoundServer::Elsewhere => {
-                        self.is_passed_on = true;
+                    FoundServer::Elsewhere(namespace) => {
+                        self.passed_on = Some(namespace);
                         return Some(());
                     }
                     FoundServer::Nowhere => {

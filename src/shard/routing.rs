@@ -32,6 +32,8 @@ pub struct Routes {
     first: String,
     /// Other servers serve namespaces too.
     is_shared: bool,
+    /// All namespaces are known: before, a host means none of them.
+    is_known: bool,
 }
 
 impl Routes {
@@ -69,6 +71,7 @@ impl Routes {
             by_namespace: known.collect(),
             first: first.to_owned(),
             is_shared: self.is_shared,
+            is_known: true,
         }
     }
 
@@ -110,10 +113,11 @@ impl Routes {
         self.is_shared
     }
 
-    /// Returns the namespace that a host names, in lower case, if another server serves it.
+    /// Returns the namespace that a host names, in lower case, if another server serves it. None while the namespaces are not
+    /// known.
     #[must_use]
     pub fn elsewhere_of(&self, host: Option<&str>) -> Option<&str> {
-        let is_elsewhere = self.is_shared && self.shard_of(host).is_none();
+        let is_elsewhere = self.is_shared && self.is_known && self.shard_of(host).is_none();
         is_elsewhere.then(|| self.namespace_of(host))
     }
 
@@ -139,6 +143,9 @@ impl Routes {
     /// Returns the shard of the namespace that a host names; none if another server serves it.
     #[must_use]
     pub fn shard_of(&self, host: Option<&str>) -> Option<ShardIndex> {
+        if self.is_shared && !self.is_known {
+            return None;
+        }
         let first = || self.by_namespace.get(&self.first).copied().flatten();
         self.found(host).map_or_else(first, |(_, shard)| shard)
     }
@@ -165,6 +172,10 @@ impl Routes {
     }
 }
 
+/// A host that a peer has named, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host(pub Option<String>);
+
 /// The search for the shard of one connection.
 #[derive(Debug)]
 pub struct Routing {
@@ -175,8 +186,8 @@ pub struct Routing {
     /// The shard that has the connection.
     at: Option<ShardIndex>,
     is_over: bool,
-    /// The namespace that the peer has named, if another server serves it.
-    elsewhere: Option<String>,
+    /// The host that the peer has named, if no shard here is known to serve it.
+    elsewhere: Option<Host>,
     /// What the peer says it is was accepted for now: the namespace that it will name decides.
     is_accepted: bool,
 }
@@ -221,7 +232,9 @@ impl Routing {
                 Report::Event(Event::Opened { hostname, .. }) => {
                     let host = hostname.as_deref().or(self.server_name.as_deref());
                     named = Some(routes.shard_of(host));
-                    self.elsewhere = routes.elsewhere_of(host).map(str::to_owned);
+                    if routes.is_shared && named == Some(None) {
+                        self.elsewhere = Some(Host(host.map(str::to_owned)));
+                    }
                 }
                 Report::Event(_)
                 | Report::Returned { .. }
@@ -300,10 +313,11 @@ impl Routing {
         std::mem::take(&mut self.is_accepted)
     }
 
-    /// Returns the namespace that the peer has named, if another server serves it.
+    /// Returns the host that the peer has named, if no shard here was known to serve it. Which namespace it means is to be
+    /// asked of the routes of a later time: they may not have known the namespaces yet.
     #[must_use]
-    pub fn elsewhere(&self) -> Option<&str> {
-        self.elsewhere.as_deref()
+    pub fn elsewhere(&self) -> Option<&Host> {
+        self.elsewhere.as_ref()
     }
 }
 
@@ -478,8 +492,9 @@ mod tests {
             let mut routing = Routing::new(None);
             let mut reports = vec![opened(host)];
             assert_eq!(routing.route(&shared(), &mut reports), None, "{host:?}");
-            assert_eq!(routing.elsewhere(), Some(namespace));
+            assert_eq!(routing.elsewhere(), Some(&Host(host.map(str::to_owned))));
             assert!(routing.is_over());
+            assert_eq!(shared().elsewhere_of(host), Some(namespace));
         }
         let mut routing = Routing::new(None);
         assert_eq!(
@@ -515,5 +530,22 @@ mod tests {
         let mut reports = vec![plain()];
         assert_eq!(routing.route(&shared(), &mut reports), Some(B));
         assert!(!routing.take_accepted() && is_last(&reports[0]));
+    }
+
+    #[test]
+    fn a_host_means_no_namespace_before_all_of_them_are_known() {
+        let unknown = Routes::shared();
+        let mut routing = Routing::new(None);
+        let mut reports = vec![opened(Some("c.example"))];
+        assert_eq!(routing.route(&unknown, &mut reports), None);
+        let Some(Host(host)) = routing.elsewhere() else {
+            panic!("it is asked again later");
+        };
+        assert_eq!(host.as_deref(), Some("c.example"));
+        assert_eq!(unknown.elsewhere_of(host.as_deref()), None);
+        // A namespace that is taken over before the others are known is not the one that is meant.
+        let early = unknown.with("a", A);
+        assert_eq!(early.shard_of(host.as_deref()), None);
+        assert_eq!(early.shard_of(None), None);
     }
 }
