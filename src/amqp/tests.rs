@@ -70,6 +70,23 @@ impl Pair {
         (of_client.collect(), of_server)
     }
 
+    /// Sends an open to a server that holds its answer.
+    fn held() -> Self {
+        let mut pair = Self::new(Identity::Unnamed);
+        let held = Config {
+            holds_open: true,
+            ..config(Identity::Anonymous)
+        };
+        pair.server = Connection::server(held, pair.now);
+        for _ in 0..4 {
+            pair.client.take_output(pair.now, &mut pair.to_server);
+            pair.server.handle_bytes(pair.now, &mut pair.to_server);
+            pair.server.take_output(pair.now, &mut pair.to_client);
+            pair.client.handle_bytes(pair.now, &mut pair.to_client);
+        }
+        pair
+    }
+
     /// Opens, begins, and attaches a link in this role of the client's.
     fn attached(role: LinkRole) -> (Self, LinkId, LinkId) {
         let mut pair = Self::new(Identity::Anonymous);
@@ -754,18 +771,7 @@ fn a_connection_has_so_many_links_at_most() {
 
 #[test]
 fn an_open_that_is_held_is_answered_when_its_connection_is_served_here() {
-    let mut pair = Pair::new(Identity::Unnamed);
-    let held = Config {
-        holds_open: true,
-        ..config(Identity::Anonymous)
-    };
-    pair.server = Connection::server(held, pair.now);
-    for _ in 0..4 {
-        pair.client.take_output(pair.now, &mut pair.to_server);
-        pair.server.handle_bytes(pair.now, &mut pair.to_server);
-        pair.server.take_output(pair.now, &mut pair.to_client);
-        pair.client.handle_bytes(pair.now, &mut pair.to_client);
-    }
+    let mut pair = Pair::held();
     let of_server: Vec<Event> = std::iter::from_fn(|| pair.server.poll_event()).collect();
     assert!(
         matches!(&of_server[..], [Event::Opened { .. }]),
@@ -784,18 +790,7 @@ fn an_open_that_is_held_is_answered_when_its_connection_is_served_here() {
 
 #[test]
 fn a_connection_whose_open_is_held_ends_when_it_is_closed() {
-    let mut pair = Pair::new(Identity::Unnamed);
-    let held = Config {
-        holds_open: true,
-        ..config(Identity::Anonymous)
-    };
-    pair.server = Connection::server(held, pair.now);
-    for _ in 0..4 {
-        pair.client.take_output(pair.now, &mut pair.to_server);
-        pair.server.handle_bytes(pair.now, &mut pair.to_server);
-        pair.server.take_output(pair.now, &mut pair.to_client);
-        pair.client.handle_bytes(pair.now, &mut pair.to_client);
-    }
+    let mut pair = Pair::held();
     pair.server.serve_here();
     pair.server.close(pair.now, None);
     let (client, _) = pair.run();

@@ -549,26 +549,9 @@ impl<'a> Recovery<'a> {
             .get(..usize_of(u64::from(header.length)))
             .unwrap_or_default();
         let begin = self.end.to_u64() + u64_of(FRAME_HEADER);
-        let mut decoder = Decoder::new(records);
-        loop {
-            match decoder.next() {
-                Ok(Some((record, body))) => {
-                    let body = body.map(|body| BodyRef {
-                        position: begin + u64_of(body.offset),
-                        length: body.length,
-                    });
-                    if let Some(at) = codec::happened_at(&record) {
-                        self.newest = self.newest.max(at);
-                    }
-                    replay(&record, body).map_err(Error::Replay)?;
-                }
-                Ok(None) => break,
-                Err(codec::MalformedRecord) => {
-                    let Position { segment, offset } = self.end;
-                    return Err(corrupt(segment, offset, "a record cannot be read"));
-                }
-            }
-        }
+        let Position { segment, offset } = self.end;
+        let malformed = || corrupt(segment, offset, MALFORMED);
+        replay_records(records, begin, &mut self.newest, replay, malformed)?;
         self.synced = self.synced.max(header.synced());
         self.unsynced.push_back((header.number, self.end.offset));
         let synced = self.synced;
@@ -701,6 +684,36 @@ impl<'a> Recovery<'a> {
             // Where even written bytes need new space, they stay as they are.
             Err(Error::Full) => Ok(()),
             done => done,
+        }
+    }
+}
+
+/// What is wrong with a frame whose checksum is right and whose records are not.
+pub(super) const MALFORMED: &str = "a record cannot be read";
+
+/// Replays the records of a frame, which begin at this position of the log; raises `newest` to the times in them.
+pub(super) fn replay_records(
+    records: &[u8],
+    begin: u64,
+    newest: &mut Timestamp,
+    replay: &mut Replay<'_>,
+    malformed: impl FnOnce() -> Error,
+) -> Result<(), Error> {
+    let mut decoder = Decoder::new(records);
+    loop {
+        match decoder.next() {
+            Ok(Some((record, body))) => {
+                let body = body.map(|body| BodyRef {
+                    position: begin + u64_of(body.offset),
+                    length: body.length,
+                });
+                if let Some(at) = codec::happened_at(&record) {
+                    *newest = (*newest).max(at);
+                }
+                replay(&record, body).map_err(Error::Replay)?;
+            }
+            Ok(None) => return Ok(()),
+            Err(codec::MalformedRecord) => return Err(malformed()),
         }
     }
 }

@@ -20,7 +20,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use super::codec::{self, Decoder};
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, checksum, u64_of, usize_of};
-use super::recover::{Recovered, Replay};
+use super::recover::{MALFORMED, Recovered, Replay, replay_records};
 use super::usage::Usage;
 use super::writer::Start;
 use super::{CheckpointAt, Committer, Disk, Error, Frame, Options, SegmentId, Writer, checkpoint};
@@ -498,23 +498,8 @@ impl RowRecovery {
         for &(start, end) in &unpacked.frames {
             let records = unpacked.bytes.get(start..end).unwrap_or_default();
             let begin = place.position + u64_of(start);
-            let mut decoder = Decoder::new(records);
-            loop {
-                match decoder.next() {
-                    Ok(Some((record, body))) => {
-                        let body = body.map(|body| BodyRef {
-                            position: begin + u64_of(body.offset),
-                            length: body.length,
-                        });
-                        if let Some(at) = codec::happened_at(&record) {
-                            self.newest = self.newest.max(at);
-                        }
-                        replay(&record, body).map_err(Error::Replay)?;
-                    }
-                    Ok(None) => break,
-                    Err(codec::MalformedRecord) => return Err(damaged("a record cannot be read")),
-                }
-            }
+            let malformed = || damaged(MALFORMED);
+            replay_records(records, begin, &mut self.newest, replay, malformed)?;
         }
         self.frames += count;
         self.appended += place.span;

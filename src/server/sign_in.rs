@@ -1,4 +1,4 @@
-//! How the web console may sign in: what a browser is told before it has a credential.
+//! How the web console may sign in: the information that the server gives a browser before the browser has a credential.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -40,7 +40,7 @@ struct Client {
     endpoints: watch::Receiver<SignInEndpoints>,
 }
 
-/// What the console is told; all of it is public.
+/// The information for the console; all of it is public.
 #[derive(Debug, Serialize)]
 struct SignInDocument<'a> {
     open: bool,
@@ -80,7 +80,7 @@ impl ConsoleSignIn {
         self.is_open
     }
 
-    /// Returns what a browser is told, in JSON.
+    /// Returns the information for the browser, in JSON.
     pub(super) fn document(&self) -> String {
         let known = self.client.as_ref().map(|client| client.endpoints.borrow());
         let oidc = self.client.as_ref().zip(known.as_deref());

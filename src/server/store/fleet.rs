@@ -24,7 +24,7 @@ use super::{StoreError, checks, schema};
 use crate::limits;
 use crate::server::supervisor::{self, Task};
 
-/// The record kinds that this release reads and writes: a server writes none that another does not read.
+/// The newest record kind that this release reads. It is recorded for later releases, and not compared yet.
 const FORMATS: i32 = 17;
 
 /// What a server of the fleet is.

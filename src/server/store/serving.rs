@@ -252,18 +252,22 @@ impl Serving {
         let served = self.served().remove(&id)?;
         self.parts.shards.remove(served.shard);
         let name = served.name.to_lowercase();
+        self.withdraw(&name, served.shard);
+        Some(served)
+    }
+
+    /// Lets clients reach a namespace here no more, unless another take-over has come between.
+    fn withdraw(&self, name: &str, shard: ShardIndex) {
         self.parts.shards.change_routes(|routes| {
-            // Another take-over may have come between.
-            if routes.shard_of(Some(&name)) == Some(served.shard) {
-                routes.elsewhere(&name)
+            if routes.shard_of(Some(name)) == Some(shard) {
+                routes.elsewhere(name)
             } else {
                 routes.clone()
             }
         });
-        Some(served)
     }
 
-    /// Gives a namespace away: its clients are told to connect again, and what was accepted is durable before another server
+    /// Gives a namespace away: its connections are closed, and what was accepted is durable before another server
     /// takes it.
     pub(super) async fn give(&self, id: i64) {
         let found = self.served().get(&id).map(|it| {
@@ -273,13 +277,7 @@ impl Serving {
         let Some((shard, owner, name, fence)) = found else {
             return;
         };
-        self.parts.shards.change_routes(|routes| {
-            if routes.shard_of(Some(&name)) == Some(shard) {
-                routes.elsewhere(&name)
-            } else {
-                routes.clone()
-            }
-        });
+        self.withdraw(&name, shard);
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, async {
             let _ = owner.send(Mail::Input(Input::Stop)).await;
