@@ -13,6 +13,7 @@
 //!
 //! `docs/log-format.md` has the format to the byte and the assumptions about a disk.
 
+pub mod appender;
 mod cache;
 mod checkpoint;
 mod codec;

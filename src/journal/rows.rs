@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
+use super::appender::Appended;
 use super::codec::{self, Decoder};
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, checksum, u64_of, usize_of};
 use super::recover::{MALFORMED, Recovered, Replay, replay_records};
@@ -399,15 +400,62 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// Replays a log that is kept in rows, and gets it ready to be written: the checkpoint that the disk has, then
-/// `rows`, which are all rows from the checkpoint's position on, in their order, after `before`, the last row before
-/// that position.
+/// A log in rows, as it is read. [`Disk::read`] finds the bytes of bodies by their positions; what a file only has
+/// (writes, syncs, and the cutting of its end) is refused.
+pub trait RowLog: Disk {
+    /// Returns the rows from a position on, in their order, with their random numbers.
+    ///
+    /// # Errors
+    ///
+    /// The store refuses, or cannot be reached.
+    fn tail(&self, from: u64) -> Result<Tail<'_>, Error>;
+
+    /// Returns the last row before a position; none in a log without rows there.
+    ///
+    /// # Errors
+    ///
+    /// The store refuses, or cannot be reached.
+    fn last_before(&self, position: u64) -> Result<Option<Appended>, Error>;
+}
+
+/// The rows of a log, with their random numbers.
+pub type Tail<'a> = Box<dyn Iterator<Item = Result<(StoredRow, i64), Error>> + 'a>;
+
+/// Replays a log that is kept in rows, and gets it ready to be written: its newest checkpoint, then all rows from the
+/// checkpoint's position on. Returns its last row, too.
 ///
 /// # Errors
 ///
 /// [`Error::CorruptRows`] and [`Error::CorruptCheckpoint`] if something is not what was written or is missing,
 /// [`Error::Replay`] if `replay` failed.
 pub fn recover_rows(
+    log: Arc<dyn RowLog>,
+    options: Options,
+    replay: &mut Replay<'_>,
+) -> Result<(Recovered, Appended), Error> {
+    let from = log.checkpoints()?.last().copied();
+    let from = from.unwrap_or(RowPlace::ROOT.position);
+    let mut last = log.last_before(from)?.unwrap_or(Appended::ROOT);
+    // A checkpoint lies between two groups, which may be in one row.
+    let has_both = from < last.place.position + last.place.span;
+    let rows = log.tail(if has_both { last.place.position } else { from })?;
+    let mut rows = rows.map(|row| {
+        let (row, id) = row?;
+        let place = row.place;
+        last = Appended { place, id };
+        Ok(row)
+    });
+    let recovered = replay_rows(Arc::<dyn RowLog>::clone(&log), options, &mut rows, replay)?;
+    if last.place.frame != recovered.last_frame {
+        return Err(damaged(
+            from,
+            "rows are missing before the position of the checkpoint",
+        ));
+    }
+    Ok((recovered, last))
+}
+
+fn replay_rows(
     disk: Arc<dyn Disk>,
     options: Options,
     rows: &mut dyn Iterator<Item = Result<StoredRow, Error>>,
@@ -487,10 +535,22 @@ impl RowRecovery {
     fn replay_row(&mut self, row: &StoredRow, replay: &mut Replay<'_>) -> Result<(), Error> {
         let place = row.place;
         let damaged = |what| damaged(place.position, what);
-        if !self.last.precedes(place.position) {
+        let mut unpacked = unpack(self.store, place, &row.meta, None)?;
+        let checkpoint = self.last.position;
+        let is_in_row = (place.position + 1..place.position + place.span).contains(&checkpoint);
+        if self.last.span == 0 && is_in_row {
+            // The checkpoint has the first groups of the row, up to one that begins right there.
+            let begins = |start: usize| place.position + u64_of(start - FRAME_HEADER);
+            unpacked
+                .frames
+                .retain(|&(start, _)| checkpoint <= begins(start));
+            let first = unpacked.frames.first();
+            if first.is_none_or(|&(start, _)| begins(start) != checkpoint) {
+                return Err(damaged("no group of a row begins at the checkpoint"));
+            }
+        } else if !self.last.precedes(place.position) {
             return Err(damaged("a row does not follow the one before it"));
         }
-        let unpacked = unpack(self.store, place, &row.meta, None)?;
         let count = u64_of(unpacked.frames.len());
         if place.frame != self.last.frame + count {
             return Err(damaged("frames are missing before a row"));
@@ -639,7 +699,7 @@ mod tests {
         };
         let mut found = Vec::new();
         let mut all = rows.iter().map(|row| Ok(stored(row)));
-        let recovered = recover_rows(Arc::clone(&disk), options, &mut all, &mut |_, body| {
+        let recovered = replay_rows(Arc::clone(&disk), options, &mut all, &mut |_, body| {
             found.extend(body);
             Ok(())
         });
@@ -656,7 +716,7 @@ mod tests {
         for missing in 0..rows.len() - 1 {
             let kept = rows.iter().enumerate().filter(|(at, _)| *at != missing);
             let mut kept = kept.map(|(_, row)| Ok(stored(row)));
-            let recovered = recover_rows(Arc::clone(&disk), options, &mut kept, &mut |_, _| Ok(()));
+            let recovered = replay_rows(Arc::clone(&disk), options, &mut kept, &mut |_, _| Ok(()));
             assert!(recovered.is_err(), "{missing}");
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Parts, Shard};
 use crate::gateway::Gateway;
-use crate::journal::rows::StoredRow;
+use crate::journal::appender::Appended;
+use crate::journal::rows::{RowLog, recover_rows};
 use crate::journal::{self, Committer, Disk, Frame, Recovered, Replay};
 use crate::limits;
 use crate::memory::Memory;
@@ -54,20 +55,23 @@ impl Recovering {
         })
     }
 
-    /// Reads a journal that is kept in rows, as [`Recovering::read`] does one in files.
+    /// Reads a journal that is kept in rows, as [`Recovering::read`] does one in files; returns its last row, too.
     ///
     /// # Errors
     ///
     /// The journal cannot be read, or something of it is lost.
     pub fn read_rows(
         gateway: Gateway,
-        disk: Arc<dyn Disk>,
+        log: Arc<dyn RowLog>,
         options: journal::Options,
-        rows: &mut dyn Iterator<Item = Result<StoredRow, journal::Error>>,
-    ) -> Result<Self, journal::Error> {
-        Self::replay(gateway, options, |replay| {
-            journal::rows::recover_rows(disk, options, rows, replay)
-        })
+    ) -> Result<(Self, Appended), journal::Error> {
+        let mut last = Appended::ROOT;
+        let recovering = Self::replay(gateway, options, |replay| {
+            let recovered;
+            (recovered, last) = recover_rows(log, options, replay)?;
+            Ok(recovered)
+        })?;
+        Ok((recovering, last))
     }
 
     fn replay(

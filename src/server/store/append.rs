@@ -1,10 +1,4 @@
-//! The committer of a namespace in a store: appends groups as rows, several at a time on one session, and finds out
-//! what became of those whose answer did not come.
-//!
-//! A row is appended only behind the row before it: by that row's place and its random number, because two logs that
-//! diverged have the same places. What is unknown is resolved before anything else is answered: the epoch is raised, so
-//! that no statement of an old session changes anything any more; then the rows that are there are compared, and the
-//! others are appended again.
+//! The committer of a namespace in a store: executes by statements what its [`Appender`] decides.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -19,12 +13,15 @@ use tokio_postgres::Statement;
 use tracing::{error, info, warn};
 
 use super::connect::{Session, Store};
-use super::fence::{Fence, random_id};
+use super::fence::{Fence, Uuid};
 use super::log::StoreLog;
 use super::{StoreError, chain, ownership, schema};
 use crate::histogram::Histogram;
+use crate::journal::SegmentId;
+use crate::journal::appender::{
+    Answer, Append, AppendAnswer, Appender, Command, End, Event, Question,
+};
 use crate::journal::rows::{self, Row, RowPlace};
-use crate::journal::{Frame, SegmentId};
 use crate::limits;
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::supervisor::{self, Task};
@@ -89,30 +86,24 @@ impl Drop for StoreCommitter {
     }
 }
 
-/// A row of a log, and its random number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Appended {
-    pub(super) place: RowPlace,
-    pub(super) id: i64,
-}
-
 impl StoreCommitter {
-    /// Starts the committer behind the log's last row. Its task ends when it is dropped and all that was ordered is appended, or
+    /// Starts the committer of a log that was read. Its task ends when it is dropped and all that was ordered is appended, or
     /// cannot be.
     pub(super) fn start(
         store: Arc<Store>,
         log: Arc<StoreLog>,
-        last: Appended,
+        appender: Appender,
+        last: RowPlace,
         events: watch::Sender<StoreEvent>,
     ) -> (Self, Task) {
         let orders = Arc::new(Orders::default());
-        let durable = last.place.frame;
+        let durable = appender.durable();
         let (report, progress) = watch::channel(SyncProgress {
             durable,
             synced: durable,
         });
         let times = Arc::new(Mutex::default());
-        let appender = Appender {
+        let driver = Driver {
             fence: Arc::clone(log.fence()),
             store,
             log,
@@ -120,18 +111,15 @@ impl StoreCommitter {
             report,
             events,
             times: Arc::clone(&times),
+            appender,
             session: None,
             warnings: 0,
             statements: BTreeMap::new(),
-            durable: last,
-            tail: last,
-            made: last.place.segment(),
-            again: VecDeque::new(),
-            waiting: VecDeque::new(),
+            made: last.segment(),
             sent: VecDeque::new(),
-            owners: Vec::new(),
+            wait: limits::STORE_RETRY_FIRST.as_duration(),
         };
-        let task = supervisor::spawn("committer of a namespace", appender.run());
+        let task = supervisor::spawn("committer of a namespace", driver.run());
         task.allow_end();
         let committer = Self {
             orders,
@@ -162,27 +150,17 @@ impl LogSink for StoreCommitter {
     }
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
+type Pending = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
 
 /// A row whose answer has not come.
 struct Sent {
-    row: Row,
-    id: i64,
     began: Instant,
-    answer: Answer,
+    answer: Pending,
     /// The answer, if it has come early.
     done: Option<Result<u64, tokio_postgres::Error>>,
 }
 
-/// Why the committer cannot continue as it is.
-enum Trouble {
-    /// What became of the rows that were sent is unknown.
-    Unknown(String),
-    /// Nothing is ordered any more, and everything is appended.
-    Finished,
-}
-
-struct Appender {
+struct Driver {
     store: Arc<Store>,
     log: Arc<StoreLog>,
     fence: Arc<Fence>,
@@ -190,74 +168,51 @@ struct Appender {
     report: watch::Sender<SyncProgress>,
     events: watch::Sender<StoreEvent>,
     times: Arc<Mutex<Histogram>>,
+    appender: Appender,
     session: Option<Arc<Session>>,
     /// Warnings of the session that were there before its first append.
     warnings: u64,
     /// By the segment of the row, and that of the row before.
     statements: BTreeMap<(SegmentId, SegmentId), Statement>,
-    /// The last row that is durable.
-    durable: Appended,
-    /// The last row that was sent.
-    tail: Appended,
     /// The newest segment that has a table.
     made: SegmentId,
-    /// Rows that are to be sent again, as they were.
-    again: VecDeque<(Row, i64)>,
-    waiting: VecDeque<Frame>,
     sent: VecDeque<Sent>,
-    /// The owners that this server may have become, of acquisitions whose answer did not come.
-    owners: Vec<String>,
+    /// Before the next question, if one is not answered.
+    wait: Duration,
 }
 
-impl Appender {
+impl Driver {
     async fn run(mut self) {
+        let orders = Arc::clone(&self.orders);
         loop {
-            match self.append().await {
-                Trouble::Finished => return,
-                Trouble::Unknown(what) => {
-                    warn!(
-                        namespace = self.fence.name(),
-                        "what became of an append is unknown: {what}"
-                    );
-                    if !Box::pin(self.resolve()).await {
-                        return;
-                    }
-                }
+            while let Some(command) = self.appender.poll() {
+                self.execute(command).await;
+            }
+            if self.appender.is_over() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                answer = next_answer(&mut self.sent) => self.take(answer),
+                () = orders.changed.notified() => self.take_orders(),
             }
         }
     }
 
-    /// Appends what is ordered, until something is in the way.
-    async fn append(&mut self) -> Trouble {
-        let orders = Arc::clone(&self.orders);
-        let mut is_open = true;
-        loop {
-            if let Err(error) = self.fill().await {
-                return Trouble::Unknown(error.to_string());
-            }
-            if !is_open && self.sent.is_empty() && self.waiting.is_empty() {
-                return Trouble::Finished;
-            }
-            tokio::select! {
-                biased;
-                answer = next_answer(&mut self.sent) => {
-                    if let Some(trouble) = self.take(answer) {
-                        return trouble;
-                    }
-                }
-                () = orders.changed.notified(), if is_open => {
-                    is_open = !orders.is_closed();
-                    for order in orders.take() {
-                        self.obey(order);
-                    }
-                }
-            }
+    fn take_orders(&mut self) {
+        // In this order: what was ordered before the end is carried out.
+        let is_closed = self.orders.is_closed();
+        for order in self.orders.take() {
+            self.obey(order);
+        }
+        if is_closed {
+            self.appender.close();
         }
     }
 
     fn obey(&mut self, order: LogCommand) {
         match order {
-            LogCommand::Commit(frame) => self.waiting.push_back(frame),
+            LogCommand::Commit(frame) => self.appender.commit(frame),
             // Every append is synced.
             LogCommand::Sync => {}
             LogCommand::Remove(segments) => {
@@ -274,76 +229,179 @@ impl Appender {
         }
     }
 
-    /// Sends rows while few are unanswered. Groups that come meanwhile gather, and become one row.
-    async fn fill(&mut self) -> Result<(), StoreError> {
-        while self.sent.len() < limits::STORE_APPENDS {
-            let (row, id) = match self.again.pop_front() {
-                Some(row) => row,
-                None => {
-                    let frames = self.waiting.make_contiguous();
-                    let count = rows::fit(frames, limits::STORE_ROW_BYTES);
-                    let Some(now) = frames.get(..count).filter(|now| !now.is_empty()) else {
-                        return Ok(());
-                    };
-                    let row = Row::of(self.fence.log_store(), now);
-                    self.waiting.drain(..count);
-                    (row, random_id())
+    async fn execute(&mut self, command: Command) {
+        match command {
+            Command::Append(append) => {
+                if let Err(error) = self.send(append).await {
+                    self.appender
+                        .appended(AppendAnswer::Failed(error.to_string()));
                 }
-            };
-            if let Err(error) = self.send(&row, id).await {
-                self.again.push_front((row, id));
-                return Err(error);
             }
+            Command::Ask(question) => {
+                let answer = Box::pin(self.ask(&question)).await;
+                self.appender.answered(answer);
+                self.fence.set(self.appender.claim());
+                self.report();
+            }
+            Command::Tell(event) => self.tell(event),
         }
-        Ok(())
     }
 
-    async fn send(&mut self, row: &Row, id: i64) -> Result<(), StoreError> {
+    fn tell(&self, event: Event) {
+        let namespace = self.fence.name();
+        let event = match event {
+            Event::Unknown { group, why } => {
+                warn!(namespace, "what became of an append is unknown: {why}");
+                StoreEvent::Unknown { group }
+            }
+            Event::Back => {
+                info!(
+                    namespace,
+                    "the store is back, and it is known what was appended"
+                );
+                StoreEvent::Back
+            }
+            Event::Ended(end) => {
+                match end {
+                    End::Fenced => info!(namespace, "another server has taken a namespace"),
+                    End::Lost(what) => error!(namespace, "a namespace is stopped: {what}"),
+                    End::GivenUp(why) => {
+                        warn!(
+                            namespace,
+                            "what became of an append is unknown at the end: {why}"
+                        );
+                    }
+                }
+                self.fence.lose();
+                StoreEvent::Fenced
+            }
+        };
+        self.events.send_replace(event);
+    }
+
+    /// Asks the store, on a session that no unanswered append has.
+    async fn ask(&mut self, question: &Question) -> Answer {
+        if !self.sent.is_empty() || matches!(question, Question::Raise { .. }) {
+            self.sent.clear();
+            self.leave_session();
+        }
+        match self.answer(question).await {
+            Ok(answer) => {
+                self.wait = limits::STORE_RETRY_FIRST.as_duration();
+                answer
+            }
+            Err(error) => {
+                if self.wait == limits::STORE_RETRY_FIRST.as_duration() {
+                    let namespace = self.fence.name();
+                    warn!(namespace, "suspended until the store answers: {error}");
+                }
+                // Other namespaces that have it take another, too.
+                self.leave_session();
+                sleep(self.wait).await;
+                self.wait = (2 * self.wait).min(limits::STORE_RETRY_MAX.as_duration());
+                self.take_orders();
+                Answer::Failed(error.to_string())
+            }
+        }
+    }
+
+    async fn answer(&mut self, question: &Question) -> Result<Answer, StoreError> {
+        let session = match self.session().await {
+            Ok(session) => session,
+            Err(error) => {
+                sleep(self.wait).await;
+                return Ok(Answer::Unasked(error.to_string()));
+            }
+        };
+        Ok(match question {
+            Question::Take { .. } | Question::Read => {
+                Answer::Unasked("the log was taken before".to_owned())
+            }
+            Question::Raise { from, to } => Answer::Raised(
+                ownership::raise(&self.store, &session, &self.fence, *from, *to).await?,
+            ),
+            Question::Claim => {
+                let (epoch, owner) =
+                    ownership::claim(&self.store, &session, self.fence.namespace()).await?;
+                Answer::Claim(epoch, owner)
+            }
+            Question::Rows { from } => Answer::Rows(self.log.rows_from(&session, *from).await?),
+            Question::Barrier(claim) => {
+                if ownership::barrier(&session, self.fence.namespace(), *claim).await? {
+                    Answer::Done
+                } else {
+                    Answer::Refused
+                }
+            }
+            Question::Quarantine { why } => {
+                ownership::quarantine(&self.store, self.fence.namespace(), why).await?;
+                Answer::Done
+            }
+        })
+    }
+
+    /// An append is never tried again on its session, nor is anything else after an answer that did not come.
+    fn leave_session(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.condemn();
+        }
+    }
+
+    async fn send(&mut self, append: Append) -> Result<(), StoreError> {
         let session = self.session().await?;
+        let Append {
+            row,
+            id,
+            previous,
+            claim,
+        } = append;
         let segment = row.place().segment();
         if self.made < segment {
             schema::make_segment(&self.store, &self.fence, segment).await?;
             self.made = segment;
         }
-        self.make_next(row);
-        let parts = send_parts(&session, &self.fence, row).await?;
-        let before = self.tail;
+        self.make_next(&row);
+        let parts = send_parts(&session, &self.fence, &row).await?;
         let statement = self
-            .statement(&session, segment, before.place.segment())
+            .statement(&session, segment, previous.place.segment())
             .await?;
-        let (namespace, (epoch, owner)) = (self.fence.namespace(), self.fence.current());
-        let row_sent = row.clone();
+        let namespace = self.fence.namespace();
         let work = async move {
-            let place = row_sent.place();
+            let place = row.place();
             let (at, frame) = (signed(place.position), signed(place.frame));
-            let (span, previous) = (signed(place.span), signed(before.place.position));
-            let meta: &[u8] = &row_sent.meta;
-            let body: Option<&[u8]> = (parts == 0).then_some(&row_sent.body);
+            let (span, before) = (signed(place.span), signed(previous.place.position));
+            let meta: &[u8] = &row.meta;
+            let body: Option<&[u8]> = (parts == 0).then_some(&row.body);
             let statement = &statement;
+            let owner = Uuid(claim.owner);
             session
                 .client()
                 .execute(
                     statement,
                     &[
-                        &at, &span, &frame, &epoch, &id, &parts, &meta, &body, &namespace, &owner,
-                        &previous, &before.id,
+                        &at,
+                        &span,
+                        &frame,
+                        &claim.epoch,
+                        &id,
+                        &parts,
+                        &meta,
+                        &body,
+                        &namespace,
+                        &owner,
+                        &before,
+                        &previous.id,
                     ],
                 )
                 .await
         };
-        let mut answer: Answer = Box::pin(work);
+        let mut answer: Pending = Box::pin(work);
         // The first poll hands it to the session: rows are sent in their order.
         let done = match poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
             Poll::Ready(done) => Some(done),
             Poll::Pending => None,
         };
-        self.tail = Appended {
-            place: row.place(),
-            id,
-        };
         self.sent.push_back(Sent {
-            row: row.clone(),
-            id,
             began: Instant::now(),
             answer,
             done,
@@ -397,7 +455,7 @@ impl Appender {
         let sql = format!(
             "insert into {table} (at, span, frame, epoch, id, parts, meta, body) \
              select $1, $2, $3, $4, $5, $6, $7, $8 from namespace f \
-             where f.id = $9 and f.epoch = $4 and f.owner = $10::text::uuid \
+             where f.id = $9 and f.epoch = $4 and f.owner = $10 \
              and exists (select from {previous} p where p.at = $11 and p.id = $12) \
              for share of f"
         );
@@ -407,134 +465,36 @@ impl Appender {
     }
 
     /// Takes the answer to the oldest row.
-    fn take(&mut self, answer: Result<u64, String>) -> Option<Trouble> {
+    fn take(&mut self, answer: Result<u64, String>) {
         let has_warned = self
             .session
             .as_ref()
             .is_none_or(|session| session.warnings() != self.warnings);
-        match answer {
-            Ok(1) if !has_warned => {}
-            Ok(1) => {
-                let what = "the wait for a standby was cancelled".to_owned();
-                return Some(Trouble::Unknown(what));
-            }
-            Ok(_) => {
-                let what = "the row before it is missing, or another server has the namespace";
-                return Some(Trouble::Unknown(what.to_owned()));
-            }
-            Err(what) => return Some(Trouble::Unknown(what)),
+        let answer = match answer {
+            Ok(1) if has_warned => AppendAnswer::Warned,
+            Ok(1) => AppendAnswer::Inserted,
+            Ok(_) => AppendAnswer::Refused,
+            Err(what) => AppendAnswer::Failed(what),
+        };
+        if let Some(sent) = self.sent.pop_front()
+            && answer == AppendAnswer::Inserted
+        {
+            let took = u64::try_from(sent.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+            times.record(took);
         }
-        let sent = self.sent.pop_front()?;
-        let took = u64::try_from(sent.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.times
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .record(took);
-        self.is_durable(Appended {
-            place: sent.row.place(),
-            id: sent.id,
+        self.appender.appended(answer);
+        self.report();
+    }
+
+    fn report(&self) {
+        let durable = self.appender.durable();
+        let synced = durable;
+        self.report.send_if_modified(|progress| {
+            let is_new = progress.durable < durable;
+            *progress = SyncProgress { durable, synced };
+            is_new
         });
-        None
-    }
-
-    fn is_durable(&mut self, row: Appended) {
-        self.durable = row;
-        let (durable, synced) = (row.place.frame, row.place.frame);
-        self.report.send_replace(SyncProgress { durable, synced });
-    }
-
-    /// Finds out what became of the rows that were sent; returns whether the namespace is still this server's.
-    async fn resolve(&mut self) -> bool {
-        let group = self.durable.place.frame + 1;
-        self.events.send_replace(StoreEvent::Unknown { group });
-        // An append is never tried again on its session. Other namespaces that have it take another, too.
-        if let Some(session) = self.session.take() {
-            session.condemn();
-        }
-        let sent = std::mem::take(&mut self.sent);
-        for sent in sent.into_iter().rev() {
-            self.again.push_front((sent.row, sent.id));
-        }
-        let mut wait = limits::STORE_RETRY_FIRST.as_duration();
-        let mut is_reported = false;
-        loop {
-            let lost = match self.find_out().await {
-                Ok(()) => {
-                    info!(
-                        namespace = self.fence.name(),
-                        "the store is back, and it is known what was appended"
-                    );
-                    self.events.send_replace(StoreEvent::Back);
-                    return true;
-                }
-                Err(StoreError::Fenced) => {
-                    info!(
-                        namespace = self.fence.name(),
-                        "another server has taken a namespace"
-                    );
-                    true
-                }
-                Err(StoreError::Lost(what)) => {
-                    error!(
-                        namespace = self.fence.name(),
-                        "a namespace is stopped: {what}"
-                    );
-                    // Otherwise it would be taken over, and served without what was acknowledged.
-                    let namespace = self.fence.namespace();
-                    ownership::quarantine(&self.store, namespace, &what)
-                        .await
-                        .is_ok()
-                }
-                Err(error) => {
-                    if !is_reported {
-                        warn!(
-                            namespace = self.fence.name(),
-                            "suspended until the store answers: {error}"
-                        );
-                        is_reported = true;
-                    }
-                    self.orders.is_closed()
-                }
-            };
-            if lost {
-                self.fence.lose();
-                self.events.send_replace(StoreEvent::Fenced);
-                return false;
-            }
-            sleep(wait).await;
-            wait = (2 * wait).min(limits::STORE_RETRY_MAX.as_duration());
-        }
-    }
-
-    async fn find_out(&mut self) -> Result<(), StoreError> {
-        let session = self.store.append_session(self.fence.namespace()).await?;
-        // From here on no statement of an old session changes anything.
-        ownership::raise_own(&self.store, &session, &self.fence, &mut self.owners).await?;
-        let found = self.log.rows_after(&session, self.durable).await?;
-        let mut is_there = Vec::new();
-        for row in found {
-            let sent = self.again.get(is_there.len());
-            let sent = sent.map(|(row, id)| Appended {
-                place: row.place(),
-                id: *id,
-            });
-            if sent != Some(row) {
-                return Err(StoreError::Lost(format!(
-                    "its log has a row at position {:#x} that this server has not appended: the database was \
-                     restored, or a standby was promoted that had not what was acknowledged",
-                    row.place.position
-                )));
-            }
-            is_there.push(row);
-        }
-        ownership::barrier(&session, &self.fence).await?;
-        for row in is_there {
-            self.again.pop_front();
-            self.is_durable(row);
-        }
-        self.tail = self.durable;
-        self.use_session(&session);
-        Ok(())
     }
 }
 
@@ -548,7 +508,7 @@ async fn send_parts(session: &Session, fence: &Fence, row: &Row) -> Result<i32, 
     let mut parts = 0;
     for bytes in row.body.chunks(limits::STORE_PART_BYTES) {
         let sql = "insert into body_part (namespace, at, part, bytes) select $1, $2, $3, $4 from namespace f \
-                   where f.id = $1 and f.epoch = $5 and f.owner = $6::text::uuid for share of f \
+                   where f.id = $1 and f.epoch = $5 and f.owner = $6 for share of f \
                    on conflict (namespace, at, part) do update set bytes = excluded.bytes";
         let done = session
             .execute(sql, &[&namespace, &at, &parts, &bytes, &epoch, &owner])

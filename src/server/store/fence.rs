@@ -3,11 +3,15 @@
 //! Every statement that changes something of a namespace names both, and changes nothing if another server has
 //! taken the namespace meanwhile.
 
+use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::rand;
+use bytes::{BufMut as _, BytesMut};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::ownership::Owned;
+use crate::journal::appender::Claim;
 
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]
@@ -20,23 +24,21 @@ pub(in crate::server) struct Fence {
     current: Mutex<Current>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Current {
-    epoch: i64,
-    owner: String,
+    claim: Claim,
     /// Another server has it.
     is_lost: bool,
 }
 
 impl Fence {
-    pub(super) fn new(namespace: &Owned, epoch: i64, owner: String) -> Self {
+    pub(super) fn new(namespace: &Owned, claim: Claim) -> Self {
         Self {
             namespace: namespace.id,
             name: namespace.name.clone(),
             log_store: namespace.log_store,
             current: Mutex::new(Current {
-                epoch,
-                owner,
+                claim,
                 is_lost: false,
             }),
         }
@@ -55,15 +57,14 @@ impl Fence {
     }
 
     /// Returns the epoch and the owner.
-    pub(super) fn current(&self) -> (i64, String) {
-        let current = self.locked();
-        (current.epoch, current.owner.clone())
+    pub(super) fn current(&self) -> (i64, Uuid) {
+        let claim = self.locked().claim;
+        (claim.epoch, Uuid(claim.owner))
     }
 
-    /// Sets the epoch and the owner, after this server has raised them.
-    pub(super) fn raise(&self, epoch: i64, owner: String) {
-        let mut current = self.locked();
-        (current.epoch, current.owner) = (epoch, owner);
+    /// Sets the epoch and the owner that the store has now.
+    pub(super) fn set(&self, claim: Claim) {
+        self.locked().claim = claim;
     }
 
     /// Returns whether another server has the namespace.
@@ -82,12 +83,44 @@ impl Fence {
     }
 }
 
-/// Makes a random identifier, as the database writes it.
-pub(super) fn random_uuid() -> String {
+/// An identifier, as the database has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Uuid(pub(super) u128);
+
+impl ToSql for Uuid {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.put_u128(self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::UUID
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Uuid {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(u128::from_be_bytes(raw.try_into()?)))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::UUID
+    }
+}
+
+/// Makes random bits.
+pub(super) fn random_bits() -> u128 {
     let mut bytes = [0; 16];
     rand::fill(&mut bytes).expect("the provider of cryptography has random bits");
+    u128::from_be_bytes(bytes)
+}
+
+/// Makes a random identifier, as the database writes it.
+pub(super) fn random_uuid() -> String {
     // Version 4, variant 1 (RFC 9562 section 5.4).
-    let mut value = u128::from_be_bytes(bytes);
+    let mut value = random_bits();
     value = (value & !(0xf << 76)) | (0x4 << 76);
     value = (value & !(0x3 << 62)) | (0x2 << 62);
     let hex = format!("{value:032x}");

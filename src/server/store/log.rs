@@ -11,11 +11,12 @@ use std::thread;
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
-use super::append::{Appended, signed};
+use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::{StoreError, schema};
-use crate::journal::rows::{self, RowPlace, StoredRow};
+use crate::journal::appender::Appended;
+use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
 use crate::limits;
 
@@ -51,38 +52,24 @@ impl StoreLog {
         segments.collect()
     }
 
-    /// Returns the rows behind one, which must be there as it was appended.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Lost`] if it is not there.
-    pub(super) async fn rows_after(
+    /// Returns the rows from a position on, without their contents.
+    pub(super) async fn rows_from(
         &self,
         session: &Session,
-        last: Appended,
+        from: u64,
     ) -> Result<Vec<Appended>, StoreError> {
+        let (first, _) = rows::place(from);
         let mut found = Vec::new();
         for segment in self.tables(session).await? {
-            if last.place.segment() <= segment {
+            if first <= segment {
                 let table = schema::table(self.fence.namespace(), segment);
                 let query =
                     format!("select at, span, frame, id from {table} where at >= $1 order by at");
-                let rows = session
-                    .rows(&query, &[&signed(last.place.position)])
-                    .await?;
-                for row in &rows {
-                    found.push(self.appended(row)?);
+                for row in session.rows(&query, &[&signed(from)]).await? {
+                    found.push(self.appended(&row)?);
                 }
             }
         }
-        if found.first() != Some(&last) {
-            return Err(StoreError::Lost(format!(
-                "its log ends before group {}, which was acknowledged: the database was restored, or a standby was \
-                 promoted that had not that group",
-                last.place.frame
-            )));
-        }
-        found.remove(0);
         Ok(found)
     }
 
@@ -95,36 +82,6 @@ impl StoreLog {
                 frame: unsigned(get(2)?),
             },
             id: get(3)?,
-        })
-    }
-
-    /// Returns the last row before a position; none in a log without rows there.
-    pub(super) fn last_before(&self, position: u64) -> Result<Option<Appended>, Error> {
-        self.block("read the log", async |session| {
-            for segment in self.tables(session).await?.into_iter().rev() {
-                let table = schema::table(self.fence.namespace(), segment);
-                let query = format!(
-                    "select at, span, frame, id from {table} where at < $1 order by at desc limit 1"
-                );
-                if let Some(row) = session.optional(&query, &[&signed(position)]).await? {
-                    return Ok(Some(self.appended(&row)?));
-                }
-            }
-            Ok(None)
-        })
-    }
-
-    /// Returns the rows from a position on, some at a time.
-    pub(super) fn tail(&self, from: u64) -> Result<Tail<'_>, Error> {
-        let (first, _) = rows::place(from);
-        let segments = self.block("read the log", async |session| self.tables(session).await)?;
-        let later = segments.into_iter().filter(|segment| first <= *segment);
-        Ok(Tail {
-            log: self,
-            segments: later.rev().collect(),
-            from,
-            read: Vec::new(),
-            last: None,
         })
     }
 
@@ -222,7 +179,7 @@ impl StoreLog {
         let number = signed(segment.0);
         let (epoch, owner) = self.fence.current();
         let record = "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \
-                      and f.owner = $4::text::uuid for share of f) \
+                      and f.owner = $4 for share of f) \
                       update segment set removed = true where namespace = $1 and segment = $2 \
                       and exists (select from fence)";
         let session = self.store.take().await?;
@@ -302,22 +259,16 @@ impl StoreLog {
 }
 
 /// The rows of a log from a position on.
-pub(super) struct Tail<'a> {
+struct Rows<'a> {
     log: &'a StoreLog,
     /// Those that are to be read, the last first.
     segments: Vec<SegmentId>,
     from: u64,
     /// Rows that were read, the last first.
     read: Vec<(StoredRow, i64)>,
-    last: Option<Appended>,
 }
 
-impl Tail<'_> {
-    /// Returns the last row that was read.
-    pub(super) fn newest(&self) -> Option<Appended> {
-        self.last
-    }
-
+impl Rows<'_> {
     fn read_more(&mut self) -> Result<(), Error> {
         while self.read.is_empty() {
             let Some(&segment) = self.segments.last() else {
@@ -335,18 +286,44 @@ impl Tail<'_> {
     }
 }
 
-impl Iterator for Tail<'_> {
-    type Item = Result<StoredRow, Error>;
+impl Iterator for Rows<'_> {
+    type Item = Result<(StoredRow, i64), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Err(error) = self.read_more() {
             self.segments.clear();
             return Some(Err(error));
         }
-        let (row, id) = self.read.pop()?;
-        let place = row.place;
-        self.last = Some(Appended { place, id });
-        Some(Ok(row))
+        self.read.pop().map(Ok)
+    }
+}
+
+impl RowLog for StoreLog {
+    fn tail(&self, from: u64) -> Result<Tail<'_>, Error> {
+        let (first, _) = rows::place(from);
+        let segments = self.block("read the log", async |session| self.tables(session).await)?;
+        let later = segments.into_iter().filter(|segment| first <= *segment);
+        Ok(Box::new(Rows {
+            log: self,
+            segments: later.rev().collect(),
+            from,
+            read: Vec::new(),
+        }))
+    }
+
+    fn last_before(&self, position: u64) -> Result<Option<Appended>, Error> {
+        self.block("read the log", async |session| {
+            for segment in self.tables(session).await?.into_iter().rev() {
+                let table = schema::table(self.fence.namespace(), segment);
+                let query = format!(
+                    "select at, span, frame, id from {table} where at < $1 order by at desc limit 1"
+                );
+                if let Some(row) = session.optional(&query, &[&signed(position)]).await? {
+                    return Ok(Some(self.appended(&row)?));
+                }
+            }
+            Ok(None)
+        })
     }
 }
 
@@ -472,11 +449,12 @@ impl Disk for StoreLog {
             let (epoch, owner) = self.fence.current();
             let namespace = self.fence.namespace();
             let number = signed(number);
+            // Of older ones that were begun and never finished there are parts.
             for table in ["checkpoint", "checkpoint_chunk"] {
                 let sql = format!(
                     "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \
-                     and f.owner = $4::text::uuid for share of f) \
-                     delete from {table} where namespace = $1 and position = $2 and exists (select from fence)"
+                     and f.owner = $4 for share of f) \
+                     delete from {table} where namespace = $1 and position <= $2 and exists (select from fence)"
                 );
                 session
                     .execute(&sql, &[&namespace, &number, &epoch, &owner])
@@ -501,7 +479,7 @@ impl Sink<'_> {
         self.log.block("write a checkpoint", async |session| {
             let (epoch, owner) = self.log.fence.current();
             let sql = "insert into checkpoint_chunk (namespace, position, part, bytes) select $1, $2, $3, $4 \
-                       from namespace f where f.id = $1 and f.epoch = $5 and f.owner = $6::text::uuid \
+                       from namespace f where f.id = $1 and f.epoch = $5 and f.owner = $6 \
                        for share of f on conflict (namespace, position, part) do update set bytes = excluded.bytes";
             let namespace = self.log.fence.namespace();
             let done = session
@@ -538,7 +516,7 @@ impl CheckpointSink for Sink<'_> {
             let (epoch, owner) = self.log.fence.current();
             // A checkpoint of an owner that has lost the namespace is not newer than one of its successor.
             let sql = "insert into checkpoint (namespace, position) select $1, $2 from namespace f \
-                       where f.id = $1 and f.epoch = $3 and f.owner = $4::text::uuid \
+                       where f.id = $1 and f.epoch = $3 and f.owner = $4 \
                        and not exists (select from checkpoint c where c.namespace = $1 and c.position > $2) \
                        for share of f on conflict do nothing";
             let namespace = self.log.fence.namespace();

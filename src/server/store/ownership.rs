@@ -10,12 +10,13 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::append::{Appended, StoreCommitter, StoreEvent};
+use super::append::{StoreCommitter, StoreEvent};
 use super::connect::{Session, Store};
-use super::fence::{Fence, random_uuid};
+use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
 use super::{StoreError, schema};
 use crate::gateway::Gateway;
+use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
 use crate::journal::rows::RowPlace;
 use crate::journal::{self, Disk};
 use crate::limits;
@@ -64,45 +65,47 @@ pub(super) async fn take(
     namespace: Owned,
     make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
 ) -> Result<OwnedShard, StoreError> {
-    let session = store.take().await?;
-    let owner = random_uuid();
-    let raise = "update namespace set epoch = epoch + 1, owner = $3::text::uuid, server = $4, \
-                 incarnation = $5::text::uuid where id = $1 and epoch = $2 \
-                 and exists (select from server s where s.name = $4 and s.incarnation = $5::text::uuid and s.alive) \
-                 returning epoch";
-    let params: super::connect::Params<'_> = &[
-        &namespace.id,
-        &namespace.epoch,
-        &owner,
-        &taker.server,
-        &taker.incarnation,
-    ];
-    let raised = unblocked(store, &session, session.optional(raise, params)).await?;
-    let raised = raised.ok_or(StoreError::Fenced)?;
-    let epoch: i64 = store.get(&raised, 0)?;
-    store.give_back(session);
-    let fence = Arc::new(Fence::new(&namespace, epoch, owner));
-    let log = Arc::new(StoreLog::new(
-        Arc::clone(store),
-        Arc::clone(&fence),
-        Handle::current(),
-    ));
-    if !has_log(store, &fence).await? {
-        schema::make_segment(store, &fence, RowPlace::ROOT.segment()).await?;
+    // What is read of the log is large.
+    Box::pin(take_and_read(store, taker, namespace, make)).await
+}
+
+async fn take_and_read(
+    store: &Arc<Store>,
+    taker: &Taker,
+    namespace: Owned,
+    make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
+) -> Result<OwnedShard, StoreError> {
+    let mut appender = Appender::new(namespace.log_store, namespace.epoch, Box::new(random_bits));
+    let mut make = Some(make);
+    let mut read = None;
+    while let Some(command) = appender.poll() {
+        match command {
+            Command::Ask(Question::Take { to, .. }) => {
+                let raised = acquire(store, taker, &namespace, to).await?;
+                appender.answered(Answer::Raised(raised));
+            }
+            Command::Ask(Question::Read) => {
+                let fence = Arc::new(Fence::new(&namespace, appender.claim()));
+                let make = make.take().ok_or(StoreError::Fenced)?;
+                let (log, recovering, last) = read_log(store, &fence, &namespace, make).await?;
+                appender.answered(Answer::Read(last));
+                read = Some((fence, log, recovering, last.place));
+            }
+            Command::Ask(_) | Command::Append(_) | Command::Tell(_) => {
+                return Err(StoreError::Fenced);
+            }
+        }
     }
-    let reading = Arc::clone(&log);
-    let wanted = namespace.clone();
-    let read = tokio::task::spawn_blocking(move || {
-        let (gateway, options) = make(&wanted);
-        recover(&reading, gateway, options)
-    });
-    let read = read
-        .await
-        .map_err(|error| StoreError::Lost(error.to_string()))?;
-    let (mut recovering, last) = read?;
+    let (fence, log, mut recovering, last) = read.ok_or(StoreError::Fenced)?;
+    let epoch = appender.claim().epoch;
     let (told, events) = watch::channel(StoreEvent::Back);
-    let (mut committer, committing) =
-        StoreCommitter::start(Arc::clone(store), Arc::clone(&log), last, told.clone());
+    let (mut committer, committing) = StoreCommitter::start(
+        Arc::clone(store),
+        Arc::clone(&log),
+        appender,
+        last,
+        told.clone(),
+    );
     let barrier = recovering.barrier();
     let number = barrier.number;
     committer.order(LogCommand::Commit(barrier));
@@ -130,73 +133,92 @@ async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreError> {
     store.get(&row, 0)
 }
 
-/// Reads the log; returns its last row too.
-fn recover(
-    log: &Arc<StoreLog>,
-    gateway: Gateway,
-    options: journal::Options,
-) -> Result<(Recovering, Appended), StoreError> {
-    let disk: Arc<dyn Disk> = Arc::<StoreLog>::clone(log);
-    let from = log.checkpoints()?.last().copied();
-    let from = from.unwrap_or(RowPlace::ROOT.position);
-    let mut tail = log.tail(from)?;
-    let before = log.last_before(from)?;
-    let recovering = Recovering::read_rows(gateway, disk, options, &mut tail)?;
-    let root = Appended {
-        place: RowPlace::ROOT,
-        id: 0,
-    };
-    let last = tail.newest().or(before).unwrap_or(root);
-    let found = recovering.recovered().last_frame;
-    if last.place.frame != found {
-        return Err(StoreError::Lost(format!(
-            "its log ends with group {}, and its checkpoint is of group {found}: rows are missing",
-            last.place.frame
-        )));
-    }
-    Ok((recovering, last))
+/// Raises the epoch that was seen, and makes this server the owner; returns the new epoch, or nothing if another server was
+/// first.
+async fn acquire(
+    store: &Arc<Store>,
+    taker: &Taker,
+    namespace: &Owned,
+    to: u128,
+) -> Result<Option<i64>, StoreError> {
+    let session = store.take().await?;
+    let raise = "update namespace set epoch = epoch + 1, owner = $3, server = $4, \
+                 incarnation = $5::text::uuid where id = $1 and epoch = $2 \
+                 and exists (select from server s where s.name = $4 and s.incarnation = $5::text::uuid and s.alive) \
+                 returning epoch";
+    let params: super::connect::Params<'_> = &[
+        &namespace.id,
+        &namespace.epoch,
+        &Uuid(to),
+        &taker.server,
+        &taker.incarnation,
+    ];
+    let raised = unblocked(store, &session, session.optional(raise, params)).await?;
+    let epoch = raised.map(|row| store.get(&row, 0)).transpose()?;
+    store.give_back(session);
+    Ok(epoch)
 }
 
-/// Raises the epoch of a namespace that this server owns, after an outcome was unknown: from then on no statement of an
-/// old session changes anything.
+/// Reads the log of a namespace that this server owns; returns its last row too.
+async fn read_log(
+    store: &Arc<Store>,
+    fence: &Arc<Fence>,
+    namespace: &Owned,
+    make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
+) -> Result<(Arc<StoreLog>, Recovering, Appended), StoreError> {
+    let (owned, claimed) = (Arc::clone(store), Arc::clone(fence));
+    let log = Arc::new(StoreLog::new(owned, claimed, Handle::current()));
+    if !has_log(store, fence).await? {
+        schema::make_segment(store, fence, RowPlace::ROOT.segment()).await?;
+    }
+    let reading = Arc::<StoreLog>::clone(&log);
+    let wanted = namespace.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let (gateway, options) = make(&wanted);
+        Recovering::read_rows(gateway, reading, options)
+    });
+    let read = read
+        .await
+        .map_err(|error| StoreError::Lost(error.to_string()))?;
+    let (recovering, last) = read?;
+    Ok((log, recovering, last))
+}
+
+/// Raises the epoch of a namespace that this server owns, after an outcome was unknown; returns the new epoch, or nothing if
+/// the store has another claim.
 ///
 /// # Errors
 ///
-/// [`StoreError::Fenced`] if another server has taken it; the store's.
-pub(super) async fn raise_own(
+/// The store's.
+pub(super) async fn raise(
     store: &Arc<Store>,
     session: &Session,
     fence: &Fence,
-    owners: &mut Vec<String>,
-) -> Result<(), StoreError> {
-    loop {
-        let (epoch, owner) = fence.current();
-        let new = random_uuid();
-        owners.push(new.clone());
-        let raise = "update namespace set epoch = epoch + 1, owner = $4::text::uuid \
-                     where id = $1 and epoch = $2 and owner = $3::text::uuid returning epoch";
-        let params: super::connect::Params<'_> = &[&fence.namespace(), &epoch, &owner, &new];
-        if let Some(row) = unblocked(store, session, session.optional(raise, params)).await? {
-            fence.raise(store.get(&row, 0)?, new);
-            owners.clear();
-            return Ok(());
-        }
-        // The answer to an earlier raise may not have come.
-        let query = "select epoch, owner::text from namespace where id = $1";
-        let row = session.one(query, &[&fence.namespace()]).await?;
-        let (now, found): (i64, Option<String>) = (store.get(&row, 0)?, store.get(&row, 1)?);
-        if now < epoch {
-            return Err(StoreError::Lost(format!(
-                "the database has epoch {now}, and this server had epoch {epoch}: it was restored, or a standby was promoted \
-                 that had not what was acknowledged"
-            )));
-        }
-        let epoch = now;
-        match found.filter(|found| owners.contains(found) && *found != new) {
-            Some(found) => fence.raise(epoch, found),
-            None => return Err(StoreError::Fenced),
-        }
-    }
+    from: Claim,
+    to: u128,
+) -> Result<Option<i64>, StoreError> {
+    let raise = "update namespace set epoch = epoch + 1, owner = $4 \
+                 where id = $1 and epoch = $2 and owner = $3 returning epoch";
+    let (owner, to) = (Uuid(from.owner), Uuid(to));
+    let params: super::connect::Params<'_> = &[&fence.namespace(), &from.epoch, &owner, &to];
+    let raised = unblocked(store, session, session.optional(raise, params)).await?;
+    raised.map(|row| store.get(&row, 0)).transpose()
+}
+
+/// Returns the epoch and the owner of a namespace.
+///
+/// # Errors
+///
+/// The store's.
+pub(super) async fn claim(
+    store: &Store,
+    session: &Session,
+    namespace: i64,
+) -> Result<(i64, Option<u128>), StoreError> {
+    let query = "select epoch, owner from namespace where id = $1";
+    let row = session.one(query, &[&namespace]).await?;
+    let owner: Option<Uuid> = store.get(&row, 1)?;
+    Ok((store.get(&row, 0)?, owner.map(|owner| owner.0)))
 }
 
 /// Waits for a statement that changes the fence. A session that was cut off in the middle of an append may hold the row,
@@ -226,12 +248,19 @@ async fn unblocked<T>(
     }
 }
 
-/// Commits something of the namespace: a commit that is on a standby carries all before it there.
-pub(super) async fn barrier(session: &Session, fence: &Fence) -> Result<(), StoreError> {
-    let sql = "insert into barrier (namespace, number) values ($1, 1) \
+/// Commits something of the namespace, if the claim is the store's: a commit that is on a standby carries all before it there.
+pub(super) async fn barrier(
+    session: &Session,
+    namespace: i64,
+    claim: Claim,
+) -> Result<bool, StoreError> {
+    let sql = "insert into barrier (namespace, number) select f.id, 1 from namespace f \
+               where f.id = $1 and f.epoch = $2 and f.owner = $3 for share of f \
                on conflict (namespace) do update set number = barrier.number + 1";
-    session.execute(sql, &[&fence.namespace()]).await?;
-    Ok(())
+    let done = session
+        .execute(sql, &[&namespace, &claim.epoch, &Uuid(claim.owner)])
+        .await?;
+    Ok(done == 1)
 }
 
 /// Gives a namespace away, whose committer has finished.
@@ -243,7 +272,7 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
     fence.lose();
     let (epoch, owner) = fence.current();
     let sql = "update namespace set epoch = epoch + 1, owner = null, server = null, incarnation = null \
-               where id = $1 and epoch = $2 and owner = $3::text::uuid";
+               where id = $1 and epoch = $2 and owner = $3";
     let session = store.take().await?;
     let done = session
         .execute(sql, &[&fence.namespace(), &epoch, &owner])

@@ -166,7 +166,7 @@ pub(super) async fn make_segment(
     session.batch("make the table of a segment", &make).await?;
     let (epoch, owner) = fence.current();
     let record = "insert into segment (namespace, segment) select $1, $2 from namespace f \
-                  where f.id = $1 and f.epoch = $3 and f.owner = $4::text::uuid for share of f \
+                  where f.id = $1 and f.epoch = $3 and f.owner = $4 for share of f \
                   on conflict do nothing";
     let done = session
         .execute(record, &[&fence.namespace(), &number, &epoch, &owner])

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) damage: u64,
     /// Connections go by bytes, through engines.
     pub(super) bytes: bool,
+    /// The log is in rows of a database, and not on a disk.
+    pub(super) rows: bool,
     /// How often, in a thousand turns, an operator asks something.
     pub(super) jobs: u64,
     /// Messages in a batch at most.
@@ -214,8 +216,12 @@ impl Plan {
         } else {
             0
         };
+        let rows = Stream::new(seed, "rows plan").percent(30);
+        let unreadable = if rows { 0 } else { unreadable };
         let mut damage = Stream::new(seed, "damage plan");
-        let damage = if damage.percent(15) {
+        let damage = if rows {
+            0
+        } else if damage.percent(15) {
             5 + damage.below(95)
         } else {
             0
@@ -234,6 +240,7 @@ impl Plan {
             batch: if floods { 100 } else { 6 },
             crowd: if floods { 200 } else { 150 },
             damage,
+            rows,
             clock_steps,
             unreadable,
             bytes: Stream::new(seed, "bytes plan").percent(17),

@@ -14,6 +14,11 @@ impl Stream {
         stream
     }
 
+    /// Returns a stream of its own.
+    pub(super) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

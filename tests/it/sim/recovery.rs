@@ -45,7 +45,7 @@ impl Crashes {
         let plan = &self.run.plan;
         let (segment_bytes, random) = (plan.segment_bytes, Stream::new(self.random.next(), "disk"));
         let disk = FaultyDisk::of(image, random, segment_bytes);
-        let world = World::new(self.seed, segment_bytes, &plan.entities, Mode::Quiet);
+        let world = World::new(self.seed, segment_bytes, &plan.entities, Mode::Quiet, false);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         let now = self.run.world.now;
         let started = world.start_on(disk, auditor, now);

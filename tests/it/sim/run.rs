@@ -6,7 +6,7 @@ use super::operations::Request;
 use super::operators::Operators;
 use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
-use super::world::{Mode, Stop, World};
+use super::world::{Failed, Mode, Stop, World};
 
 /// A run of one seed.
 pub(super) struct Run {
@@ -91,7 +91,7 @@ impl Run {
     }
 
     fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
-        let world = World::new(seed, plan.segment_bytes, &plan.entities, mode);
+        let world = World::new(seed, plan.segment_bytes, &plan.entities, mode, plan.rows);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         world.fail_reads(plan.unreadable);
         if 0 < plan.damage {
@@ -123,6 +123,7 @@ impl Run {
         plan.unreadable = 0;
         plan.damage = 0;
         plan.bytes = false;
+        plan.rows = false;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
         let mut run = Self::with(seed, plan, Mode::Recorded)?;
@@ -333,6 +334,13 @@ impl Run {
     }
 
     fn fault(&mut self, fault: Fault) -> Result<(), Stop> {
+        if self.world.is_in_rows() {
+            match self.world.fail_rows(fault)? {
+                Failed::Goes => return Ok(()),
+                Failed::Ends => return self.restart(),
+                Failed::Other => {}
+            }
+        }
         let disk = &self.world.disk;
         match fault {
             Fault::Crash => self.crash(),
@@ -448,7 +456,9 @@ impl Run {
         let world = &mut self.world;
         world.trace.note(|| "everything is collected".to_owned());
         world.disk.set_full(false);
-        if world.is_away() {
+        if world.is_in_rows() {
+            world.sync_all()?;
+        } else if world.is_away() {
             world.lose_store()?;
         }
         let world = &mut self.world;

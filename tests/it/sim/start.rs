@@ -76,17 +76,9 @@ pub(super) fn start(
     now: i64,
     entities: &[Planned],
 ) -> Result<Started, Stop> {
-    let number = random.next();
-    let mut gateway = Gateway::new(number, Profile::Development);
-    let memory = memory(number);
-    gateway.set_memory(memory.clone());
-    let options = Options {
-        segment_bytes,
-        cache_bytes: random.index(20_000),
-        store: random.next(),
-        accepts_loss: false,
-    };
+    let parts = StartParts::new(random, segment_bytes);
     let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
+    let (gateway, options) = (parts.gateway, parts.options);
     let read = || Recovering::read(gateway, shared, options);
     let recovering = match unreadable.read(disk, READS_OF_STARTS, read)? {
         Ok(recovering) => recovering,
@@ -97,6 +89,49 @@ pub(super) fn start(
         }
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
+    let seen = Seen::default();
+    let watcher = Watcher {
+        seen: seen.clone(),
+        disk: Arc::<FaultyDisk>::clone(disk),
+        damaged: Some(Arc::clone(disk)),
+    };
+    begin(recovering, parts.memory, (now, entities), (watcher, seen))
+}
+
+/// What a start needs beside the log.
+pub(super) struct StartParts {
+    pub(super) gateway: Gateway,
+    pub(super) memory: Memory,
+    pub(super) options: Options,
+}
+
+impl StartParts {
+    pub(super) fn new(random: &mut Stream, segment_bytes: u64) -> Self {
+        let number = random.next();
+        let mut gateway = Gateway::new(number, Profile::Development);
+        let memory = memory(number);
+        gateway.set_memory(memory.clone());
+        let options = Options {
+            segment_bytes,
+            cache_bytes: random.index(20_000),
+            store: random.next(),
+            accepts_loss: false,
+        };
+        Self {
+            gateway,
+            memory,
+            options,
+        }
+    }
+}
+
+/// Begins with what was recovered.
+pub(super) fn begin(
+    recovering: Recovering,
+    memory: Memory,
+    (now, entities): (i64, &[Planned]),
+    (watcher, seen): (Watcher, Seen),
+) -> Result<Started, Stop> {
     let newest = recovering.recovered().newest.as_millis();
     let now = Timestamp::from_millis(now);
     let ready = recovering.begin(now, memory, usize::MAX, |gateway, cx| {
@@ -114,11 +149,7 @@ pub(super) fn start(
     } = ready?;
     let contained = contained.into_iter();
     let contained = contained.map(|it| (it.entity, it.number.0.cast_signed()));
-    let seen = Seen::default();
-    shard.observe(Box::new(Watcher {
-        seen: seen.clone(),
-        disk: Arc::clone(disk),
-    }));
+    shard.observe(Box::new(watcher));
     Ok(Started {
         shard,
         seen,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jitney::gateway::{Reply, Routed};
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
-use jitney::journal::{self, Writer};
+use jitney::journal::{self, Disk, Writer};
 use jitney::namespace::{Room, WantedBody};
 use jitney::shard::{Cause, DamageUser, Observation, Observer};
 
@@ -66,7 +66,9 @@ impl Seen {
 /// Takes note of what a shard does.
 pub(super) struct Watcher {
     pub(super) seen: Seen,
-    pub(super) disk: Arc<FaultyDisk>,
+    pub(super) disk: Arc<dyn Disk>,
+    /// The same, if its bytes can be damaged.
+    pub(super) damaged: Option<Arc<FaultyDisk>>,
 }
 
 impl Observer for Watcher {
@@ -140,9 +142,11 @@ impl Watcher {
         }
         // The undamaged bytes are wanted here: the shard has not reported this damage yet.
         let until = journal.readable_until();
-        let read = self
-            .disk
-            .undamaged(|| journal::read_ahead(&*self.disk, body, 4096, until));
+        let read = || journal::read_ahead(&*self.disk, body, 4096, until);
+        let read = match &self.damaged {
+            Some(damaged) => damaged.undamaged(read),
+            None => read(),
+        };
         let read = read.map_err(|error| format!("{body:?}: {error}"))?;
         Ok(read.body(body).expect("it was read for that"))
     }

@@ -3,6 +3,7 @@
 
 mod damage;
 mod operators;
+mod rows;
 mod store;
 mod trace;
 
@@ -34,6 +35,8 @@ use super::start::{READS_OF_BODIES, Unreadable, ensure, start};
 use super::watcher::{Happened, Met, Seen, Step, Why};
 use super::wire::Answer;
 
+pub(super) use self::rows::Failed;
+use self::rows::Rows;
 use self::trace::Trace;
 
 /// Why a run ends early.
@@ -87,6 +90,8 @@ pub(super) struct World {
     shard: Shard,
     seen: Seen,
     committer: Committer,
+    /// The log, if it is in rows of a database and not on the disk.
+    rows: Option<Rows>,
     frames: VecDeque<Frame>,
     written: u64,
     durable: u64,
@@ -158,6 +163,7 @@ impl World {
         segment_bytes: u64,
         entities: &[Planned],
         mode: Mode,
+        is_in_rows: bool,
     ) -> Result<Self, Stop> {
         let disk = FaultyDisk::new(Stream::new(seed, "disk"), segment_bytes);
         if mode == Mode::Recorded {
@@ -173,13 +179,22 @@ impl World {
             random: Stream::new(seed, "unreadable"),
             chance: 0,
         };
-        let started = start(
-            &disk,
-            (&mut random, &mut unreadable),
-            segment_bytes,
-            BEGIN,
-            entities,
-        )?;
+        let mut rows = is_in_rows.then(|| Rows::new(seed));
+        let started = match &mut rows {
+            Some(rows) => rows.start(&mut random, segment_bytes, (BEGIN, entities))?.0,
+            None => start(
+                &disk,
+                (&mut random, &mut unreadable),
+                segment_bytes,
+                BEGIN,
+                entities,
+            )?,
+        };
+        if is_in_rows {
+            // The group that shows that the log is this server's.
+            auditor.sealed(started.last);
+            auditor.durable(started.last);
+        }
         let trace = Trace {
             loud: mode == Mode::Loud,
             ..Trace::default()
@@ -200,6 +215,7 @@ impl World {
             shard: started.shard,
             seen: started.seen,
             committer: started.committer,
+            rows,
             frames: VecDeque::new(),
             written: started.last,
             durable: started.last,
@@ -466,7 +482,10 @@ impl World {
                     for segment in segments {
                         self.trace.note(|| format!("segment {segment} goes"));
                         self.done[1] += 1;
-                        self.committer.remove(segment).map_err(|_| Stop::Ends)?;
+                        match &self.rows {
+                            Some(rows) => rows.remove(segment),
+                            None => self.committer.remove(segment).map_err(|_| Stop::Ends)?,
+                        }
                     }
                 }
                 Output::Send(id) => {
@@ -684,6 +703,11 @@ impl World {
 
     /// Writes some of the frames that wait.
     pub(super) fn write(&mut self, count: usize) -> Result<(), Stop> {
+        if let Some(rows) = &mut self.rows {
+            let count = count.min(self.frames.len());
+            rows.commit(self.frames.drain(..count));
+            return Ok(());
+        }
         let frames: Vec<Frame> = self.frames.iter().take(count).cloned().collect();
         match self.committer.write(&frames) {
             Ok(()) => {
@@ -709,6 +733,9 @@ impl World {
 
     /// Makes durable what was written, and lets go what waited for it.
     pub(super) fn sync(&mut self) -> Result<(), Stop> {
+        if self.rows.is_some() {
+            return self.pass_rows();
+        }
         self.committer.sync().map_err(|_| Stop::Ends)?;
         // Of frames that were written in part before the disk was full, some may count.
         self.durable = self.written;
@@ -722,6 +749,9 @@ impl World {
 
     pub(super) fn sync_all(&mut self) -> Result<(), Stop> {
         self.write(usize::MAX)?;
+        if self.rows.is_some() {
+            return self.pass_all_rows();
+        }
         self.sync()
     }
 
@@ -742,7 +772,10 @@ impl World {
                 source,
             })
         } else {
-            task.write(&*self.disk)
+            match &self.rows {
+                Some(rows) => task.write(&*rows.log()),
+                None => task.write(&*self.disk),
+            }
         };
         self.trace
             .note(|| format!("a checkpoint: {:?}", written.as_ref().err()));
@@ -755,8 +788,13 @@ impl World {
         let purpose = request.purpose();
         self.trace.note(|| format!("read for {purpose:?}"));
         let disk = Arc::clone(&self.disk);
-        let read = || shard::read(&*disk, request);
-        let done = self.unreadable.read(&disk, READS_OF_BODIES, read)?;
+        let done = match &self.rows {
+            Some(rows) => shard::read(&*rows.log(), request),
+            None => {
+                let read = || shard::read(&*disk, request);
+                self.unreadable.read(&disk, READS_OF_BODIES, read)?
+            }
+        };
         let done = done.map_err(|error| format!("{purpose:?}: {error}"))?;
         self.done[3] += 1;
         self.handle(Input::Read(done));
@@ -784,16 +822,29 @@ impl World {
     /// Starts the broker again on what is on the disk.
     pub(super) fn restart(&mut self) -> Result<(), Stop> {
         let (now, entities) = (self.now, &self.entities);
-        let started = start(
-            &self.disk,
-            (&mut self.random, &mut self.unreadable),
-            self.segment_bytes,
-            now,
-            entities,
-        )?;
+        let (started, found) = match &mut self.rows {
+            Some(rows) => rows.start(&mut self.random, self.segment_bytes, (now, entities))?,
+            None => {
+                let started = start(
+                    &self.disk,
+                    (&mut self.random, &mut self.unreadable),
+                    self.segment_bytes,
+                    now,
+                    entities,
+                )?;
+                let last = started.last;
+                (started, last)
+            }
+        };
         let last = started.last;
-        self.trace.note(|| format!("restarted after group {last}"));
-        self.auditor.restarted(last)?;
+        self.trace
+            .note(|| format!("restarted after group {found}, and begins after {last}"));
+        self.auditor.restarted(found)?;
+        if found < last {
+            // The group that shows that the log is this server's.
+            self.auditor.sealed(last);
+            self.auditor.durable(last);
+        }
         self.latest = self.latest.max(self.now);
         if self.latest < started.newest {
             let newest = started.newest;
