@@ -215,32 +215,48 @@ class RabbitMQ(Peer):
 
     @classmethod
     def command(cls, directory: Path, address: str, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        tree = cls.root()
+        distribution, names_port = free_ports(2)
+        return cls.node_command(directory, address, "bench@localhost", distribution, names_port, cls.definitions(names)), dict(os.environ)
+
+    @classmethod
+    def node_command(
+        cls, directory: Path, address: str, node: str, distribution: int, names_port: int, definitions: dict[str, Any], further: str = "",
+    ) -> list[str]:
+        """Writes the configuration of a node, with `further` lines, and returns what starts it. `distribution` is its port for the other
+        nodes, and `names_port` that of the daemon which knows all of them."""
         data = directory / "data"
         data.mkdir(exist_ok=True)
         template = Template((TEMPLATES / "rabbitmq/rabbitmq.conf").read_text())
-        (data / "rabbitmq.conf").write_text(template.substitute(address=address))
+        (data / "rabbitmq.conf").write_text(template.substitute(address=address) + further)
         shutil.copy(TEMPLATES / "rabbitmq" / cls.advanced, data / "advanced.config")
-        (data / "definitions.json").write_text(json.dumps(cls.definitions(names)))
+        (data / "definitions.json").write_text(json.dumps(definitions))
         (data / "enabled_plugins").write_text(f"[{','.join(cls.plugins)}].\n")
-        distribution, names_port = free_ports(2)
         settings = {
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/bench", "LANG": "C.UTF-8",
-            "RABBITMQ_NODENAME": "bench@localhost", "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_NODENAME": node, "RABBITMQ_DIST_PORT": str(distribution),
             "ERL_EPMD_PORT": str(names_port), "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             "RABBITMQ_MNESIA_BASE": "/bench/mnesia", "RABBITMQ_LOG_BASE": "/bench/log",
             "RABBITMQ_CONFIG_FILE": "/bench/rabbitmq.conf", "RABBITMQ_ADVANCED_CONFIG_FILE": "/bench/advanced.config",
             "RABBITMQ_ENABLED_PLUGINS_FILE": "/bench/enabled_plugins", "RABBITMQ_PLUGINS_EXPAND_DIR": "/bench/plugins",
         }
+        return cls.inside(data, settings, cls.program("rabbitmq-server"))
+
+    @classmethod
+    def program(cls, name: str) -> str:
+        """One of RabbitMQ's programs, as the tree sees it."""
+        return f"/{cls.server(cls.root()).relative_to(cls.root())}/sbin/{name}"
+
+    @classmethod
+    def inside(cls, data: Path, settings: dict[str, str], *words: str) -> list[str]:
+        """What runs a program of the tree with a directory as its /bench."""
+        usual = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/bench", "LANG": "C.UTF-8"}
         # Its own view of mounts and processes: both are gone with it, whatever it started.
-        inside = (
+        script = (
             'mount --bind "$1" "$0/bench" && mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && tree="$0" && shift'
             ' && exec chroot "$tree" env -i "$@"'
         )
-        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", inside]
-        words += [str(tree), str(data), *(f"{name}={value}" for name, value in settings.items())]
-        return words + [f"/{cls.server(tree).relative_to(tree)}/sbin/rabbitmq-server"], dict(os.environ)
+        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", script]
+        return [*command, str(cls.root()), str(data), *(f"{name}={value}" for name, value in (usual | settings).items()), *words]
 
     @classmethod
     def definitions(cls, names: Sequence[str]) -> dict[str, Any]:
