@@ -23,7 +23,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions ha ha-test certs clean
+.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench bench-ha growth instructions ha ha-test certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,9 @@ interop: build .venv/made ## every suite against the release binary; LANG=python
 
 bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
 	interop-tests/bench/run $(ARGS)
+
+bench-ha: build .venv/made ## three servers over PostgreSQL beside three RabbitMQ nodes (some 12 minutes, root); ARGS="--only jitney --kills 0"
+	.venv/bin/python interop-tests/bench/replicated.py $(ARGS)
 
 growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARGS="connections queues" for some
 	interop-tests/bench/growth.py measure $(ARGS)
