@@ -139,6 +139,8 @@ class JitneyFleet(Side):
     def mend(self, server: fleet.Server) -> None:
         server.start()
         self.serving()
+        # Owners that are killed one after the other would put the namespace into quarantine, as docs/high-availability.md says.
+        self.cluster.query("update jitney.namespace_state set failures = 0")
 
     def processes(self, serving: fleet.Server) -> dict[str, list[Process]]:
         def of(server: fleet.Server) -> Process:
