@@ -68,7 +68,7 @@ interop: build .venv/made ## every suite against the release binary; LANG=python
 bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
 	interop-tests/bench/run $(ARGS)
 
-bench-ha: build .venv/made ## three servers over PostgreSQL beside three RabbitMQ nodes (some 12 minutes, root); ARGS="--only jitney --kills 0"
+bench-ha: build .venv/made ## three servers over PostgreSQL beside three RabbitMQ nodes (some 15 minutes, root); ARGS="--only jitney --kills 0"
 	.venv/bin/python interop-tests/bench/replicated.py $(ARGS)
 
 growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARGS="connections queues" for some
