@@ -7,6 +7,9 @@
 - A number belongs to one message, and a message keeps its number. With duplicate detection, a message that was sent several times has one.
 - The messages of a session whose sending was acknowledged have increasing numbers in the order in which they were sent. All are first
   received in the order of their numbers.
+- A transaction is whole or not at all, also one whose commit has no answer: its messages and its completions. A message is completed by one
+  transaction at most. Nothing of one that was rolled back is ever seen.
+- The state of a session is what was acknowledged last, or what was asked for since.
 - Bodies are whole, and there is no message that was not sent.
 
 A request without an answer may have happened or not, and may happen later: it may be on its way through a network that is held. Only what a
@@ -43,6 +46,21 @@ class Message:
     session: str | None = None
 
 
+    @property
+    def is_seen(self) -> bool:
+        return self.received > 0 or self.left
+
+
+@dataclass
+class Transaction:
+    """One that sends messages, and completes others, of the same entity."""
+
+    sent: list[str]
+    completed: list[str]
+    is_rolled_back: bool
+    is_told: bool = False
+
+
 @dataclass
 class Auditor:
     messages: dict[tuple[str, str], Message] = field(default_factory=dict)
@@ -53,6 +71,10 @@ class Auditor:
     # By entity and session: the ids in the order of their sending, and in that of their first receiving.
     sent: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     first: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    # By entity and what it sends.
+    transactions: dict[tuple[str, str], Transaction] = field(default_factory=dict)
+    # By entity and session: the states that the next reader may find. An earlier load's is there at first.
+    states: dict[tuple[str, str], set[str | None]] = field(default_factory=dict)
     # By namespace: when sendings were acknowledged.
     sends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     violations: list[str] = field(default_factory=list)
@@ -80,6 +102,12 @@ class Auditor:
         verb, mark = event.rstrip("?!"), event[-1]
         if event == "end":
             self.ended = True
+        if verb in ("commit", "rollback"):
+            self.transaction(when, event, entity, ids, more)
+            return
+        if verb in ("set", "state"):
+            self.state(event, entity, ids[0], more)
+            return
         for index, id_ in enumerate(ids):
             prefix = id_.rpartition("-")[0]
             if event in ("send?", "schedule?"):
@@ -114,6 +142,37 @@ class Auditor:
                 if verb == "complete" and verb in message.told:
                     self.violation(f"{entity}: two completions of {id_} were acknowledged")
                 message.told[verb] = when
+
+    def transaction(self, when: float, event: str, entity: str, ids: list[str], completed: list[str]) -> None:
+        """The end of a transaction that sends some messages, and completes others: its request, or its answer."""
+        key = entity, " ".join(ids)
+        if event[-1] == "?":
+            self.transactions[key] = Transaction(ids, completed, event == "rollback?")
+            for id_ in ids:
+                self.prefixes.add(id_.rpartition("-")[0])
+                self.messages[entity, id_] = Message(entity, {"send": when})
+            return
+        transaction = self.transactions[key]
+        transaction.is_told = True
+        if transaction.is_rolled_back:
+            return
+        for id_ in ids:
+            self.messages[entity, id_].told["send"] = when
+            self.sends[entity.split("/")[0]].append(when)
+        for id_ in transaction.completed:
+            if "complete" in self.messages[entity, id_].told:
+                self.violation(f"{entity}: two completions of {id_} were acknowledged")
+            self.messages[entity, id_].told["complete"] = when
+
+    def state(self, event: str, entity: str, session: str, value: str | None) -> None:
+        """A session's state was read, or is to be set, or was set."""
+        allowed = self.states.setdefault((entity, session), {value})
+        if event == "set?":
+            allowed.add(value)
+            return
+        if event == "state" and value not in allowed:
+            self.violation(f"{entity}: session {session} has the state {value}, and not one of {sorted(map(str, allowed))}")
+        self.states[entity, session] = {value}
 
     def numbered(self, entity: str, number: int, id_: str) -> None:
         owner = self.numbers[entity].setdefault(number, id_)
@@ -153,8 +212,9 @@ class Auditor:
 
     def finish(self) -> None:
         """Looks at what must be known only at the end."""
+        completed = self.finish_transactions()
         for (entity, id_), message in self.messages.items():
-            may_be_gone = "complete" in message.asked or "cancel" in message.asked
+            may_be_gone = "complete" in message.asked or "cancel" in message.asked or completed[entity, id_]
             if "send" in message.told and not message.left and not may_be_gone:
                 self.violation(f"{entity}: {id_} was acknowledged and is lost (received {message.received} times)")
         for (entity, session), ids in self.sent.items():
@@ -165,6 +225,26 @@ class Auditor:
             received = [self.messages[entity, id_].number for id_ in self.first[entity, session]]
             if received != sorted(received):
                 self.violation(f"{entity}: session {session} was received out of order")
+
+    def finish_transactions(self) -> Counter:
+        """Returns by how many transactions each message was completed."""
+        completed: Counter = Counter()
+        for (entity, _), transaction in self.transactions.items():
+            there = [id_ for id_ in transaction.sent if self.messages[entity, id_].is_seen]
+            if transaction.is_rolled_back:
+                for id_ in there:
+                    self.violation(f"{entity}: {id_} is there, and its transaction was rolled back")
+                continue
+            if 0 < len(there) < len(transaction.sent) and not transaction.is_told:
+                self.violation(f"{entity}: of a transaction's messages {transaction.sent}, only {there} are there")
+            if there or transaction.is_told:
+                completed.update((entity, id_) for id_ in transaction.completed)
+        for (entity, id_), count in completed.items():
+            if count > 1:
+                self.violation(f"{entity}: {id_} was completed by {count} transactions")
+            if self.messages[entity, id_].left:
+                self.violation(f"{entity}: {id_} is there, and a transaction that completed it took effect")
+        return completed
 
     def silence(self, namespace: str, since: float, until: float) -> float | None:
         """The longest time between two moments without an acknowledgement of a sending; None if there is none between them."""

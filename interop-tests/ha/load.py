@@ -44,6 +44,8 @@ QUEUES = [
 SESSIONS = ["s1", "s2", "s3"]
 # Senders wait while their queue is this far ahead of its receivers.
 BACKLOG = 100
+# Of how many messages that were acknowledged one may be sent again: those of half a minute.
+REPEATED = 500
 # Between a sender's requests, so that the clients leave the servers some of the machine.
 PAUSE = 0.03
 # A request without an answer for so long is given up, with its connection.
@@ -71,6 +73,8 @@ class Workers:
         self.stopping = False
         # By entity: sent, less received.
         self.ahead: Counter = Counter()
+        # By entity: what may be sent again, although it was acknowledged.
+        self.repeated: dict[str, list[str]] = defaultdict(list)
         # By entity: numbers of deferred messages.
         self.deferred: dict[str, list[int]] = defaultdict(list)
         self.last_got = time.monotonic()
@@ -142,7 +146,7 @@ class Workers:
                 self.ahead[entity] += len(ids)
 
     async def repeater(self, entity: str, pending: list[str]) -> None:
-        """Sends a message until it is acknowledged."""
+        """Sends a message until it is acknowledged, and now and then again one that was acknowledged some time ago: a duplicate."""
         namespace, queue = entity.split("/")
         async with self.client(namespace) as client, self.link(client.get_queue_sender(queue)) as sender:
             while True:
@@ -152,8 +156,11 @@ class Workers:
                 self.note("send?", entity, pending)
                 await answered(sender.send_messages(message(pending[0])))
                 self.note("send!", entity, pending)
+                self.ahead[entity] += pending[0] not in self.repeated[entity]
+                self.repeated[entity] = [*self.repeated[entity], *pending][-REPEATED:]
                 pending.clear()
-                self.ahead[entity] += 1
+                if self.random.random() < 0.2:
+                    pending.append(self.random.choice(self.repeated[entity]))
 
     async def scheduler(self, entity: str) -> None:
         namespace, queue = entity.split("/")
@@ -241,6 +248,8 @@ class Workers:
     async def sessions(self, entity: str, session: str) -> None:
         namespace, queue = entity.split("/")
         async with self.client(namespace) as client, self.link(client.get_queue_receiver(queue, session_id=session)) as receiver:
+            state = await answered(receiver.session.get_state())
+            self.note("state", entity, [session], state.decode() if state else None)
             # Now and then it is another link.
             for _ in range(100):
                 asked = time.monotonic()
@@ -249,6 +258,10 @@ class Workers:
                 self.got(entity, messages, QUEUE, asked)
                 for each in messages:
                     await self.settle(receiver, entity, each, "complete")
+                    if self.random.random() < 0.3:
+                        self.note("set?", entity, [session], each.message_id)
+                        await answered(receiver.session.set_state(each.message_id.encode()))
+                        self.note("set!", entity, [session], each.message_id)
 
     # The whole.
 
@@ -354,7 +367,7 @@ class Load:
         self._rest = lines.pop()
         for line in lines:
             _, event, entity, ids, _ = json.loads(line)
-            if event == "send!":
+            if event in ("send!", "commit!"):
                 self._acknowledged[entity.split("/")[0]] += len(ids)
         return self._acknowledged
 
@@ -369,9 +382,13 @@ class Load:
                 raise AssertionError(f"{count} sendings were not acknowledged in {slow} within {seconds:.0f} s")
             time.sleep(0.02)
 
+    def stop(self) -> None:
+        """Stops sending; what is there is received."""
+        self.process.stdin.close()
+
     def finish(self) -> Auditor:
         """Stops sending, and returns what the auditor says when all is received."""
-        self.process.stdin.close()
+        self.stop()
         code = self.process.wait(2 * DRAIN_SECONDS + 60)
         auditor = Auditor.of(self.journal)
         if code != 0 or not auditor.ended:

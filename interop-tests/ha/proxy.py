@@ -147,6 +147,10 @@ class Proxy:
         """What the target is sent before the client's bytes."""
         return b""
 
+    def passing(self, data: bytes) -> bytes:
+        """What is passed on of some bytes: all, unless a test changes them."""
+        return data
+
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         passage = Passage(writer)
         self.passages.add(passage)
@@ -175,7 +179,7 @@ class Proxy:
                 await self._open.wait()
                 if self._rate is not None:
                     await asyncio.sleep(len(data) / self._rate)
-                writer.write(data)
+                writer.write(self.passing(data))
                 await writer.drain()
         except OSError:
             pass

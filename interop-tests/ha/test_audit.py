@@ -25,6 +25,15 @@ def left(id_: str, number: int, where: str = "active") -> list:
     return [99, "left", Q, [id_], [number, where]]
 
 
+def ended(verb: str, sent_: list[str], completed: list[str], at: float, answered: bool = True) -> list[list]:
+    """A transaction that ends by `commit` or `rollback`."""
+    return [[at, f"{verb}?", Q, sent_, completed], *([[at + 0.1, f"{verb}!", Q, sent_, completed]] if answered else [])]
+
+
+def stated(event: str, value: str | None) -> list:
+    return [0, event, Q, ["s"], value]
+
+
 def found(*lines: list) -> list[str]:
     auditor = Auditor()
     auditor.take(lines)
@@ -51,6 +60,17 @@ ALLOWED = {
     "scheduled and cancelled": [*SCHEDULED, *settled("cancel", "a", 2)],
     "sent twice, under one number": [*sent("a"), *sent("a", 1), got("a", 1, 2), left("a", 1)],
     "a session in order": [*sent("a", 0, "s"), *sent("b", 1, "s"), got("a", 1, 2), got("b", 2, 3), got("a", 1, 4), left("a", 1), left("b", 2)],
+    "a transaction": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2), got("b", 2, 3), left("b", 2), left("c", 3)],
+    "a transaction without an answer, whole": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2, False), got("b", 2, 3), left("b", 2),
+                                               left("c", 3)],
+    "a transaction without an answer, not at all": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2, False), left("a", 1)],
+    "a transaction again": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2, False), got("a", 1, 3), *ended("commit", ["c"], ["a"], 4),
+                            left("c", 2)],
+    "rolled back": [*sent("a"), got("a", 1, 1), *ended("rollback", ["b"], [], 2), left("a", 1)],
+    "a state": [stated("state", None), stated("set?", "x"), stated("set!", "x"), stated("state", "x")],
+    "a state without an answer, set": [stated("state", None), stated("set?", "x"), stated("state", "x"), stated("state", "x")],
+    "an earlier load's state": [stated("state", "y"), stated("state", "y")],
+    "a state without an answer, not set": [stated("state", None), stated("set?", "x"), stated("state", None)],
 }
 REFUSED = {
     "is lost": sent("a"),
@@ -68,6 +88,16 @@ REFUSED = {
     "with another body": [*sent("a"), got("a", 1, 1, whole=False), left("a", 1)],
     "was never sent": [left("a", 1)],
     "not in the order of sending": [*sent("a", 0, "s"), *sent("b", 1, "s"), left("a", 2), left("b", 1)],
+    "c was acknowledged and is lost": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2), left("b", 2)],
+    "only ['b'] are there": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2, False), left("b", 2)],
+    "a was acknowledged and is lost": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2, False)],
+    "a transaction that completed it took effect": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2, False), left("b", 2), left("a", 1)],
+    "completed by 2 transactions": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2, False), got("a", 1, 3),
+                                    *ended("commit", ["c"], ["a"], 4), left("b", 2), left("c", 3)],
+    "came from the queue after its complete was": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2), got("a", 1, 3), left("b", 2)],
+    "its transaction was rolled back": [*sent("a"), got("a", 1, 1), *ended("rollback", ["b"], [], 2), left("a", 1), left("b", 2)],
+    "has the state None": [stated("state", None), stated("set?", "x"), stated("set!", "x"), stated("state", None)],
+    "has the state x": [stated("state", None), stated("set?", "x"), stated("state", None), stated("state", "x")],
     "received out of order": [*sent("a", 0, "s"), *sent("b", 1, "s"), got("b", 2, 2), got("a", 1, 3), left("a", 1), left("b", 2)],
 }
 

@@ -1,0 +1,197 @@
+"""What a server does with a database at its start: what it refuses, what it warns of, and what it sets itself."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from broker import BrokerError
+from conftest import NAMESPACES
+from fleet import Fleet, wait
+from load import Load
+from pooler import Pooler
+from postgres import NEWEST, ROLE, Cluster
+from proxy import Proxy
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster"), standbys=1) as made:
+        yield made
+
+
+def without_tables(cluster: Cluster) -> None:
+    """Removes what the servers before have made."""
+    cluster.query(f"drop database if exists {ROLE} with (force)", database="postgres")
+    cluster.query(f"create database {ROLE} owner {ROLE}", database="postgres")
+
+
+def configured(cluster: Cluster, **settings: str) -> None:
+    """Sets settings of the primary, and waits until they are in force. None of them needs a restart."""
+    for name, value in settings.items():
+        cluster.query(f"alter system set {name} = '{value}'")
+    cluster.query("select pg_reload_conf()")
+    for name, value in settings.items():
+        wait(lambda: cluster.query(f"show {name}") == [(value,)], 10, f"{name} was not set")
+
+
+def refusal(directory: Path, url: str, *arguments: str) -> str:
+    """What a server says that does not start."""
+    fleet = Fleet(directory / "fleet", url, 1, arguments=list(arguments), proxied=False)
+    try:
+        with pytest.raises(BrokerError) as error:
+            fleet.start()
+        return str(error.value)
+    finally:
+        fleet.close()
+
+
+def started(directory: Path, url: str, *arguments: str) -> str:
+    """What a server says that starts, owns a namespace, and ends in order."""
+    with Fleet(directory / "fleet", url, 1, arguments=list(arguments), proxied=False) as fleet:
+        wait(fleet.owners, 30, "no namespace is owned")
+        text = fleet.servers[0].broker.log_tail(100_000)
+        assert fleet.finish() == []
+        return text
+
+
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+def test_a_database_that_a_crash_can_damage_is_refused(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    configured(cluster, **{name: "off"})
+    try:
+        text = refusal(tmp_path, cluster.url())
+        assert f"{name} is off" in text and "set it to on" in text, text
+        assert "--store-unchecked" in text, text
+        assert f"{name} is off" in started(tmp_path, cluster.url(), "--store-unchecked")
+    finally:
+        configured(cluster, **{name: "on"})
+
+
+class Altering(Proxy):
+    """A proxy that replaces bytes of what passes. Nothing else changes: both have the same length."""
+
+    def __init__(self, target: tuple[str, int], before: bytes, after: bytes):
+        self.before, self.after = before, after
+        super().__init__(target)
+
+    def passing(self, data: bytes) -> bytes:
+        return data.replace(self.before, self.after)
+
+
+def test_an_old_version_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    number, = cluster.query("select current_setting('server_version_num')::int")[0]
+    # No older one can be installed here: its number is put into the answer.
+    proxy = Altering(cluster.address.address, struct.pack(">ii", 4, number), struct.pack(">ii", 4, 13_00_22))
+    try:
+        text = refusal(tmp_path, cluster.url(address=proxy.address))
+    finally:
+        proxy.close()
+    assert number // 10_000 == NEWEST
+    assert "older than PostgreSQL 14" in text, text
+
+
+@pytest.mark.parametrize("names", ["", "*", "ANY 1 (*)"])
+def test_names_of_standbys_with_which_a_machine_can_take_messages_along_are_told(cluster: Cluster, tmp_path: Path, names: str) -> None:
+    usual, = cluster.query("show synchronous_standby_names")[0]
+    configured(cluster, synchronous_standby_names=names)
+    try:
+        text = started(tmp_path, cluster.url())
+    finally:
+        configured(cluster, synchronous_standby_names=usual)
+    wanted = r"synchronous_standby_names is empty.*Name two standbys" if not names else r"synchronous_standby_names has a \*.*name the standbys"
+    assert re.search(wanted, text, re.DOTALL), text
+
+
+def test_a_database_for_few_connections_is_told(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "postgres", standbys=1, settings={"max_connections": "25"}) as cluster:
+        text = started(tmp_path, cluster.url())
+    assert re.search(r"max_connections is low.*each server takes", text, re.DOTALL), text
+
+
+def test_a_usual_database_is_not_complained_of(cluster: Cluster, tmp_path: Path) -> None:
+    without_tables(cluster)
+    text = started(tmp_path, cluster.url())
+    assert not re.search(r"the store: .*(is|has)", text), text
+
+
+# Each would lose messages, or end sessions that wait, if a session kept it.
+DEFAULTS = {"default_transaction_isolation": "serializable", "lock_timeout": "50ms", "statement_timeout": "100ms", "idle_session_timeout": "100ms",
+            "transaction_timeout": "100ms", "idle_in_transaction_session_timeout": "100ms", "synchronous_commit": "off",
+            "client_min_messages": "error", "default_transaction_read_only": "on"}
+
+
+@pytest.mark.parametrize("of", ["role", "database"])
+def test_defaults_of_the_role_or_the_database_change_nothing(cluster: Cluster, tmp_path: Path, config: Path, of: str) -> None:
+    without_tables(cluster)
+    for name, value in DEFAULTS.items():
+        cluster.query(f"alter {of} {ROLE} set {name} = '{value}'")
+    try:
+        with Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
+            with Load(tmp_path / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES) as load:
+                load.wait_more(30)
+                # While nothing is asked of the database, no session ends.
+                standby, = cluster.standbys
+                standby.upstream.hold()
+                waiting = wait(lambda: cluster.query("select count(*) from pg_stat_activity where usename = %s and wait_event = 'SyncRep'", ROLE)[0][0],
+                               10, "no commit waits for the standby: synchronous_commit is off")
+                assert waiting
+                standby.upstream.release()
+                fleet.servers[0].kill()
+                load.wait_more(30)
+                assert load.finish().violations == []
+            fleet.servers[0].start()
+            assert fleet.finish() == []
+    finally:
+        cluster.query(f"alter {of} {ROLE} reset all")
+
+
+@pytest.mark.parametrize("turns", [False, True], ids=["last-in-first-out", "in-turns"])
+def test_a_pooler_in_transaction_mode_is_refused(cluster: Cluster, tmp_path: Path, turns: bool) -> None:
+    without_tables(cluster)
+    with Pooler(tmp_path / "pooler", cluster, "transaction", turns=turns) as pooler:
+        url = cluster.url(address=pooler.address)
+        # Another program leaves a setting behind, in the session that the server gets.
+        with psycopg.connect(url.replace("postgres://", "postgresql://"), autocommit=True) as other:
+            other.execute("set synchronous_commit = off")
+        text = refusal(tmp_path, url)
+    assert "pool" in text and "session" in text and "the database's own address" in text, text
+
+
+def test_a_pooler_in_session_mode_is_accepted(cluster: Cluster, tmp_path: Path, config: Path) -> None:
+    without_tables(cluster)
+    with Pooler(tmp_path / "pooler", cluster, "session") as pooler:
+        with Fleet(tmp_path / "fleet", cluster.url(address=pooler.address), 2, config) as fleet:
+            with Load(tmp_path / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES) as load:
+                load.wait_more(30)
+                fleet.servers[0].kill()
+                load.wait_more(30)
+                assert load.finish().violations == []
+            fleet.servers[0].start()
+            assert fleet.finish() == []
+
+
+def test_servers_that_start_at_the_same_time_make_one_schema(cluster: Cluster, tmp_path: Path) -> None:
+    for number in range(5):
+        without_tables(cluster)
+        with Fleet(tmp_path / f"fleet-{number}", cluster.url(), proxied=False) as fleet:
+            fleet.wait_owned("sbemulatorns")
+            assert cluster.query("select count(*) from jitney.store") == [(1,)]
+            assert fleet.finish() == []
+
+
+def test_a_server_verifies_the_certificate_of_the_store(cluster: Cluster, tmp_path: Path) -> None:
+    without_tables(cluster)
+    url = f"{cluster.url()}?sslmode=require"
+    with Fleet(tmp_path / "verified", url, 1, arguments=["--store-ca", str(cluster.authority)]) as fleet:
+        wait(fleet.owners, 30, "no namespace is owned")
+        count, encrypted = cluster.query("select count(*), count(*) filter (where ssl) from pg_stat_ssl join pg_stat_activity using (pid)"
+                                         " where usename = %s", ROLE)[0]
+        assert 0 < count == encrypted
+        assert fleet.finish() == []
+    # The authority is none of the system's.
+    assert "certificate" in refusal(tmp_path, url).lower()
