@@ -6,18 +6,21 @@ no namespace may be silent for longer than a time.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import subprocess
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import psycopg
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from fleet import Fleet, Server
 from load import Load
-from postgres import ROLE, Cluster, tool
+from postgres import ROLE, Cluster, Member, tool
+from proxy import Proxy
 
 # From the loss of an owner to the first acknowledgement of another, at default settings.
 TAKE_OVER_SECONDS = 5.0
@@ -61,6 +64,56 @@ class Scene:
     def others(self, server: Server) -> list[Server]:
         return [each for each in self.fleet.servers if each is not server]
 
+    def kill(self, *servers: Server) -> None:
+        """Kills servers, and starts them again when others have taken their namespaces over."""
+        self.since(TAKE_OVER_SECONDS)
+        for server in servers:
+            server.kill()
+        self.load.wait_more(1)
+        start(servers)
+
+    def rejoin(self, former: Member) -> None:
+        """Makes a former primary a standby."""
+        self.cluster.rejoin(former)
+        self.cluster.wait_replicating(2)
+
+    def stores(self, *servers: Server) -> list[Proxy]:
+        """The networks between servers and their stores; by default, all servers'."""
+        return [network for server in servers or self.fleet.servers for network in server.stores.values()]
+
+    def upstreams(self) -> list[Proxy]:
+        """The networks between the standbys and the primary."""
+        return [standby.upstream for standby in self.cluster.standbys]
+
+
+def start(servers: Iterable[Server]) -> None:
+    """Starts servers at the same time."""
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(Server.start, servers):
+            pass
+
+
+@contextlib.contextmanager
+def held(networks: list[Proxy], seconds: float) -> Iterator[None]:
+    """Networks lose every packet for so long; then what is to be done at the moment when they are whole is done."""
+    for network in networks:
+        network.hold()
+    time.sleep(seconds)
+    yield
+    for network in networks:
+        network.release()
+
+
+@contextlib.contextmanager
+def down(networks: list[Proxy], seconds: float) -> Iterator[None]:
+    """Networks refuse every connection for so long, as a machine without its programs."""
+    for network in networks:
+        network.down()
+    time.sleep(seconds)
+    yield
+    for network in networks:
+        network.up()
+
 
 FAULTS: dict[str, Callable[[Scene], None]] = {}
 
@@ -75,11 +128,13 @@ def fault(function: Callable[[Scene], None]) -> Callable[[Scene], None]:
 
 @fault
 def an_owner_is_killed(scene: Scene) -> None:
-    server = scene.some_owner()
-    scene.since(TAKE_OVER_SECONDS)
-    server.kill()
-    scene.load.wait_more(1)
-    server.start()
+    scene.kill(scene.some_owner())
+
+
+@fault
+def two_of_three_servers_are_killed(scene: Scene) -> None:
+    first = scene.some_owner()
+    scene.kill(first, scene.random.choice(scene.others(first)))
 
 
 @fault
@@ -126,24 +181,8 @@ def a_server_is_killed_as_it_starts(scene: Scene) -> None:
 def all_servers_are_killed_and_start_at_the_same_time(scene: Scene) -> None:
     for server in scene.fleet.servers:
         server.kill()
-    threads = [threading.Thread(target=server.start) for server in scene.fleet.servers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start(scene.fleet.servers)
     scene.since(TAKE_OVER_SECONDS)
-
-
-@fault
-def two_of_three_servers_are_killed(scene: Scene) -> None:
-    first = scene.some_owner()
-    second = scene.random.choice(scene.others(first))
-    scene.since(TAKE_OVER_SECONDS)
-    for server in (first, second):
-        server.kill()
-    scene.load.wait_more(1)
-    for server in (first, second):
-        server.start()
 
 
 # Of networks.
@@ -162,53 +201,38 @@ def the_host_of_an_owner_is_cut_off(scene: Scene) -> None:
 @fault
 def an_owner_is_cut_off_from_other_servers(scene: Scene) -> None:
     """It keeps its namespaces: its beats are seen in the store. Clients reach them through itself only."""
-    server = scene.some_owner()
-    server.peers.down()
-    time.sleep(LONG_SECONDS)
-    server.peers.up()
+    with down([scene.some_owner().peers], LONG_SECONDS):
+        pass
     scene.since(RESUME_SECONDS)
 
 
 @fault
 def an_owner_loses_its_store_for_long(scene: Scene) -> None:
-    server = scene.some_owner()
+    networks = scene.stores(scene.some_owner())
     scene.since(TAKE_OVER_SECONDS)
-    for network in server.stores.values():
-        network.hold()
-    time.sleep(LONG_SECONDS)
-    for network in server.stores.values():
-        network.release()
+    with held(networks, LONG_SECONDS):
+        pass
 
 
 @fault
 def an_owner_loses_its_store_for_a_moment(scene: Scene) -> None:
-    server = scene.some_owner()
-    for network in server.stores.values():
-        network.hold()
-    time.sleep(SHORT_SECONDS)
-    scene.since(RESUME_SECONDS)
-    for network in server.stores.values():
-        network.release()
+    with held(scene.stores(scene.some_owner()), SHORT_SECONDS):
+        scene.since(RESUME_SECONDS)
 
 
 @fault
 def connections_to_the_store_are_reset(scene: Scene) -> None:
     for _ in range(5):
-        for server in scene.fleet.servers:
-            for network in server.stores.values():
-                network.cut()
+        for network in scene.stores():
+            network.cut()
         time.sleep(scene.random.uniform(0, 0.3))
     scene.since(RESUME_SECONDS)
 
 
 @fault
 def all_servers_lose_the_store(scene: Scene) -> None:
-    networks = [network for server in scene.fleet.servers for network in server.stores.values()]
-    for network in networks:
-        network.down()
-    time.sleep(LONG_SECONDS)
-    for network in networks:
-        network.up()
+    with down(scene.stores(), LONG_SECONDS):
+        pass
     scene.since(TAKE_OVER_SECONDS)
 
 
@@ -220,8 +244,7 @@ def the_primary_is_killed(scene: Scene) -> None:
     former = scene.cluster.fail_over()
     scene.since(TAKE_OVER_SECONDS)
     scene.load.wait_more(1)
-    scene.cluster.rejoin(former)
-    scene.cluster.wait_replicating(2)
+    scene.rejoin(former)
 
 
 @fault
@@ -233,8 +256,7 @@ def a_primary_is_promoted_beside_the_former_one(scene: Scene) -> None:
     time.sleep(LONG_SECONDS)
     former.kill()
     scene.load.wait_more(1)
-    scene.cluster.rejoin(former)
-    scene.cluster.wait_replicating(2)
+    scene.rejoin(former)
 
 
 @fault
@@ -245,32 +267,27 @@ def the_former_primary_was_stopped_and_comes_back(scene: Scene) -> None:
     scene.since(PROMOTED_SECONDS)
     scene.load.wait_more(5)
     former.thaw()
+    # It still says that it is the primary, and nobody is led to it.
+    before = dict(scene.load.acknowledged())
     time.sleep(2)
-    scene.cluster.rejoin(former)
-    scene.cluster.wait_replicating(2)
+    assert all(scene.load.acknowledged()[name] > count for name, count in before.items()), "a former primary that came back stopped the load"
+    scene.rejoin(former)
 
 
 @fault
 def the_primary_restarts_in_its_place_without_its_standbys(scene: Scene) -> None:
     """What was waiting for a standby is there after the restart, although no standby has it."""
-    for standby in scene.cluster.standbys:
-        standby.upstream.down()
-    time.sleep(0.5)
-    scene.cluster.primary.restart("immediate")
-    time.sleep(1)
-    for standby in scene.cluster.standbys:
-        standby.upstream.up()
+    with down(scene.upstreams(), 0.5):
+        scene.cluster.primary.restart("immediate")
+        time.sleep(1)
     scene.cluster.wait_replicating(2)
     scene.since(TAKE_OVER_SECONDS)
 
 
 @fault
 def both_standbys_are_away(scene: Scene) -> None:
-    for standby in scene.cluster.standbys:
-        standby.upstream.hold()
-    time.sleep(LONG_SECONDS)
-    for standby in scene.cluster.standbys:
-        standby.upstream.release()
+    with held(scene.upstreams(), LONG_SECONDS):
+        pass
     scene.since(TAKE_OVER_SECONDS)
 
 
@@ -314,22 +331,18 @@ def connections_are_terminated(scene: Scene) -> None:
 @fault
 def commits_that_wait_for_a_standby_are_cancelled(scene: Scene) -> None:
     """PostgreSQL then says that they are done, with a warning."""
-    for standby in scene.cluster.standbys:
-        standby.upstream.hold()
-    time.sleep(0.5)
-    for _ in range(3):
-        count = len(scene.cluster.query(
-            "select pg_cancel_backend(pid) from pg_stat_activity where usename = %s and wait_event = 'SyncRep'", ROLE))
-        scene.notes.append(f"{count} cancelled")
-        time.sleep(0.3)
-    for standby in scene.cluster.standbys:
-        standby.upstream.release()
+    with held(scene.upstreams(), 0.5):
+        for _ in range(3):
+            count = len(scene.cluster.query(
+                "select pg_cancel_backend(pid) from pg_stat_activity where usename = %s and wait_event = 'SyncRep'", ROLE))
+            scene.notes.append(f"{count} cancelled")
+            time.sleep(0.3)
     scene.since(TAKE_OVER_SECONDS)
 
 
-@fault
-def a_table_is_read_by_a_long_transaction(scene: Scene) -> None:
-    """As pg_dump does it, which takes a lock on every table and keeps it."""
+@contextlib.contextmanager
+def tables_are_read(scene: Scene) -> Iterator[None]:
+    """A transaction has a lock on every table, as pg_dump takes it, and keeps it. The load goes on."""
     with scene.cluster.connect(scene.cluster.primary, autocommit=False) as connection:
         connection.execute("set transaction isolation level repeatable read")
         names = connection.execute("select quote_ident(schemaname) || '.' || quote_ident(tablename) from pg_tables where tableowner = %s",
@@ -337,10 +350,49 @@ def a_table_is_read_by_a_long_transaction(scene: Scene) -> None:
         for name, in names:
             connection.execute(f"lock table {name} in access share mode")
         scene.notes.append(f"{len(names)} tables")
+        yield
         before = dict(scene.load.acknowledged())
-        time.sleep(LONG_SECONDS)
+        time.sleep(2)
         assert all(scene.load.acknowledged()[name] > count for name, count in before.items()), "a reader of the tables stopped the load"
     scene.since(RESUME_SECONDS)
+
+
+@fault
+def a_table_is_read_by_a_long_transaction(scene: Scene) -> None:
+    with tables_are_read(scene):
+        time.sleep(LONG_SECONDS)
+
+
+@fault
+def tables_are_read_while_the_log_goes_on_to_others(scene: Scene) -> None:
+    """Tables are made, and others are to be dropped, while pg_dump has them all."""
+    namespace = scene.load.namespaces[0]
+
+    def tables() -> set[str]:
+        return {name for name, in scene.cluster.query("select tablename from pg_tables where tableowner = %s and tablename like 'log%%'", ROLE)}
+
+    # Of tables with 64 MiB: one is filled before, so that one may be dropped.
+    fill(scene, namespace, 70)
+    before = tables()
+    with tables_are_read(scene):
+        fill(scene, namespace, 70)
+        new = len(tables() - before)
+        scene.notes.append(f"{new} new tables")
+        assert new, "no table was made"
+
+
+def fill(scene: Scene, namespace: str, mebibytes: int) -> None:
+    """Sends and receives so much, by the queue `bulk` of a namespace."""
+    server = scene.fleet.owner(namespace) or scene.fleet.running[0]
+    port = server.amqp[1]
+    text = f"Endpoint=sb://{server.host}:{port};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+    body = random.randbytes(240 * 1024)
+    # Hosts that name no namespace lead to the first.
+    with ServiceBusClient.from_connection_string(text) as client:
+        with client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk", receive_mode="receiveanddelete") as receiver:
+            for _ in range(mebibytes * 1024 // 960):
+                sender.send_messages([ServiceBusMessage(body) for _ in range(4)])
+                receiver.receive_messages(8, max_wait_time=1)
 
 
 @fault
@@ -353,17 +405,19 @@ def pg_dump_runs(scene: Scene) -> None:
     scene.since(RESUME_SECONDS)
 
 
+# Each would lose messages, or end sessions that wait, if a session kept it.
+DEFAULTS = {"default_transaction_isolation": "serializable", "lock_timeout": "50ms", "statement_timeout": "100ms", "idle_session_timeout": "100ms",
+            "transaction_timeout": "100ms", "idle_in_transaction_session_timeout": "100ms", "synchronous_commit": "off",
+            "client_min_messages": "error", "default_transaction_read_only": "on"}
+
+
 @fault
 def the_role_gets_other_defaults(scene: Scene) -> None:
-    """Sessions must not rely on what the role or the database has. `synchronous_commit` is not among these: a server may refuse to serve
-    where it is off."""
-    settings = {"default_transaction_isolation": "serializable", "client_min_messages": "error", "statement_timeout": "'100ms'",
-                "idle_in_transaction_session_timeout": "'100ms'", "lock_timeout": "'50ms'"}
-    for name, value in settings.items():
-        scene.cluster.query(f"alter role {ROLE} set {name} = {value}")
+    """Sessions must not rely on what the role has."""
+    for name, value in DEFAULTS.items():
+        scene.cluster.query(f"alter role {ROLE} set {name} = '{value}'")
     try:
-        for pid in backends(scene):
-            scene.cluster.query("select pg_terminate_backend(%s)", pid)
+        terminate(scene)
         scene.since(TAKE_OVER_SECONDS)
         scene.load.wait_more(20)
         # What the settings would spoil.
@@ -371,30 +425,20 @@ def the_role_gets_other_defaults(scene: Scene) -> None:
         scene.load.wait_more(1)
     finally:
         scene.cluster.query(f"alter role {ROLE} reset all")
-        for pid in backends(scene):
-            scene.cluster.query("select pg_terminate_backend(%s)", pid)
+        terminate(scene)
     scene.since(TAKE_OVER_SECONDS)
+
+
+def terminate(scene: Scene) -> None:
+    """Ends every session of the servers."""
+    for pid in backends(scene):
+        scene.cluster.query("select pg_terminate_backend(%s)", pid)
 
 
 @fault
 def a_statement_holds_a_row_of_a_namespace(scene: Scene) -> None:
     """As one does whose server stopped between its execution and its commit. Take-overs end it."""
     server = scene.some_owner()
-    blockers = []
-    try:
-        tables = [name for name, in scene.cluster.query(
-            "select quote_ident(table_schema) || '.' || quote_ident(table_name) from information_schema.columns"
-            " where column_name = 'epoch' and table_name like '%%namespace%%'")]
-        for table in tables:
-            connection = psycopg.connect(scene.cluster.url(), autocommit=False)
-            blockers.append(connection)
-            connection.execute(f"select 1 from {table} for share").fetchall()
-        scene.notes.append(f"{len(tables)} tables")
-        scene.since(TAKE_OVER_SECONDS)
-        server.kill()
-        scene.load.wait_more(1)
-    finally:
-        for connection in blockers:
-            connection.close()
-    server.start()
-
+    with contextlib.closing(psycopg.connect(scene.cluster.url(), autocommit=False)) as blocker:
+        blocker.execute("select 1 from jitney.namespace for share").fetchall()
+        scene.kill(server)

@@ -29,13 +29,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import postgres  # noqa: E402
-from broker import START_DEADLINE, Broker, BrokerError, free_ports  # noqa: E402
+from broker import START_DEADLINE, Broker, BrokerError, free_ports, write_json  # noqa: E402
+from hosts import Host  # noqa: E402
 from proxy import Address, Balancer, Proxy  # noqa: E402
 
 # The last number of the first server's address.
 FIRST = 41
-# The balancer's ports of `make ha`, if they are free.
-AMQP, HTTP = 5672, 5300
+# The balancer's ports of `make ha`, if they are free, and those of servers with hosts of their own.
+AMQP, HTTP, PEER = 5672, 5300, 5670
 # The namespaces of the demonstration. Hosts that name none lead to the first.
 DEMO = ("sbemulatorns", "orders", "others")
 # How long a namespace may be without an owner after the loss of a server.
@@ -60,16 +61,21 @@ class Server:
 
     def __init__(self, fleet: Fleet, number: int):
         self.fleet, self.name = fleet, f"server-{number + 1}"
-        self.host = f"127.0.0.{FIRST + number}"
+        # With hosts, each server is alone in one, and its ports are free.
+        self.machine = fleet.hosts[number] if fleet.hosts else None
+        self.host = self.machine.address if self.machine else f"127.0.0.{FIRST + number}"
         # The network to each store, by the store's name.
         self.stores = {name: Proxy(place(url)) for name, url in fleet.stores.items()} if fleet.proxied else {}
-        self.amqp, self.http, self.peer = ((self.host, port) for port in free_ports(3, self.host))
+        self.amqp, self.http, self.peer = ((self.host, port) for port in ((AMQP, HTTP, PEER) if self.machine else free_ports(3, self.host)))
         # The network from the other servers.
         self.peers = Proxy(self.peer) if fleet.proxied else None
         self.broker = Broker.create(
             fleet.directory / self.name, fleet.config, [*fleet.store_arguments(self), *fleet.arguments], self.host,
             (self.amqp[1], self.http[1]), os.getpid(),
         )
+        if self.machine:
+            state = self.broker.state
+            write_json(self.broker.state_file, state | {"binary": str(self.machine.wrapper(Path(state["binary"]), fleet.directory))})
         # The networks from the balancer, for AMQP and HTTP.
         self.clients = [Proxy(address) for address in (self.amqp, self.http)] if fleet.proxied else []
 
@@ -110,12 +116,17 @@ class Server:
         return self.amqp, self.http
 
     def cut_off(self) -> None:
-        """Its networks lose every packet: to the stores, from the clients, and from the other servers. It still reaches the others."""
+        """Its networks lose every packet: to the stores, from the clients, and from the other servers. It still reaches the others, unless it has a
+        host of its own."""
+        if self.machine:
+            self.machine.cut()
         for network in self.networks():
             network.hold()
 
     def join(self) -> None:
         """Ends `cut_off`."""
+        if self.machine:
+            self.machine.join()
         for network in self.networks():
             network.release()
 
@@ -137,15 +148,17 @@ class Fleet:
 
     def __init__(self, directory: Path, stores: str | dict[str, str], servers: int = 3, config: Path | None = None,
                  arguments: list[str] | None = None, proxied: bool = True, proxy_protocol: bool = False,
-                 listen: tuple[Address, Address] = (("127.0.0.1", 0), ("127.0.0.1", 0))):
+                 listen: tuple[Address, Address] = (("127.0.0.1", 0), ("127.0.0.1", 0)), hosts: list[Host] | None = None):
         """`stores` is the URL of the only store, or the URLs of several by their names; none means that each server keeps its own data
         directory, for a single one. Without `proxied` the servers have their networks for themselves, and none can be cut. `listen` are the
-        balancer's addresses for AMQP and HTTP; with `proxy_protocol` it tells servers the client's address."""
+        balancer's addresses for AMQP and HTTP; with `proxy_protocol` it tells servers the client's address. With `hosts`, each server has one of
+        them, and no proxy: the whole host can be cut off."""
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.several = isinstance(stores, dict)
         self.stores: dict[str, str] = stores if isinstance(stores, dict) else {"store": stores} if stores else {}
-        self.config, self.arguments, self.proxied = config, arguments or [], proxied
+        self.config, self.arguments, self.proxied = config, arguments or [], proxied and not hosts
+        self.hosts = hosts or []
         self.servers = [Server(self, number) for number in range(servers)]
         amqp, http = listen
         ways = [server.ways for server in self.servers]

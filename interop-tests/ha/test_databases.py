@@ -1,0 +1,182 @@
+"""Databases that lose messages, are slow, hold old snapshots, or have many namespaces: what the fleet makes of each."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from conftest import NAMESPACES
+from faults import CLIENT_SECONDS, TAKE_OVER_SECONDS
+from fleet import Fleet, configuration, wait
+from load import QUEUES, Load
+from postgres import Cluster
+
+# Namespaces of the test with many of them, and how long they may take to be owned again.
+MANY, MANY_SECONDS = 1000, 30.0
+# Beats of ten hours are 72,000 for each server. So many are enough to see what they cost: it grows with their number.
+BEATS = 6_000
+AGE, SLOTS = "jitney_store_transaction_age", "jitney_store_inactive_slots"
+
+
+def load_of(fleet: Fleet, directory: Path) -> Load:
+    return Load(directory / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES)
+
+
+def test_the_wrong_standby_is_promoted(tmp_path: Path, config: Path) -> None:
+    """The database has lost what was acknowledged. No namespace may go on as if it had not: its owner knows better, and stops it."""
+    with Cluster(tmp_path / "postgres") as cluster, Fleet(tmp_path / "fleet", cluster.url(), 3, config) as fleet:
+        with load_of(fleet, tmp_path) as load:
+            load.wait_more(20)
+            _, behind = cluster.standbys
+            behind.upstream.down()
+            load.wait_more(50)
+            cluster.primary.kill()
+            cluster.promote(behind)
+            before = dict(load.acknowledged())
+            told = ""
+
+            def is_told() -> bool:
+                nonlocal told
+                told = "\n".join(server.broker.log_tail(100_000) for server in fleet.servers)
+                return all(re.search(rf'a namespace is stopped: its log ends before group \d+, which was acknowledged.*namespace="?{name}\b', told)
+                           for name in NAMESPACES)
+
+            wait(is_told, 3 * TAKE_OVER_SECONDS, f"no log names each of {NAMESPACES}, and what is missing:\n{told[-3000:]}")
+            after = dict(load.acknowledged())
+        assert after == before, "a namespace went on after it had lost messages"
+        quarantined = cluster.query("select n.name, s.quarantined from jitney.namespace_state s join jitney.namespace n on n.id = s.namespace"
+                                    " where s.quarantined is not null order by 1")
+        assert [name for name, _ in quarantined] == NAMESPACES, quarantined
+        # No server takes them after a new start either.
+        fleet.servers[0].kill()
+        fleet.servers[0].start()
+        assert fleet.owners() == {}
+        assert [complaint for complaint in fleet.finish() if "panicked" in complaint] == []
+
+
+def test_a_large_message_passes_a_slow_link(tmp_path: Path) -> None:
+    """100 MiB at 8 MiB/s: no other namespace of that server waits for it, and the server is not declared dead."""
+    large = [*QUEUES, {"Name": "large", "Properties": {"MaxMessageSizeInKilobytes": 102_400, "LockDuration": "PT5M"}}]
+    config = configuration(tmp_path / "Config.json", {name: {"Queues": large} for name in NAMESPACES})
+    body = os.urandom(1024) * (100 * 1024 - 64)
+    with Cluster(tmp_path / "postgres") as cluster, Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
+        networks = [network for server in fleet.servers for network in server.stores.values()]
+        for network in networks:
+            network.slow(8 * 1024 * 1024)
+        with load_of(fleet, tmp_path) as load:
+            load.wait_more(10)
+            owners = fleet.owners()
+
+            def with_load(work) -> object:
+                """Does it while the other namespaces go on."""
+                with ThreadPoolExecutor() as pool:
+                    working = pool.submit(work)
+                    while not working.done():
+                        load.wait_more(1, 15, NAMESPACES[1:])
+                    return working.result()
+
+            # Hosts that name no namespace lead to the first.
+            with ServiceBusClient.from_connection_string(fleet.connection_string, retry_total=0) as client:
+                with client.get_queue_sender("large") as sender:
+                    with_load(lambda: sender.send_messages(ServiceBusMessage(body), timeout=120))
+                with client.get_queue_receiver("large") as receiver:
+                    found = with_load(lambda: receiver.receive_messages(1, max_wait_time=90))
+                    assert found, "the large message did not come within 90 s"
+                    assert b"".join(found[0].body) == body, "the large message came with another body"
+                    # From the database, too: the other server has nothing of it in memory.
+                    fleet.owner(NAMESPACES[0]).kill()
+            with ServiceBusClient.from_connection_string(fleet.connection_string, retry_total=0) as client:
+                fleet.wait_owned(*NAMESPACES, others_than=owners[NAMESPACES[0]][0])
+                with client.get_queue_receiver("large") as receiver:
+                    found = with_load(lambda: receiver.receive_messages(1, max_wait_time=90))
+                    assert found, "the large message did not come from the database within 90 s"
+                    assert b"".join(found[0].body) == body, "the large message came from the database with another body"
+                    receiver.complete_message(found[0])
+            for network in networks:
+                network.slow(None)
+            for server in fleet.servers:
+                if not server.running:
+                    server.start()
+            assert load.finish().violations == []
+        assert fleet.finish() == []
+
+
+def test_a_thousand_namespaces_move_at_once(tmp_path: Path) -> None:
+    names = [f"many-{number}" for number in range(MANY)]
+    config = configuration(tmp_path / "Config.json", {name: {"Queues": [{"Name": "q"}]} for name in names})
+    with Cluster(tmp_path / "postgres", standbys=1) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 3, config, proxied=False) as fleet:
+        owners = fleet.wait_owned(*names, seconds=120)
+        shares = [sum(owner is server for owner in owners.values()) for server in fleet.servers]
+        lost = fleet.servers[0]
+        began = time.monotonic()
+        lost.kill()
+        fleet.wait_owned(*names, others_than=lost, seconds=120)
+        took = time.monotonic() - began
+        print(f"{shares} namespaces; {shares[0]} were taken over in {took:.1f} s")
+        assert took < MANY_SECONDS
+        wait(lambda: is_even(fleet, 2), 60, "namespaces were not spread evenly over two servers")
+        lost.start()
+        wait(lambda: is_even(fleet, 3), 120, "namespaces were not spread evenly over three servers")
+        assert fleet.finish() == []
+
+
+def is_even(fleet: Fleet, servers: int) -> bool:
+    shares = [len(server.owned()) for server in fleet.running]
+    return len(shares) == servers and sum(shares) == MANY and max(shares) - min(shares) <= 2
+
+
+def test_a_snapshot_is_held_for_hours(tmp_path: Path, config: Path) -> None:
+    """As a report or a forgotten transaction does it: nothing that was changed since can be removed, and rows that change often have many
+    versions. The hours are shortened: the rows of the servers are changed as often as in an hour."""
+    with Cluster(tmp_path / "postgres") as cluster, Fleet(tmp_path / "fleet", cluster.url(), 3, config) as fleet:
+        with load_of(fleet, tmp_path) as load, cluster.connect(cluster.primary, autocommit=False) as reader:
+            load.wait_more(20)
+            reader.execute("set transaction isolation level repeatable read")
+            beats = reader.execute("select sum(beat) from jitney.server").fetchone()
+            with cluster.connect(cluster.primary, options="-c synchronous_commit=off") as hours:
+                # The beat stays: it is the servers' own.
+                hours.execute(f"do $$ begin for i in 1..{BEATS} loop update jitney.server set address = address; commit; end loop; end $$")
+            before = fleet.owners()
+            since = time.monotonic()
+            load.wait_more(100)
+            time.sleep(TAKE_OVER_SECONDS)
+            load.wait_more(100)
+            assert fleet.owners() == before, "namespaces moved: beats were late"
+            fleet.servers[0].kill()
+            load.wait_more(10)
+            until = time.monotonic()
+            fleet.servers[0].start()
+            assert reader.execute("select sum(beat) from jitney.server").fetchone() == beats, "the snapshot is over"
+            reader.rollback()
+            auditor = load.finish()
+        assert auditor.violations == []
+        silences = {name: auditor.silence(name, since, until) for name in NAMESPACES}
+        print(f"silences: {silences}")
+        assert all(silence is not None and silence < TAKE_OVER_SECONDS + 2 * CLIENT_SECONDS for silence in silences.values()), silences
+        assert fleet.finish() == []
+
+
+def metric(fleet: Fleet, name: str) -> float:
+    """The value of a metric of the first server."""
+    found = re.search(rf"^{name}(?:\{{.*\}})? (\S+)$", fleet.servers[0].get("/metrics"), re.MULTILINE)
+    return float(found[1]) if found else -1.0
+
+
+def test_the_age_of_the_database_and_slots_that_nobody_uses_are_in_the_metrics(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "postgres", standbys=1) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 1) as fleet:
+        wait(lambda: metric(fleet, AGE) > 0, 60, "no metric has the age of the oldest transaction number")
+        age = metric(fleet, AGE)
+        with cluster.connect(cluster.primary, options="-c synchronous_commit=off") as connection:
+            connection.execute("do $$ begin for i in 1..5000 loop perform pg_current_xact_id(); commit; end loop; end $$")
+        wait(lambda: metric(fleet, AGE) >= age + 5000, 60, "the age has not grown by the transactions")
+        assert metric(fleet, SLOTS) == 0
+        cluster.query("select pg_create_physical_replication_slot('left_behind', true)")
+        wait(lambda: metric(fleet, SLOTS) == 1, 60, "no metric counts the inactive slot")
+        cluster.query("select pg_drop_replication_slot('left_behind')")
+        wait(lambda: metric(fleet, SLOTS) == 0, 60, "the slot is counted still")
+        assert fleet.finish() == []

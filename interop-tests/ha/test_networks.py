@@ -1,0 +1,62 @@
+"""Hosts that are cut off: every packet from and to one is lost, in both directions, and no connection is reset."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import NAMESPACES
+from faults import CLIENT_SECONDS, LONG_SECONDS, TAKE_OVER_SECONDS
+from fleet import Fleet, wait
+from hosts import Network, NetworkError
+from load import Load
+from postgres import Cluster
+
+# Of each host, how often it is cut off.
+TIMES = 2
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    try:
+        with Network(3) as made:
+            yield made
+    except NetworkError as error:
+        pytest.skip(f"network namespaces cannot be made: {error}; proxies cut servers off in the rounds")
+
+
+def test_the_hosts_of_owners_are_cut_off(network: Network, tmp_path: Path, config: Path) -> None:
+    """Clients are connected to them, and through others to them."""
+    with Cluster(tmp_path / "postgres", listen=(network.own, 0)) as cluster:
+        with Fleet(tmp_path / "fleet", cluster.url(), 3, config, hosts=network.hosts) as fleet:
+            fleet.wait_owned(*NAMESPACES)
+            rounds = []
+            with Load(tmp_path / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES) as load:
+                for server in fleet.servers * TIMES:
+                    load.wait_more(20)
+                    owned = server.owned()
+                    since = time.monotonic()
+                    server.cut_off()
+                    if owned:
+                        fleet.wait_owned(*owned, others_than=server, seconds=TAKE_OVER_SECONDS + 5)
+                    taken = time.monotonic()
+                    load.wait_more(5)
+                    time.sleep(max(0.0, since + LONG_SECONDS - time.monotonic()))
+                    rounds.append((server, len(owned), taken - since, since, time.monotonic()))
+                    server.join()
+                    wait(lambda: len(fleet.balancer.well()) == 3, 30, "a server did not become well again")
+                    cluster.query("update jitney.namespace_state set failures = 0")
+                auditor = load.finish()
+            assert auditor.violations == []
+            late = []
+            for server, count, taken, since, until in rounds:
+                silences = {name: auditor.silence(name, since, until) for name in NAMESPACES}
+                longest = max(silence or float("inf") for silence in silences.values())
+                print(f"{server} with {count} namespaces: others had them after {taken:.1f} s, and clients after {longest:.1f} s")
+                if longest > TAKE_OVER_SECONDS + CLIENT_SECONDS:
+                    late.append((server, silences))
+            assert late == []
+            assert fleet.finish() == []
