@@ -3,7 +3,7 @@
 use tracing::warn;
 
 use super::StoreError;
-use super::connect::{Session, Store};
+use super::connect::{POOLED, Session, Store};
 
 /// A setting that is not as it should be, and what to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +34,7 @@ pub(super) async fn check(
     session: &Session,
     is_overridden: bool,
 ) -> Result<(), StoreError> {
+    check_pooling(store, session).await?;
     let query = "select current_setting('server_version_num')::int, current_setting('fsync'), \
                  current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
                  current_setting('max_connections')::int";
@@ -54,6 +55,26 @@ pub(super) async fn check(
                 warn!(store = store.place(), "the store: {what}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Refuses a pooler that gives a session's statements to several sessions of the database. One statement after the other may all
+/// reach the same one by chance: so another session is busy meanwhile, and busy no more.
+async fn check_pooling(store: &Store, session: &Session) -> Result<(), StoreError> {
+    let before = session.backend().await?;
+    let other = store.bare_session().await?;
+    // A pooler that takes the session which was used last takes that of the first for this.
+    other.batch("begin a transaction", "begin").await?;
+    other.backend().await?;
+    let mut found = vec![session.backend().await?];
+    other.batch("end a transaction", "rollback").await?;
+    // A pooler that takes turns has another now.
+    for _ in 0..2 {
+        found.push(session.backend().await?);
+    }
+    if found.iter().any(|backend| *backend != before) {
+        return Err(store.unfit(POOLED.to_owned()));
     }
     Ok(())
 }

@@ -13,9 +13,12 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket, Statement};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, NoTls, Row, SimpleQueryMessage, Socket, Statement,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::debug;
 
@@ -91,6 +94,19 @@ const SETTINGS: [(&str, &str); 8] = [
     ("bytea_output", "hex"),
     ("search_path", "jitney"),
 ];
+
+/// What to do about a pooler by which a session has what another has set.
+pub(super) const POOLED: &str = "a pooler hands the statements of a session to several sessions of the database. Use \
+                                 pooling by session, or the database's own address";
+
+/// A prepared statement is there that another session made, or one is not there that this session made.
+const OF_POOLERS: [SqlState; 2] = [
+    SqlState::DUPLICATE_PSTATEMENT,
+    SqlState::INVALID_SQL_STATEMENT_NAME,
+];
+
+/// Time-outs that end a session in silence or a commit that waits, and that not every version has.
+const TIMEOUTS: [&str; 2] = ["idle_session_timeout", "transaction_timeout"];
 
 impl Store {
     /// Takes the arguments.
@@ -228,8 +244,15 @@ impl Store {
         let token = root_key::random_key().map_err(|error| self.unfit(error.to_string()))?;
         let settings = SETTINGS.iter();
         let sets = settings.map(|(name, value)| format!("set {name} = '{value}';"));
-        let sets = sets.chain([format!("set jitney.session = '{token}';")]);
         let sets: String = sets.collect();
+        // A role or a database may have less than is needed; what is more is kept.
+        let sets = format!(
+            "{sets} set jitney.session = '{token}'; \
+             select set_config(name, '0', false) from pg_settings where name in ('{}'); \
+             select set_config('synchronous_commit', 'on', false) \
+             where current_setting('synchronous_commit') not in ('on', 'remote_apply')",
+            TIMEOUTS.join("', '")
+        );
         session.batch("set up a session", &sets).await?;
         let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
         let query = "select n, current_setting(n) from unnest($1::text[]) n";
@@ -240,13 +263,13 @@ impl Store {
                 return Err(self.unfit(format!("the session's setting {name} is {found}")));
             }
         }
-        let row = session
-            .one(
-                "select current_setting('synchronous_commit'), pg_is_in_recovery(), \
-                 current_setting('jitney.session', true)",
-                &[],
-            )
-            .await?;
+        let query = "select current_setting('synchronous_commit'), pg_is_in_recovery(), \
+                     current_setting('jitney.session', true), \
+                     (select min(name) from pg_settings where name = any($1) and setting <> '0')";
+        let row = session.one(query, &[&&TIMEOUTS[..]]).await?;
+        if let Some(name) = self.get::<Option<String>>(&row, 3)? {
+            return Err(self.unfit(format!("the session's setting {name} is not 0")));
+        }
         let (commit, standby): (String, bool) = (self.get(&row, 0)?, self.get(&row, 1)?);
         if standby {
             return Err(self.unfit("it is a standby, which takes no writes".to_owned()));
@@ -259,11 +282,7 @@ impl Store {
         }
         let found: Option<String> = self.get(&row, 2)?;
         if found.as_ref() != Some(&token) {
-            return Err(self.unfit(
-                "a setting of the session was lost: a pooler hands statements to several sessions. Use \
-                 pooling by session, or the database's own address"
-                    .to_owned(),
-            ));
+            return Err(self.unfit(POOLED.to_owned()));
         }
         Ok(())
     }
@@ -423,6 +442,18 @@ impl Session {
             .await
     }
 
+    /// Returns the number of the database's process that it has now. The statement is not prepared: also a pooler that
+    /// cannot do that answers it.
+    pub(super) async fn backend(&self) -> Result<String, StoreError> {
+        let asked = self.client.simple_query("select pg_backend_pid()");
+        let found = self.certain("a query", asked).await?;
+        let number = found.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        Ok(number.unwrap_or_default().to_owned())
+    }
+
     /// Prepares a statement.
     pub(super) async fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
         self.certain("prepare a statement", self.client.prepare(sql))
@@ -454,10 +485,18 @@ async fn answered<T>(
 ) -> Result<T, StoreError> {
     let wait: Duration = limits::STORE_ANSWER_WAIT.as_duration();
     match timeout(wait, work).await {
-        Ok(done) => done.map_err(|source| StoreError::Database {
-            place: place.to_owned(),
-            what,
-            source,
+        Ok(done) => done.map_err(|source| {
+            let place = place.to_owned();
+            let code = source.code();
+            if code.is_some_and(|code| OF_POOLERS.contains(code)) {
+                let what = POOLED.to_owned();
+                return StoreError::Unfit { place, what };
+            }
+            StoreError::Database {
+                place,
+                what,
+                source,
+            }
         }),
         Err(_) => Err(StoreError::Slow {
             place: place.to_owned(),
