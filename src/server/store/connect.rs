@@ -65,6 +65,8 @@ pub(in crate::server) struct Store {
     place: String,
     /// What the store says it is, from the first session on.
     identity: OnceLock<String>,
+    /// This server stops: nothing waits for the store any more.
+    is_closed: AtomicBool,
     /// Sessions that are free.
     idle: Mutex<Vec<Session>>,
     /// Bounds those that are in use, and free.
@@ -153,6 +155,7 @@ impl Store {
             config,
             tls,
             identity: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
             of_appends: Default::default(),
@@ -162,6 +165,15 @@ impl Store {
     /// Returns the host and the database.
     pub(in crate::server) fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Ends the waits of threads for the store: the process would wait for them, and they for a store that is away.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Opens a session, and sets and verifies what every session has.

@@ -736,6 +736,8 @@ impl Fleet {
         if let Err(error) = left.await {
             warn!("the other servers do not know that this one has left: {error}");
         }
+        // A take-over that has not ended is the other servers'.
+        self.store.close();
     }
 }
 

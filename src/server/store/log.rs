@@ -1,7 +1,7 @@
 //! The journal's seam over a store, but for the appends: reading, checkpoints, and the removal of segments.
 //!
 //! Its operations block, and are for threads of their own. One that finds the store away waits for it, until the
-//! namespace is another server's.
+//! namespace is another server's or this server stops.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -243,7 +243,7 @@ impl StoreLog {
                 }
                 Err(error) => error,
             };
-            if self.fence.is_lost() {
+            if self.fence.is_lost() || self.store.is_closed() {
                 return Err(Error::Fenced);
             }
             if !is_reported {
