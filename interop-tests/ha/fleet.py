@@ -36,7 +36,7 @@ from proxy import Address, Balancer, Proxy  # noqa: E402
 # The last number of the first server's address.
 FIRST = 41
 # The balancer's ports of `make ha`, if they are free, and those of servers with hosts of their own.
-AMQP, HTTP, PEER = 5672, 5300, 5670
+AMQP, HTTP, PEER, METRICS = 5672, 5300, 5670, 5301
 # The namespaces of the demonstration. Hosts that name none lead to the first.
 DEMO = ("sbemulatorns", "orders", "others")
 # How long a namespace may be without an owner after the loss of a server.
@@ -67,6 +67,8 @@ class Server:
         # The network to each store, by the store's name.
         self.stores = {name: Proxy(place(url)) for name, url in fleet.stores.items()} if fleet.proxied else {}
         self.amqp, self.http, self.peer = ((self.host, port) for port in ((AMQP, HTTP, PEER) if self.machine else free_ports(3, self.host)))
+        # Where it answers without a key: beyond loopback, metrics have an address of their own.
+        self.open = (self.host, METRICS) if self.machine else self.http
         # The network from the other servers.
         self.peers = Proxy(self.peer) if fleet.proxied else None
         self.broker = Broker.create(
@@ -131,7 +133,7 @@ class Server:
             network.release()
 
     def get(self, path: str, seconds: float = 2) -> str:
-        with urllib.request.urlopen(f"http://{self.host}:{self.http[1]}{path}", timeout=seconds) as answer:
+        with urllib.request.urlopen(f"http://{self.host}:{self.open[1]}{path}", timeout=seconds) as answer:
             return answer.read().decode()
 
     def owned(self) -> set[str]:
@@ -182,6 +184,8 @@ class Fleet:
         words = ["--server", server.name, "--peer-listen", f"{server.host}:{server.peer[1]}"]
         if server.peers:
             words += ["--peer-address", f"{server.peers.address[0]}:{server.peers.port}"]
+        if server.machine:
+            words += ["--metrics", f"{server.host}:{METRICS}"]
         for name, url in self.stores.items():
             if server.stores:
                 url = through(url, server.stores[name].address)
