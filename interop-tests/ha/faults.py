@@ -405,7 +405,7 @@ def pg_dump_runs(scene: Scene) -> None:
 # Each would lose messages, or end sessions that wait, if a session kept it.
 DEFAULTS = {"default_transaction_isolation": "serializable", "lock_timeout": "50ms", "statement_timeout": "100ms", "idle_session_timeout": "100ms",
             "transaction_timeout": "100ms", "idle_in_transaction_session_timeout": "100ms", "synchronous_commit": "off",
-            "client_min_messages": "error", "default_transaction_read_only": "on"}
+            "client_min_messages": "error"}
 
 
 @fault

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 Address = tuple[str, int]
 
 CHUNK = 64 * 1024
+# How much of the time that a slow network was idle may be used later.
+LATE_SECONDS = 0.1
 # How long a target may take to accept a connection.
 CONNECT_SECONDS = 1.0
 # How often a balancer asks whether a server is well, and how long the answer may take.
@@ -174,11 +176,15 @@ class Proxy:
                 each.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # When the next bytes may pass, if the network is slow. A sleep that took longer than it was to take is made up for.
+        due = 0.0
         try:
             while data := await reader.read(CHUNK if self._rate is None else max(1, min(CHUNK, self._rate // 50))):
                 await self._open.wait()
                 if self._rate is not None:
-                    await asyncio.sleep(len(data) / self._rate)
+                    now = asyncio.get_running_loop().time()
+                    due = max(due, now - LATE_SECONDS) + len(data) / self._rate
+                    await asyncio.sleep(due - now)
                 writer.write(self.passing(data))
                 await writer.drain()
         except OSError:

@@ -12,6 +12,7 @@ import pytest
 
 from broker import BrokerError
 from conftest import NAMESPACES
+from faults import DEFAULTS
 from fleet import Fleet, wait
 from load import Load
 from pooler import Pooler
@@ -119,12 +120,6 @@ def test_a_usual_database_is_not_complained_of(cluster: Cluster, tmp_path: Path)
     assert not re.search(r"the store: .*(is|has)", text), text
 
 
-# Each would lose messages, or end sessions that wait, if a session kept it.
-DEFAULTS = {"default_transaction_isolation": "serializable", "lock_timeout": "50ms", "statement_timeout": "100ms", "idle_session_timeout": "100ms",
-            "transaction_timeout": "100ms", "idle_in_transaction_session_timeout": "100ms", "synchronous_commit": "off",
-            "client_min_messages": "error", "default_transaction_read_only": "on"}
-
-
 @pytest.mark.parametrize("of", ["role", "database"])
 def test_defaults_of_the_role_or_the_database_change_nothing(cluster: Cluster, tmp_path: Path, config: Path, of: str) -> None:
     without_tables(cluster)
@@ -134,12 +129,10 @@ def test_defaults_of_the_role_or_the_database_change_nothing(cluster: Cluster, t
         with Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
             with Load(tmp_path / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES) as load:
                 load.wait_more(30)
-                # While nothing is asked of the database, no session ends.
                 standby, = cluster.standbys
                 standby.upstream.hold()
-                waiting = wait(lambda: cluster.query("select count(*) from pg_stat_activity where usename = %s and wait_event = 'SyncRep'", ROLE)[0][0],
-                               10, "no commit waits for the standby: synchronous_commit is off")
-                assert waiting
+                wait(lambda: cluster.query("select count(*) from pg_stat_activity where usename = %s and wait_event = 'SyncRep'", ROLE,
+                                           database="postgres")[0][0], 10, "no commit waits for the standby: synchronous_commit is off")
                 standby.upstream.release()
                 fleet.servers[0].kill()
                 load.wait_more(30)
@@ -147,7 +140,15 @@ def test_defaults_of_the_role_or_the_database_change_nothing(cluster: Cluster, t
             fleet.servers[0].start()
             assert fleet.finish() == []
     finally:
-        cluster.query(f"alter {of} {ROLE} reset all")
+        cluster.query(f"alter {of} {ROLE} reset all", database="postgres")
+
+
+def test_a_role_that_may_only_read_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.query(f"alter role {ROLE} set default_transaction_read_only = on")
+    try:
+        assert "does not allow writes" in refusal(tmp_path, cluster.url())
+    finally:
+        cluster.query(f"alter role {ROLE} reset all")
 
 
 @pytest.mark.parametrize("turns", [False, True], ids=["last-in-first-out", "in-turns"])
