@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from fleet import configuration
 from load import QUEUES
 
 NAMESPACES = ["n1", "n2", "n3", "n4"]
-# How many times the usual limit a namespace may be silent: for machines with other work.
-PATIENCE = float(os.environ.get("JITNEY_PATIENCE", 1))
 
 
 def pytest_configure(config: pytest.Config) -> None:

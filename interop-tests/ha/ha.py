@@ -210,6 +210,8 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=1, help="how many times the usual limit a namespace may be silent: for machines with other work")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
+    # The loads read it.
+    os.environ["JITNEY_PATIENCE"] = str(options.patience)
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     world, report, names = World(), Report(options.patience), chosen(options)
     complaints: list[str] = []

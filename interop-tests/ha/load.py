@@ -48,8 +48,10 @@ BACKLOG = 100
 REPEATED = 500
 # Between a sender's requests, so that the clients leave the servers some of the machine.
 PAUSE = 0.03
+# How much longer than usual everything may take: on a machine with other work.
+PATIENCE = float(os.environ.get("JITNEY_PATIENCE", 1))
 # A request without an answer for so long is given up, with its connection.
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 5.0 * min(PATIENCE, 3)
 # Before the next try of a client whose connection was lost or refused.
 RETRY_SECONDS = 0.05
 # At the end: nothing comes any more if nothing came for so long; and how long that may take.

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import NAMESPACES, PATIENCE
+from conftest import NAMESPACES
 from faults import CLIENT_SECONDS, LONG_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, wait
 from hosts import Network, NetworkError
-from load import Load
+from load import PATIENCE, Load
 from postgres import Cluster
 
 # Of each host, how often it is cut off.
