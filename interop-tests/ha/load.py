@@ -48,10 +48,15 @@ BACKLOG = 100
 REPEATED = 500
 # Between a sender's requests, so that the clients leave the servers some of the machine.
 PAUSE = 0.03
-# How much longer than usual everything may take: on a machine with other work.
-PATIENCE = float(os.environ.get("JITNEY_PATIENCE", 1))
+
+
+def patience() -> float:
+    """How much longer than usual everything may take: on a machine with other work."""
+    return float(os.environ.get("JITNEY_PATIENCE", 1))
+
+
 # A request without an answer for so long is given up, with its connection.
-ANSWER_SECONDS = 5.0 * min(PATIENCE, 3)
+ANSWER_SECONDS = 5.0 * min(patience(), 3)
 # Before the next try of a client whose connection was lost or refused.
 RETRY_SECONDS = 0.05
 # At the end: nothing comes any more if nothing came for so long; and how long that may take.
@@ -376,7 +381,7 @@ class Load:
     def wait_more(self, count: int, seconds: float = 60, namespaces: list[str] | None = None) -> None:
         """Waits until so many further sendings were acknowledged in each namespace."""
         names = namespaces or self.namespaces
-        before, deadline = Counter(self.acknowledged()), time.monotonic() + seconds
+        before, deadline = Counter(self.acknowledged()), time.monotonic() + seconds * max(1.0, patience())
         while slow := [name for name in names if self.acknowledged()[name] < before[name] + count]:
             if self.process.poll() is not None:
                 raise AssertionError(f"the load ended with {self.process.returncode}\n{self.tail()}")

@@ -13,7 +13,7 @@ import pytest
 from conftest import NAMESPACES
 from faults import CLIENT_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, configuration, wait
-from load import PATIENCE, QUEUES, Load
+from load import QUEUES, Load, patience
 from postgres import HERE, Cluster
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
@@ -46,7 +46,7 @@ def test_the_wrong_standby_is_promoted(tmp_path: Path, config: Path) -> None:
                 return all(re.search(rf'a namespace is stopped: its log ends before group \d+, which was acknowledged.*namespace="?{name}\b', told)
                            for name in NAMESPACES)
 
-            wait(is_told, 3 * PATIENCE * TAKE_OVER_SECONDS, f"no log names each of {NAMESPACES}, and what is missing:\n{told[-3000:]}")
+            wait(is_told, 3 * patience() * TAKE_OVER_SECONDS, f"no log names each of {NAMESPACES}, and what is missing:\n{told[-3000:]}")
             after = dict(load.acknowledged())
         assert after == before, "a namespace went on after it had lost messages"
         # Commits wait for a standby, and none follows yet.
@@ -114,7 +114,7 @@ def test_a_thousand_namespaces_move_at_once(tmp_path: Path) -> None:
         fleet.wait_owned(*names, others_than=lost, seconds=120)
         took = time.monotonic() - began
         print(f"{shares} namespaces; {shares[0]} were taken over in {took:.1f} s")
-        assert took < PATIENCE * MANY_SECONDS
+        assert took < patience() * MANY_SECONDS
         wait(lambda: is_even(fleet, 2), 60, "namespaces were not spread evenly over two servers")
         lost.start()
         wait(lambda: is_even(fleet, 3), 120, "namespaces were not spread evenly over three servers")
@@ -154,7 +154,7 @@ def test_a_snapshot_is_held_for_hours(tmp_path: Path, config: Path) -> None:
         assert auditor.violations == []
         silences = {name: auditor.silence(name, since, until) for name in NAMESPACES}
         print(f"silences: {silences}")
-        assert all(silence is not None and silence < PATIENCE * (TAKE_OVER_SECONDS + CLIENT_SECONDS) for silence in silences.values()), silences
+        assert all(silence is not None and silence < patience() * (TAKE_OVER_SECONDS + CLIENT_SECONDS) for silence in silences.values()), silences
         assert fleet.finish() == []
 
 

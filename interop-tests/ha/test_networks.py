@@ -12,7 +12,7 @@ from conftest import NAMESPACES
 from faults import CLIENT_SECONDS, LONG_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, wait
 from hosts import Network, NetworkError
-from load import PATIENCE, Load
+from load import Load, patience
 from postgres import Cluster
 
 # Of each host, how often it is cut off.
@@ -44,7 +44,7 @@ def test_the_hosts_of_owners_are_cut_off(network: Network, tmp_path: Path, confi
                     others = [each for each in fleet.servers if each is not server]
                     since = time.monotonic()
                     server.cut_off()
-                    wait(lambda: owned <= set().union(*(each.owned() for each in others)), 2 * PATIENCE * TAKE_OVER_SECONDS, f"no other server has {owned}")
+                    wait(lambda: owned <= set().union(*(each.owned() for each in others)), 2 * patience() * TAKE_OVER_SECONDS, f"no other server has {owned}")
                     taken = time.monotonic()
                     load.wait_more(5)
                     time.sleep(max(0.0, since + LONG_SECONDS - time.monotonic()))
@@ -59,7 +59,7 @@ def test_the_hosts_of_owners_are_cut_off(network: Network, tmp_path: Path, confi
                 silences = {name: auditor.silence(name, since, until) for name in NAMESPACES}
                 longest = max(silence or float("inf") for silence in silences.values())
                 print(f"{server} with {count} namespaces: others had them after {taken:.1f} s, and clients after {longest:.1f} s")
-                if longest > PATIENCE * (TAKE_OVER_SECONDS + CLIENT_SECONDS):
+                if longest > patience() * (TAKE_OVER_SECONDS + CLIENT_SECONDS):
                     late.append((server, silences))
             assert late == []
             assert fleet.finish() == []

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	queue = "go"
-	pause = 50 * time.Millisecond
-	retryTime  = 50 * time.Millisecond
-	quietTime  = 3 * time.Second
-	drainTime  = 60 * time.Second
+	queue     = "go"
+	pause     = 50 * time.Millisecond
+	retryTime = 50 * time.Millisecond
+	quietTime = 3 * time.Second
+	drainTime = 60 * time.Second
 )
 
 // A request without an answer for so long is given up, with its client: longer on a machine with other work, as load.py has it.
