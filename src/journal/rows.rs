@@ -14,6 +14,7 @@
 //!
 //! `docs/store-format.md` has the format to the byte.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -242,6 +243,8 @@ pub struct Unpacked {
     bytes: Vec<u8>,
     /// Where the records of each frame begin and end in there.
     frames: Vec<(usize, usize)>,
+    /// Where the bodies are in there, in their order.
+    bodies: Vec<Range<usize>>,
 }
 
 impl Unpacked {
@@ -249,6 +252,39 @@ impl Unpacked {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Returns which bytes of the row's bodies, one behind the other, a range of these bytes has; none if it has no
+    /// body.
+    #[must_use]
+    pub fn needed(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        let mut needed: Option<Range<usize>> = None;
+        let mut before = 0;
+        for body in &self.bodies {
+            let (start, end) = (body.start.max(range.start), body.end.min(range.end));
+            if start < end {
+                let (start, end) = (before + start - body.start, before + end - body.start);
+                needed = Some(needed.map_or(start, |needed| needed.start)..end);
+            }
+            before += body.len();
+        }
+        needed
+    }
+
+    /// Puts some bytes of the row's bodies where they belong; `at` is where they are in all of them.
+    pub fn put(&mut self, at: usize, part: &[u8]) {
+        let mut before = 0;
+        for body in &self.bodies {
+            let start = before.max(at);
+            let end = (before + body.len()).min(at + part.len());
+            if start < end {
+                let from = part.get(start - at..end - at).unwrap_or_default();
+                let place = body.start + start - before;
+                let to = self.bytes.get_mut(place..place + from.len());
+                to.unwrap_or_default().copy_from_slice(from);
+            }
+            before += body.len();
+        }
     }
 }
 
@@ -297,7 +333,11 @@ pub fn unpack(
             bytes.resize(end.next_multiple_of(FRAME_ALIGNMENT), 0);
         }
         let is_whole = records.is_at_end() && bytes.len() == span;
-        is_whole.then_some(Unpacked { bytes, frames })
+        is_whole.then_some(Unpacked {
+            bytes,
+            frames,
+            bodies: records.places,
+        })
     })();
     unpacked.ok_or_else(|| {
         damaged(if bodies.is_some() {
@@ -342,6 +382,8 @@ struct Joined<'a> {
     before: usize,
     /// Bytes of that body that are to come.
     body: usize,
+    /// Where bodies were put.
+    places: Vec<Range<usize>>,
 }
 
 impl<'a> Joined<'a> {
@@ -352,6 +394,7 @@ impl<'a> Joined<'a> {
             cuts,
             before: 0,
             body: 0,
+            places: Vec::with_capacity(cuts.len()),
         };
         joined.next_cut();
         joined
@@ -377,6 +420,7 @@ impl<'a> Joined<'a> {
                 self.before -= if self.before == usize::MAX { 0 } else { count };
             } else {
                 let count = self.body.min(end - out.len());
+                self.places.push(out.len()..out.len() + count);
                 match &mut self.bodies {
                     Some(bodies) => {
                         let (now, rest) = bodies.split_at_checked(count)?;
@@ -568,6 +612,12 @@ impl RowRecovery {
     }
 }
 
+/// Returns the error of a row whose bodies are not all there.
+#[must_use]
+pub fn without_bodies(place: RowPlace) -> Error {
+    damaged(place.position, "a part of a row's bodies is missing")
+}
+
 fn damaged(position: u64, what: &'static str) -> Error {
     let Position { segment, offset } = Position::from_u64(position);
     Error::CorruptRows {
@@ -651,6 +701,34 @@ mod tests {
         }
         let total: usize = [0, 1, 5, 300, 2, 7, 1000].iter().sum();
         assert_eq!(row.body.len(), total, "bodies are apart");
+    }
+
+    #[test]
+    fn a_range_of_a_row_needs_only_the_bodies_in_it() {
+        const PART: usize = 64;
+        let mut writer = writer();
+        let (frames, _) = frames(&mut writer, &[0, 1, 5, 300, 2, 7, 700, 0, 0]);
+        let row = Row::of(STORE, &frames);
+        let whole = unpack(STORE, row.place(), &row.meta, Some(&row.body)).unwrap();
+        let whole = whole.bytes();
+        for start in 0..whole.len() {
+            for end in [start + 1, start + 40, whole.len()] {
+                let range = start..end.min(whole.len());
+                let mut found = unpack(STORE, row.place(), &row.meta, None).unwrap();
+                if let Some(needed) = found.needed(&range) {
+                    assert!(needed.end <= row.body.len() && needed.len() <= range.len());
+                    for part in needed.start / PART..needed.end.div_ceil(PART) {
+                        let at = part * PART;
+                        found.put(at, &row.body[at..row.body.len().min(at + PART)]);
+                    }
+                }
+                assert_eq!(
+                    &found.bytes()[range.clone()],
+                    &whole[range.clone()],
+                    "{range:?}"
+                );
+            }
+        }
     }
 
     #[test]

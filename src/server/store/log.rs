@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 
@@ -16,7 +17,7 @@ use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::{StoreError, schema};
 use crate::journal::appender::Appended;
-use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail};
+use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
 use crate::limits;
 
@@ -116,7 +117,7 @@ impl StoreLog {
         let begin = rows::position(segment, offset);
         let end = begin.saturating_add(u64::try_from(into.len()).unwrap_or(u64::MAX));
         let query = format!(
-            "select at, span, frame, id, meta, body, parts from {table} where at < $2 and \
+            "select at, span, frame, id, meta, body from {table} where at < $2 and \
              at >= coalesce((select max(at) from {table} where at <= $1), $1) and frame > 0 order by at"
         );
         let found = session
@@ -125,24 +126,21 @@ impl StoreLog {
         let mut read = 0;
         for row in &found {
             let Appended { place, .. } = self.appended(row)?;
-            let meta: &[u8] = self.store.get(row, 4)?;
-            let body: Option<&[u8]> = self.store.get(row, 5)?;
-            let joined = match body {
-                Some(_) => Vec::new(),
-                None => {
-                    self.body_of(session, place, self.store.get(row, 6)?)
-                        .await?
-                }
-            };
-            let body = body.unwrap_or(&joined);
-            let unpacked = rows::unpack(self.fence.log_store(), place, meta, Some(body))?;
             // A row is read from its begin, or from where the range begins in it.
             let skipped = usize_of(begin.saturating_sub(place.position));
             let at = usize_of(place.position.saturating_sub(begin));
-            let from = unpacked.bytes().get(skipped..).unwrap_or_default();
-            if at != read {
+            let meta: &[u8] = self.store.get(row, 4)?;
+            let body: Option<&[u8]> = self.store.get(row, 5)?;
+            // A large message behind what is wanted is not read ahead: it takes as long as many others.
+            if at != read || (body.is_none() && 0 < at) {
                 break;
             }
+            let mut unpacked = rows::unpack(self.fence.log_store(), place, meta, body)?;
+            if body.is_none() {
+                let range = skipped..skipped + into.len();
+                self.put_parts(session, place, &mut unpacked, range).await?;
+            }
+            let from = unpacked.bytes().get(skipped..).unwrap_or_default();
             for (to, from) in into.iter_mut().skip(at).zip(from) {
                 *to = *from;
                 read += 1;
@@ -151,25 +149,30 @@ impl StoreLog {
         Ok(read)
     }
 
-    /// Reads the bodies of a large row.
-    async fn body_of(
+    /// Reads the parts of a large row's bodies that a range of its bytes needs.
+    async fn put_parts(
         &self,
         session: &Session,
         place: RowPlace,
-        parts: i32,
-    ) -> Result<Vec<u8>, StoreError> {
-        let mut joined = Vec::new();
-        for part in 0..parts {
+        unpacked: &mut Unpacked,
+        range: Range<usize>,
+    ) -> Result<(), StoreError> {
+        let Some(needed) = unpacked.needed(&range) else {
+            return Ok(());
+        };
+        let first = needed.start / limits::STORE_PART_BYTES;
+        for part in first..needed.end.div_ceil(limits::STORE_PART_BYTES) {
             let query =
                 "select bytes from body_part where namespace = $1 and at = $2 and part = $3";
             let at = signed(place.position);
+            let number = i32::try_from(part).unwrap_or(i32::MAX);
             let row = session
-                .one(query, &[&self.fence.namespace(), &at, &part])
+                .optional(query, &[&self.fence.namespace(), &at, &number])
                 .await?;
-            let bytes: &[u8] = self.store.get(&row, 0)?;
-            joined.extend_from_slice(bytes);
+            let row = row.ok_or_else(|| rows::without_bodies(place))?;
+            unpacked.put(part * limits::STORE_PART_BYTES, self.store.get(&row, 0)?);
         }
-        Ok(joined)
+        Ok(())
     }
 
     /// Removes a segment that nothing needs: it is recorded under the fence, and then its table is dropped, which
