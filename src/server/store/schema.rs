@@ -163,7 +163,14 @@ pub(super) async fn make_segment(
          alter table {name} alter column meta set storage external; \
          alter table {name} alter column body set storage external; {first}"
     );
-    session.batch("make the table of a segment", &make).await?;
+    // All of it is made at once. A table that is there, made ahead, is not altered again: that would wait for every transaction
+    // that has read it, as pg_dump's.
+    let exists = session
+        .one("select to_regclass($1) is not null", &[&name])
+        .await?;
+    if !store.get::<bool>(&exists, 0)? {
+        session.batch("make the table of a segment", &make).await?;
+    }
     let (epoch, owner) = fence.current();
     let record = "insert into segment (namespace, segment) select $1, $2 from namespace f \
                   where f.id = $1 and f.epoch = $3 and f.owner = $4 for share of f \
