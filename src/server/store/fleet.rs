@@ -497,12 +497,16 @@ impl Fleet {
             };
             let live = servers.iter().find(is_live);
             let name: String = self.store.get(row, 1)?;
+            let quarantined = get(7)?;
             let found = NamespaceSeen {
                 id: self.store.get(row, 0)?,
                 epoch: self.store.get(row, 3)?,
                 was_owned: live.is_none() && server.is_some(),
-                server: live.map(|it| it.name.clone()),
-                quarantined: get(7)?,
+                // Its owner has stopped it.
+                server: live
+                    .filter(|_| quarantined.is_none())
+                    .map(|it| it.name.clone()),
+                quarantined,
                 log_store: unsigned(self.store.get(row, 2)?),
                 applied: get(6)?,
                 rate: self.store.get(row, 8)?,
