@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 import psycopg
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusError
 
 from fleet import Fleet, Server
-from load import Load
+from load import Load, patience
 from postgres import ROLE, Cluster, Member, tool
 from proxy import Proxy
 
@@ -34,6 +35,8 @@ PROMOTED_SECONDS = 15.0
 CLIENT_SECONDS = 2.5
 # How long a suspended server or network is left so: longer than it takes to declare a server dead.
 LONG_SECONDS = 8.0
+# How long it may take to fill a table.
+FILL_SECONDS = 60.0
 # Shorter than that: the owner keeps its namespaces.
 SHORT_SECONDS = 1.0
 
@@ -383,13 +386,21 @@ def tables_are_read_while_the_log_goes_on_to_others(scene: Scene) -> None:
 
 def fill(scene: Scene, mebibytes: int) -> None:
     """Sends and receives so much, by the queue `bulk` of the first namespace."""
-    body = random.randbytes(240 * 1024)
-    # Hosts that name no namespace lead to the first.
-    with ServiceBusClient.from_connection_string(scene.fleet.connection_string) as client:
-        with client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk", receive_mode="receiveanddelete") as receiver:
-            for _ in range(mebibytes * 1024 // 960):
-                sender.send_messages([ServiceBusMessage(body) for _ in range(4)])
-                receiver.receive_messages(8, max_wait_time=1)
+    body, left = random.randbytes(240 * 1024), mebibytes * 1024 // 960
+    deadline = time.monotonic() + FILL_SECONDS * patience()
+    while left:
+        try:
+            # Hosts that name no namespace lead to the first.
+            with ServiceBusClient.from_connection_string(scene.fleet.connection_string) as client:
+                with client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk", receive_mode="receiveanddelete") as receiver:
+                    while left:
+                        sender.send_messages([ServiceBusMessage(body) for _ in range(4)])
+                        left -= 1
+                        receiver.receive_messages(8, max_wait_time=1)
+        except ServiceBusError:
+            # Namespaces may move meanwhile.
+            if time.monotonic() > deadline:
+                raise
 
 
 @fault

@@ -24,7 +24,7 @@ def body_of(mebibytes: int) -> bytes:
 def main() -> int:
     verb, mebibytes, text = sys.argv[1:]
     body, began = body_of(int(mebibytes)), time.monotonic()
-    with ServiceBusClient.from_connection_string(text, retry_total=0) as client:
+    with ServiceBusClient.from_connection_string(text, retry_total=0, socket_timeout=60) as client:
         if verb == "send":
             with client.get_queue_sender("large") as sender:
                 sender.send_messages(ServiceBusMessage(body), timeout=120)
