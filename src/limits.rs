@@ -358,6 +358,14 @@ pub const UNAUTHENTICATED_MAX: usize = 8_192;
 /// Connections that are queued until one of their address is authorized or ends, a descriptor and a
 /// kilobyte each: more than ten thousand clients that reconnect at once.
 pub const UNAUTHENTICATED_QUEUED_MAX: usize = 16_384;
+/// Bytes of a header of the PROXY protocol behind its fixed part. Addresses and the names of vendors take some hundred; a
+/// client's whole certificate, which balancers can add, takes up to three thousand.
+pub const PROXY_HEADER_BYTES_MAX: usize = 4 * 1024;
+/// How long a balancer may take to send that header: the specification asks for three seconds at least, so that TCP can send
+/// it again.
+pub const PROXY_HEADER_WAIT: Millis = Millis::from_secs(5);
+/// Connections of balancers whose header is awaited. Balancers send it at once, so that few are.
+pub const PROXY_HEADERS_AWAITED_MAX: usize = 1_000;
 /// Descriptors that are reserved for the log and all else that is not a connection; with few
 /// descriptors, a quarter, but no fewer than are needed.
 pub const DESCRIPTORS_KEPT: usize = 128;
@@ -635,8 +643,6 @@ pub const STORE_RETRY_MAX: Millis = Millis::from_millis(500);
 pub const STORE_BLOCKED_WAIT: Millis = Millis::from_millis(500);
 /// Bytes of a name in the header of a connection that is passed on.
 pub const PEER_NAME_BYTES_MAX: usize = 256;
-/// Bytes of that header, beside its fixed part.
-pub const PEER_HEADER_BYTES_MAX: usize = 1024;
 /// How long to wait for a connection to another server of the fleet, and for its first answers.
 pub const PEER_CONNECT_WAIT: Millis = Millis::from_secs(3);
 /// Connections of other servers of the fleet, at most.
@@ -645,7 +651,12 @@ pub const PEER_CONNECTIONS_MAX: usize = 50_000;
 pub const OWNER_WAIT: Millis = Millis::from_secs(5);
 /// How often it looks for that.
 pub const OWNER_LOOK: Millis = Millis::from_millis(20);
-/// Connections that wait for that, at most.
+/// When to try again a server that could not be reached: all connections that wait for it do.
+pub const OWNER_RETRY: Millis = Millis::from_millis(250);
+/// For how many beats a namespace may be without a server until the connections that were passed on to its last server are
+/// closed.
+pub const OWNERLESS_LOOKS_MAX: u32 = 2;
+/// Connections that wait for the server of their namespace, at most.
 pub const HELD_CONNECTIONS_MAX: usize = 1_000;
 /// Bytes of a connection that is passed on that are in memory, in each direction.
 pub const SPLICE_BUFFER_BYTES: usize = 32 * 1024;

@@ -7,6 +7,7 @@ mod tests;
 
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::clock::Clock;
 use super::mailbox::Partials;
 use super::membership::Membership;
 use super::outbox::Outbox;
-use super::peer::{Peers, Spliced};
+use super::peer::{Client, Hop, NotPassed, PeerConnection, Peers, Reached};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
 use crate::access::Origin;
@@ -49,8 +50,10 @@ pub(super) struct AcceptedPeer {
 pub(super) struct Servers {
     /// The shards of this server.
     pub(super) shards: Arc<Shards>,
-    /// The other servers of the fleet; none if it is not to be passed on.
+    /// The other servers of the fleet, if there is one.
     pub(super) peers: Option<Arc<Peers>>,
+    /// Whether the connection may be passed on to one of them.
+    pub(super) hop: Hop,
 }
 
 /// Serves a connection until it ends.
@@ -61,12 +64,13 @@ pub(super) async fn serve(
     servers: Servers,
     stopped: watch::Receiver<bool>,
 ) {
-    let Servers { shards, peers } = servers;
+    let Servers { shards, peers, hop } = servers;
     let id = peer.id;
+    let is_first = peers.is_some() && hop == Hop::First;
     let config = amqp::Config {
         has_certificate: peer.origin.certificate.is_some(),
         trusts_peer: peer.is_trusted,
-        holds_open: peers.is_some(),
+        holds_open: is_first,
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let engine = amqp::Connection::server(config, clock.elapsed());
@@ -80,6 +84,7 @@ pub(super) async fn serve(
         membership: None,
         asks: None,
         outbox: Arc::default(),
+        address: peer.permit.address(),
         permit: Some(peer.permit),
         incoming: InputBuffer::default(),
         partials: shards.partials(),
@@ -87,8 +92,9 @@ pub(super) async fn serve(
         output: OutputBuffer::default(),
         read: 0,
         runs_on: None,
-        received: peers.is_some().then(Vec::new),
+        received: is_first.then(Vec::new),
         peers,
+        hop,
         passed_on: None,
     });
     let mut moving = task.serve(stopped.clone()).await;
@@ -142,6 +148,8 @@ struct ConnectionTask<S> {
     asks: Option<(ShardIndex, Report)>,
     /// What the shard has for it.
     outbox: Arc<Outbox>,
+    /// The peer's address.
+    address: IpAddr,
     /// Held until the peer is authorized, which it must be by the permit's deadline.
     permit: Option<Permit>,
     incoming: InputBuffer,
@@ -153,52 +161,18 @@ struct ConnectionTask<S> {
     runs_on: Option<ShardIndex>,
     /// Everything that the peer has sent, until it is known whether the connection is passed on.
     received: Option<Vec<u8>>,
-    /// The servers to which it can be passed on.
+    /// The other servers of the fleet, if there is one.
     peers: Option<Arc<Peers>>,
-    /// The namespace of another server, to which it is passed on.
-    passed_on: Option<String>,
+    hop: Hop,
+    /// The connection to another server, to which it is passed on.
+    passed_on: Option<Box<PeerConnection>>,
 }
 
-/// The server that has the namespace of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum FoundServer {
-    Here(ShardIndex),
-    /// The namespace, which another server has.
-    Elsewhere(String),
-    Nowhere,
-}
-
-/// Finds the server of the namespace that a host means. One that is being taken over has one soon.
-async fn find_server(shards: &Shards, peers: Option<&Peers>, host: Host) -> FoundServer {
-    let held = peers.map(Peers::hold);
-    if held.as_ref().is_some_and(Option::is_none) {
-        return FoundServer::Nowhere;
-    }
-    let host = host.0.as_deref();
-    let until = Instant::now() + limits::OWNER_WAIT.as_duration();
-    loop {
-        // The host is looked up anew: the namespaces may not have been known before.
-        let found = {
-            let routes = shards.routes();
-            let shard = routes.shard_of(host).ok_or(());
-            shard.map_err(|()| routes.elsewhere_of(host).map(str::to_owned))
-        };
-        match found {
-            Ok(shard) => return FoundServer::Here(shard),
-            Err(Some(namespace)) if peers.is_some_and(|peers| peers.have(&namespace)) => {
-                return FoundServer::Elsewhere(namespace);
-            }
-            Err(_) if until <= Instant::now() => return FoundServer::Nowhere,
-            Err(_) => tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await,
-        }
-    }
-}
-
-/// Says that no server has a namespace now.
-fn no_server() -> Refusal {
+/// Says why a connection is not served.
+fn not_served(error: &NotPassed) -> Refusal {
     Refusal {
         condition: Condition::ConnectionForced,
-        description: "No server has the namespace now: connect again.".to_owned(),
+        description: format!("The namespace is not served: {error}."),
     }
 }
 
@@ -296,7 +270,7 @@ impl<S: Stream> ConnectionTask<S> {
         let mut timer = pin!(sleep_until(self.wakes_at(None)));
         loop {
             self.turn();
-            if let Some(outcome) = self.report_read().await {
+            if let Some(outcome) = self.report_read(&stopped).await {
                 return Ok(outcome);
             }
             let ends = self.peer.engine.is_finished() || at_end;
@@ -349,8 +323,8 @@ impl<S: Stream> ConnectionTask<S> {
 
     /// Passes the connection on to the server that has its namespace.
     async fn pass_on(mut self: Box<Self>, stopped: watch::Receiver<bool>) {
-        let peers = self.peers.take();
-        let (Some(peers), Some(namespace)) = (peers, self.passed_on.take()) else {
+        let (peers, passed_on) = (self.peers.take(), self.passed_on.take());
+        let (Some(peers), Some(connection)) = (peers, passed_on) else {
             return;
         };
         if let Some(other) = self.membership.take() {
@@ -373,23 +347,15 @@ impl<S: Stream> ConnectionTask<S> {
         if !matches!(timeout(wait, flush).await, Ok(Ok(()))) {
             return;
         }
-        let spliced = Spliced {
-            received: self.received.take().unwrap_or_default(),
-            namespace,
-            address: self.permit.as_ref().map(Permit::address),
-            server_name: self.origin.server_name.take(),
-            certificate: self.origin.certificate.take(),
-        };
+        let received = self.received.take().unwrap_or_default();
         // From here on the other server admits it.
         self.permit = None;
         self.partials.set(0);
         let id = self.id.0;
-        if let Err(error) = peers.pass(&mut self.stream, spliced, stopped).await {
+        let passed = peers.pass(&mut self.stream, &received, *connection, stopped);
+        if let Err(error) = passed.await {
             info!(connection = id, "a connection is not passed on: {error}");
-            let refusal = Refusal {
-                condition: Condition::ConnectionForced,
-                description: format!("The namespace cannot be reached: {error}."),
-            };
+            let refusal = not_served(&error);
             self.peer.engine.serve_here();
             self.peer.engine.close(self.clock.elapsed(), Some(refusal));
             self.peer
@@ -408,12 +374,12 @@ impl<S: Stream> ConnectionTask<S> {
     }
 
     /// Reports what was read; returns how the connection leaves its runtime, if it does.
-    async fn report_read(&mut self) -> Option<Outcome> {
+    async fn report_read(&mut self, stopped: &watch::Receiver<bool>) -> Option<Outcome> {
         if self.peer.has_reports() {
             let whole = self.peer.message_bytes();
             let reports = self.peer.take_reports();
             let bytes = std::mem::take(&mut self.read).max(whole);
-            if self.report(reports, bytes).await.is_none() {
+            if self.report(reports, bytes, stopped).await.is_none() {
                 return Some(Outcome::Ended);
             }
             self.partials.set(self.kept_bytes());
@@ -433,29 +399,33 @@ impl<S: Stream> ConnectionTask<S> {
     }
 
     /// Reports to the shard that the peer has named, if it has named one; `None` if that has ended.
-    async fn report(&mut self, mut reports: Vec<Report>, bytes: usize) -> Option<()> {
+    async fn report(
+        &mut self,
+        mut reports: Vec<Report>,
+        bytes: usize,
+        stopped: &watch::Receiver<bool>,
+    ) -> Option<()> {
         let routed = self.routing.route(&self.shards.routes(), &mut reports);
         let shard = match (routed, self.routing.elsewhere()) {
             (Some(shard), _) => shard,
             (None, None) => return Some(()),
-            (None, Some(host)) => {
-                match find_server(&self.shards, self.peers.as_deref(), host.clone()).await {
-                    FoundServer::Here(shard) => {
-                        self.routing.serve_at(shard, &mut reports);
-                        shard
-                    }
-                    FoundServer::Elsewhere(namespace) => {
-                        self.passed_on = Some(namespace);
-                        return Some(());
-                    }
-                    FoundServer::Nowhere => {
-                        self.peer.engine.serve_here();
-                        let refusal = no_server();
-                        self.peer.engine.close(self.clock.elapsed(), Some(refusal));
-                        return Some(());
-                    }
+            (None, Some(host)) => match self.reach(host.clone(), stopped.clone()).await {
+                Ok(Reached::Here(shard)) => {
+                    self.routing.serve_at(shard, &mut reports);
+                    shard
                 }
-            }
+                Ok(Reached::Elsewhere(connection)) => {
+                    self.passed_on = Some(connection);
+                    return Some(());
+                }
+                Err(error) => {
+                    info!(connection = self.id.0, peer = %self.address, "a connection is not served: {error}");
+                    self.peer.engine.serve_here();
+                    let refusal = not_served(&error);
+                    self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+                    return Some(());
+                }
+            },
         };
         if self.routing.is_over() && self.received.take().is_some() {
             self.peer.engine.serve_here();
@@ -463,6 +433,25 @@ impl<S: Stream> ConnectionTask<S> {
         }
         self.enter(shard).await;
         self.membership.as_ref()?.report(reports, bytes).await
+    }
+
+    /// Finds the server of the namespace that a host means.
+    async fn reach(
+        &mut self,
+        host: Host,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Reached, NotPassed> {
+        let peers = self.peers.clone().ok_or(NotPassed::NoServer)?;
+        let certificate = self.origin.certificate.clone();
+        let client = Client {
+            address: self.address,
+            server_name: self.origin.server_name.clone(),
+            // No URL is made for AMQP: it is not asked whether TLS was there but for a certificate.
+            is_secure: certificate.is_some(),
+            certificate,
+        };
+        let (shards, host) = (Arc::clone(&self.shards), host.0.as_deref());
+        peers.reach(&shards, host, &client, self.hop, stopped).await
     }
 
     /// Enters a shard, and leaves the one before.

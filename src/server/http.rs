@@ -34,7 +34,7 @@ use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
 use super::messages;
-use super::peer;
+use super::peer::{self, PeerConnection};
 use super::socket::Stream;
 use super::status::{self, Page};
 use super::websocket::ByteStream;
@@ -161,6 +161,8 @@ async fn answer_all(
         .header_read_timeout(limits::HTTP_READ_DEADLINE.as_duration())
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
         .keep_alive(!is_reserved)
+        // Of a message's properties, in a response of another server.
+        .preserve_header_case(server.peers.is_some())
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
@@ -352,8 +354,10 @@ async fn requested(
     if let Some(path) = console::path_of(&parts.method, uri) {
         return console::answer(&server.console, path, &parts);
     }
-    if let Some(namespace) = elsewhere(&server, &caller, &parts) {
-        return peer::forward(&server, &caller, &namespace, parts, body).await;
+    match elsewhere(&server, &caller, &parts).await {
+        Ok(None) => {}
+        Ok(Some(other)) => return peer::forward(&server, &caller, *other, parts, body).await,
+        Err(unavailable) => return unavailable,
     }
     let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
     if line.is_none() && api::is_for(&parts) {
@@ -365,14 +369,21 @@ async fn requested(
     }
 }
 
-/// Returns the namespace of a request, if another server of the fleet serves it.
-fn elsewhere(server: &ServerState, caller: &Caller, parts: &Parts) -> Option<String> {
-    if server.peers.is_none() || caller.kind == ListenerKind::Peer || api::is_of_server(parts) {
-        return None;
+/// Returns the connection to the server of the fleet that has the namespace of a request; none if that is this one.
+///
+/// # Errors
+///
+/// The answer that says why no server was found.
+async fn elsewhere(
+    server: &ServerState,
+    caller: &Caller,
+    parts: &Parts,
+) -> Result<Option<Box<PeerConnection>>, Response> {
+    if server.peers.is_none() || api::is_of_server(parts) {
+        return Ok(None);
     }
     let host = api::namespace_of(parts).unwrap_or_else(|| host(&parts.headers, &caller.origin));
-    let routes = server.shards.routes();
-    routes.elsewhere_of(Some(&host)).map(str::to_owned)
+    peer::reach(server, caller, &host).await
 }
 
 /// The administration API (`administration.md#administration-over-http`).

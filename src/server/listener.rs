@@ -28,7 +28,7 @@ use super::http;
 use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
-use super::peer::Peers;
+use super::peer::{Hop, Peers};
 use super::shards::Shards;
 use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
@@ -360,8 +360,15 @@ pub(super) async fn serve_amqp(
     };
     let (clock, shards) = (Arc::clone(&server.clock), Arc::clone(&server.shards));
     // What was passed on once is not passed on again.
-    let peers = server.peers.clone().filter(|_| kind != ListenerKind::Peer);
-    let servers = connection::Servers { shards, peers };
+    let hop = match kind {
+        ListenerKind::Peer => Hop::Last,
+        ListenerKind::General | ListenerKind::Administration | ListenerKind::Metrics => Hop::First,
+    };
+    let servers = connection::Servers {
+        shards,
+        peers: server.peers.clone(),
+        hop,
+    };
     connection::serve(stream, peer, clock, servers, server.stopped.clone()).await;
     drop(slot);
 }

@@ -49,6 +49,7 @@ mod peer;
 mod placement;
 mod print;
 mod provision;
+mod proxy_protocol;
 mod read_only;
 mod reader;
 mod reload;

@@ -15,7 +15,7 @@ use super::clock::Clock;
 use super::disk;
 use super::memory::Plan;
 use super::page_file::PageFile;
-use super::peer::{self, PeerTls, Peers};
+use super::peer::{self, Owners, PeerTls, Peers};
 use super::placement::Placement;
 use super::root_key;
 use super::runtime::ShardRuntime;
@@ -217,7 +217,8 @@ impl SharedParts {
             },
             lock: shared.lock,
         });
-        let peers = Arc::new(Peers::new(Arc::clone(&fleet), shared.tls));
+        let owners: Arc<dyn Owners> = Arc::<Fleet>::clone(&fleet);
+        let peers = Arc::new(Peers::new(owners, shared.tls));
         Ok((Some(fleet), Some(peers)))
     }
 }

@@ -60,6 +60,7 @@ fn alone(shards: Arc<Shards>) -> Servers {
     Servers {
         shards,
         peers: None,
+        hop: Hop::First,
     }
 }
 

@@ -130,11 +130,44 @@ impl PeerTls {
 }
 
 #[cfg(test)]
+impl PeerTls {
+    /// Shows the certificate that another authority has signed, or none, to servers of this one's authority.
+    pub(super) fn showing(&self, certificate_of: Option<&Self>) -> Self {
+        let mut connects = ClientConfig::clone(self.connector.config());
+        connects.client_auth_cert_resolver = match certificate_of {
+            Some(other) => Arc::clone(&other.connector.config().client_auth_cert_resolver),
+            None => Arc::new(tests::NoCertificate),
+        };
+        Self {
+            acceptor: self.acceptor.clone(),
+            connector: TlsConnector::from(Arc::new(connects)),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use rustls::SignatureScheme;
+    use rustls::client::ResolvesClientCert;
+    use rustls::sign::CertifiedKey;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
+
+    /// A client without a certificate.
+    #[derive(Debug)]
+    pub(super) struct NoCertificate;
+
+    impl ResolvesClientCert for NoCertificate {
+        fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+            None
+        }
+
+        fn has_certs(&self) -> bool {
+            false
+        }
+    }
 
     async fn talk(accepts: &PeerTls, connects: &PeerTls) -> io::Result<Vec<u8>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;

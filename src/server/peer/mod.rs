@@ -4,6 +4,8 @@
 //! | file | what |
 //! |---|---|
 //! | `authority.rs` | the certificates of the servers, by an authority that the store keeps |
+//! | `owners.rs` | which server has which namespace |
+//! | `reach.rs` | finding it, waiting for it, and connecting to it |
 //! | `header.rs` | who the client is, in front of its bytes: the PROXY protocol |
 //! | `splice.rs` | AMQP connections that are passed on |
 //! | `proxy.rs` | HTTP requests that are passed on |
@@ -12,10 +14,14 @@
 mod authority;
 mod header;
 mod listener;
+mod owners;
 mod proxy;
+mod reach;
 mod splice;
 
 pub(super) use authority::{PeerTls, make_authority};
+pub(super) use header::Client;
 pub(super) use listener::accept;
-pub(super) use proxy::forward;
-pub(super) use splice::{Peers, Spliced};
+pub(super) use owners::Owners;
+pub(super) use proxy::{forward, reach};
+pub(super) use reach::{Hop, NotPassed, PeerConnection, Peers, Reached};

@@ -149,25 +149,6 @@ impl Fleet {
         self.view.load_full()
     }
 
-    /// Returns the name of the server that has a namespace, and where it is reached; none if no other server has it.
-    pub(in crate::server) fn server_of(&self, namespace: &str) -> Option<(String, String)> {
-        let view = self.view.load();
-        let found = view.namespaces.get(namespace)?;
-        let server = found
-            .server
-            .as_ref()
-            .filter(|server| **server != self.server)?;
-        let server = view.servers.iter().find(|it| it.name == *server)?;
-        Some((server.name.clone(), server.address.clone()))
-    }
-
-    /// Returns whether this server has a namespace, or is about to.
-    pub(in crate::server) fn has(&self, namespace: &str) -> bool {
-        let view = self.view.load();
-        let found = view.namespaces.get(namespace);
-        found.is_some_and(|it| it.server.as_ref() == Some(&self.server))
-    }
-
     /// Reserves a name; returns whether it was free. A server takes the namespace at its next look.
     ///
     /// # Errors
