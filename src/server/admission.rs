@@ -224,7 +224,7 @@ impl Bounds {
                 .max(1),
             overall: limits::UNAUTHENTICATED_MAX.min(slots / 8 * 3).max(1),
             spare: limits::UNAUTHENTICATED_SPARE.min(slots / 16).max(1),
-            queued: limits::UNAUTHENTICATED_QUEUED_MAX.min(slots / 2),
+            queued: limits::UNAUTHENTICATED_QUEUED_MAX.min(slots / 16 * 7),
         }
     }
 }
@@ -403,6 +403,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::server::balancers;
 
     const MANY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
@@ -471,7 +472,8 @@ mod tests {
     fn unauthenticated_connections_leave_slots_free() {
         for slots in [16, 100, 768, 5_000, 20_000, 1_000_000] {
             let bounds = Bounds::within(slots);
-            let taken = bounds.overall + bounds.spare + bounds.queued;
+            let awaited = balancers::headers_awaited(slots);
+            let taken = bounds.overall + bounds.spare + bounds.queued + awaited;
             assert!(taken < slots, "{slots}: {bounds:?}");
             assert!(bounds.per_address < slots / 2, "{slots}: {bounds:?}");
         }

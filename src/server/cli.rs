@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::balancers::BalancerArgs;
 use super::certs::{self, CertsArgs};
 use super::commands::{self, BrokerCommand};
 use super::committer::Sync;
@@ -182,6 +183,9 @@ pub struct ListenArgs {
     /// The address of the administration API and WebSockets with TLS; the SDKs connect to port 443.
     #[arg(long, value_name = "ADDR")]
     pub https: Vec<SocketAddr>,
+    /// Balancers.
+    #[command(flatten)]
+    pub balancers: BalancerArgs,
 }
 
 /// `--auth`.

@@ -21,6 +21,7 @@ use super::admission::{
 };
 use super::api::Changes;
 use super::backup::Backups;
+use super::balancers::{AwaitedHeader, Balancers, Forwarded};
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer};
 use super::history::History;
@@ -48,6 +49,7 @@ pub(super) struct ServerState {
     /// checks out.
     pub(super) administration_admission: Admission,
     pub(super) slots: ConnectionSlots,
+    pub(super) balancers: Balancers,
     pub(super) operator: Operator,
     pub(super) backups: Arc<Backups>,
     pub(super) namespaces: Arc<ServerNamespaces>,
@@ -120,15 +122,63 @@ pub(super) async fn accept(listener: TcpListener, kind: ListenerKind, server: Ar
     let acceptor = Acceptor::new(listener, kind, server.slots.clone());
     let stopped = server.stopped.clone();
     let admit = |accepted: AcceptedSocket| {
-        let admitted = server.admission_of(kind).admit(accepted.peer.ip())?;
-        Some(serve_accepted(
-            Arc::clone(&server),
-            kind,
-            accepted,
-            admitted,
-        ))
+        let entry = Entry::of(&server, kind, accepted.peer.ip())?;
+        let server = Arc::clone(&server);
+        Some(async move {
+            match entry {
+                Entry::Admitted(admitted) => {
+                    serve_accepted(server, kind, accepted, Forwarded::DIRECT, admitted).await;
+                }
+                Entry::FromBalancer(awaited) => {
+                    serve_forwarded(server, kind, accepted, awaited).await;
+                }
+            }
+        })
     };
     acceptor.serve(admit, stopped).await;
+}
+
+/// How a connection comes in.
+enum Entry {
+    Admitted(Admitted),
+    /// It is admitted when its balancer has said who the client is.
+    FromBalancer(AwaitedHeader),
+}
+
+impl Entry {
+    /// Returns how a connection comes in; `None` if it is refused.
+    fn of(server: &ServerState, kind: ListenerKind, peer: IpAddr) -> Option<Self> {
+        // Metrics are fetched by programs that know no balancer.
+        if kind != ListenerKind::Metrics && server.balancers.contain(peer) {
+            return server.balancers.await_header(peer).map(Self::FromBalancer);
+        }
+        server.admission_of(kind).admit(peer).map(Self::Admitted)
+    }
+}
+
+/// Reads who the client of a balancer's connection is, and serves it as if that had connected.
+async fn serve_forwarded(
+    server: Arc<ServerState>,
+    kind: ListenerKind,
+    mut accepted: AcceptedSocket,
+    awaited: AwaitedHeader,
+) {
+    let balancer = accepted.peer;
+    let mut stopped = server.stopped.clone();
+    let balancers = &server.balancers;
+    let read = balancers.read_header(&mut accepted.stream, balancer.ip(), awaited);
+    let forwarded = tokio::select! {
+        forwarded = read => forwarded,
+        _ = stopped.changed() => None,
+    };
+    let Some(forwarded) = forwarded else {
+        return;
+    };
+    accepted.peer = forwarded.address.unwrap_or(balancer);
+    debug!(peer = %accepted.peer, %balancer, "a balancer's connection");
+    if let Some(admitted) = server.admission_of(kind).admit(accepted.peer.ip()) {
+        serve_accepted(server, kind, accepted, forwarded, admitted).await;
+    }
 }
 
 /// A listening socket, and the slots of the connections that it accepts.
@@ -229,9 +279,11 @@ async fn serve_accepted(
     server: Arc<ServerState>,
     kind: ListenerKind,
     accepted: AcceptedSocket,
+    forwarded: Forwarded,
     admitted: Admitted,
 ) {
     let AcceptedSocket { stream, peer, slot } = accepted;
+    let scheme = forwarded.scheme;
     let mut stopped = server.stopped.clone();
     let permit = match admitted {
         Admitted::Now(permit) => permit,
@@ -250,12 +302,12 @@ async fn serve_accepted(
         debug!(%peer, %error, "TCP_NODELAY");
     }
     let detected = tokio::select! {
-        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, peer)) => detected,
+        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, peer, forwarded)) => detected,
         _ = stopped.changed() => return,
     };
     match detected {
         Ok(Some(Detected::Plain(protocol, stream, origin))) => {
-            let stream = (stream, Scheme::Http);
+            let stream = (stream, scheme);
             serve_protocol(&server, kind, protocol, stream, origin, permit, slot).await;
         }
         Ok(Some(Detected::Secure(protocol, stream, origin))) => {
@@ -300,9 +352,11 @@ async fn detect_protocol(
     server: &ServerState,
     stream: TcpStream,
     peer: SocketAddr,
+    forwarded: Forwarded,
 ) -> Option<Detected> {
     let mut origin = Origin {
         peer: peer_of(peer.ip()),
+        server_name: forwarded.server_name,
         ..Origin::default()
     };
     let mut first = [0];
@@ -336,7 +390,9 @@ async fn detect_protocol(
 /// Stores the server name and the client certificate of a TLS handshake.
 fn read_tls_identity(stream: &TlsStream<Socket>, origin: &mut Origin) {
     let (_, session) = stream.get_ref();
-    origin.server_name = session.server_name().map(ToOwned::to_owned);
+    if let Some(name) = session.server_name() {
+        origin.server_name = Some(name.to_owned());
+    }
     let certificates = session.peer_certificates().unwrap_or_default();
     origin.certificate = certificates.first().and_then(tls::common_name);
 }

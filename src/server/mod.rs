@@ -16,6 +16,7 @@
 mod admission;
 mod api;
 mod backup;
+mod balancers;
 mod buffers;
 mod certs;
 pub mod cli;

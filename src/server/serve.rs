@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
 use super::api::{self, Changes};
 use super::backup::Backups;
+use super::balancers::Balancers;
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::Sync;
@@ -246,6 +247,7 @@ fn start(
         tls,
         admission: Admission::new(slots.count()),
         administration_admission: Admission::new(slots.count()),
+        balancers: Balancers::new(&args.listeners.balancers, slots.count()),
         slots,
         operator,
         backups,

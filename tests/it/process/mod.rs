@@ -1,5 +1,6 @@
 //! The real binary as a process: what depends on descriptors, signals and standard streams.
 
+mod balancers;
 mod client;
 mod descriptors;
 mod http;
