@@ -34,7 +34,7 @@ pub(super) struct ServerNamespaces {
     shards: Arc<Shards>,
     /// Where the record is; without a data directory, nothing is recorded.
     directory: Option<PathBuf>,
-    /// Those that the configuration names or has named since the start, in lower case.
+    /// Those that the configuration names, in lower case.
     configured: ArcSwap<BTreeSet<String>>,
     /// The key of namespaces that are made.
     root_key: Option<Key>,
@@ -68,7 +68,7 @@ pub(super) enum NamespaceError {
     Exists(String),
     #[error("There is no namespace '{0}'.")]
     Unknown(String),
-    #[error("The namespace '{0}' is in the configuration file: remove it there, and restart.")]
+    #[error("The namespace '{0}' is in the configuration file: remove it there first.")]
     Configured(String),
     #[error(
         "The namespace '{0}' has connections that did not close in time. It is still there, without the entities that were deleted: try again."
@@ -230,6 +230,12 @@ impl ServerNamespaces {
         Ok(placed)
     }
 
+    /// Takes the namespaces that the configuration of all servers names.
+    pub(super) fn set_configured(&self, config: &Configuration) {
+        let names = config.namespaces.iter().map(|it| it.name.to_lowercase());
+        self.configured.store(Arc::new(names.collect()));
+    }
+
     /// Drops a namespace with its entities and their messages, and returns once that is durable.
     ///
     /// # Errors
@@ -350,9 +356,7 @@ impl PlacedNamespaces<'_> {
             routes = routes.with(name, *shard);
         }
         self.all.shards.set_routes(routes);
-        let mut configured = BTreeSet::clone(&self.all.configured.load());
-        configured.extend(self.named);
-        self.all.configured.store(Arc::new(configured));
+        self.all.configured.store(Arc::new(self.named));
         drop(self.placement);
     }
 }

@@ -63,6 +63,18 @@ pub(super) fn provision(
     Ok(())
 }
 
+/// Provisions the namespace of a shard that was taken over, and no configuration was applied to before. What cannot be done is
+/// left out: a namespace that many servers share is not given up for a line of a file.
+pub(super) fn take_over(
+    gateway: &mut Gateway,
+    cx: &mut StepContext<'_>,
+    reload: &Reload,
+) -> Reloaded {
+    let names = reload.namespaces.iter().map(|it| &it.name[..]);
+    gateway.namespaces_mut().set_namespaces(names);
+    self::reload(gateway, cx, reload)
+}
+
 /// Provisions the entities of namespaces while they are in use. What cannot be done is left out.
 pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &Reload) -> Reloaded {
     let mut done = Reloaded::default();
@@ -347,8 +359,7 @@ fn authorization_rule(rule: &ConfiguredAuthorizationRule) -> AuthorizationRule {
     }
 }
 
-/// The rule with the key that was made for the namespaces without rules.
-/// Returns the rule of the root key.
+/// Returns the rule of the root key, for the namespaces without rules.
 pub(super) fn root_rule(key: &Key) -> AuthorizationRule {
     AuthorizationRule {
         name: super::root_key::ROOT.to_owned(),

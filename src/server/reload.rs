@@ -1,7 +1,11 @@
 //! The configuration file, read again while the server runs: after SIGHUP, and when its text has changed.
 //!
-//! What the file names is made and changed as at the start. What it names no longer stays, unless the operator has it deleted.
-//! A namespace that it names no longer is served until the next start; whether keys are verified is fixed until then, too.
+//! What the file names is made and changed as at the start. An entity that it names no longer stays, unless the operator has it
+//! deleted. A namespace that it names no longer stays always: a file deletes no namespace. Whether keys are verified is fixed until
+//! the next start.
+//!
+//! Where servers share namespaces, a change of the file is written to the store once, and every server applies it to the
+//! namespaces that it has (`store/configuration.rs`). The file that changed last counts; one that is unchanged is never written.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,14 +17,18 @@ use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
 
 use super::cli;
-use super::mailbox::Mail;
+use super::mailbox::{Mail, Mailbox};
 use super::namespaces::{PlacedNamespaces, ServerNamespaces};
 use super::shards::Shards;
-use crate::access::Actor;
+use super::store::{Fleet, Published};
+use crate::access::{Actor, Authority};
 use crate::address;
 use crate::config::{Configuration, Namespace};
+use crate::gateway::operations::Operation;
 use crate::limits;
+use crate::rights::Right;
 use crate::rights::Key;
+use crate::shard::OperationRequest;
 use crate::shard::routing::ShardIndex;
 
 /// The file, and what was read from it last.
@@ -31,6 +39,16 @@ pub(super) struct WatchedConfig {
     pub(super) root_key: Option<Key>,
     /// Entities that the file names no longer are deleted.
     pub(super) deletes: bool,
+}
+
+/// The file of a server that shares its namespaces with others.
+#[derive(Debug, Clone)]
+pub(super) struct SharedFile {
+    pub(super) path: PathBuf,
+    /// Its text, as it was read last.
+    pub(super) text: String,
+    /// The number that the store gave to that text, when it was read last.
+    pub(super) number: i64,
 }
 
 /// The changes that a shard makes.
@@ -79,10 +97,7 @@ pub(super) async fn watch(
             _ = hangup.recv() => true,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        let file = watched.file.clone();
-        // A directory on a network may be slow.
-        let read = tokio::task::spawn_blocking(move || cli::read_config(&file)).await;
-        let read = read.unwrap_or_else(|error| Err(error.to_string()));
+        let read = read(watched.file.clone()).await;
         if seen.as_ref() == Some(&read) && !is_asked {
             continue;
         }
@@ -98,6 +113,150 @@ pub(super) async fn watch(
             }
         }
     }
+}
+
+/// Follows the store's configuration until the stop, and the file of this server if it has one: both are read periodically, and
+/// at once on SIGHUP, which is `hangup`.
+pub(super) async fn watch_shared(
+    mut file: Option<SharedFile>,
+    (fleet, namespaces): (Arc<Fleet>, Arc<ServerNamespaces>),
+    mut hangup: Signal,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut looks = tokio::time::interval(limits::CONFIG_CHECK_INTERVAL.as_duration());
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut seen, mut complaint) = (None, None);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            _ = hangup.recv() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        let mut followed = fleet.follow_configuration().await;
+        if let Some(file) = &mut file {
+            let read = read(file.path.clone()).await;
+            if seen.as_ref() != Some(&read) && file.take(&read, &fleet).await {
+                seen = Some(read);
+                followed = fleet.follow_configuration().await;
+            }
+        }
+        let failed = followed.err().map(|error| error.to_string());
+        if let Some(error) = failed.as_ref().filter(|_| failed != complaint) {
+            warn!("the store's configuration cannot be followed: {error}");
+        }
+        complaint = failed;
+        namespaces.set_configured(&fleet.configuration().config);
+    }
+}
+
+/// Reads the file; a directory on a network may be slow.
+async fn read(file: PathBuf) -> Result<String, String> {
+    let read = tokio::task::spawn_blocking(move || cli::read_config(&file)).await;
+    read.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Has a shard make changes, and waits until they are durable; returns what it has done. `None` if it ends before, or the shard is
+/// another server's now: some of it may be done.
+pub(super) async fn apply(owner: &Mailbox, reload: Reload) -> Option<Reloaded> {
+    let some = reload.namespaces.first()?.name.clone();
+    let reload = Box::new(reload);
+    let done = owner.ask(|answer| Mail::Reload(reload, answer)).await?;
+    is_durable(owner, some).await.then_some(done)
+}
+
+/// Waits until all that a shard with this namespace has done is durable; returns whether it is.
+pub(super) async fn is_durable(owner: &Mailbox, namespace: String) -> bool {
+    // The answer rests on everything that was done before.
+    let request = Box::new(OperationRequest {
+        host: Some(namespace),
+        authority: Authority::everything(),
+        operation: Operation::Name {
+            path: None,
+            right: Right::Listen,
+        },
+    });
+    let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
+    answer.is_some()
+}
+
+/// Returns the one that changes entities, for the audit log.
+pub(super) fn actor() -> Actor {
+    Actor {
+        name: "the configuration file".to_owned(),
+        peer: String::new(),
+    }
+}
+
+impl SharedFile {
+    /// Writes the file to the store if it has changed. Returns whether that is done; it is tried again otherwise.
+    async fn take(&mut self, read: &Result<String, String>, fleet: &Fleet) -> bool {
+        let unused = |mistakes: &String| {
+            error!("the configuration is not used, and the previous one stays: {mistakes}");
+        };
+        let parsed = read.as_ref().map_err(Clone::clone);
+        let parsed =
+            parsed.and_then(|text| Ok((text, cli::parse_config(&self.path, text)?)));
+        let (text, config) = match parsed {
+            Ok((text, _)) if *text == self.text => return true,
+            Ok(parsed) => parsed,
+            Err(mistakes) => {
+                unused(&mistakes);
+                return true;
+            }
+        };
+        let before = fleet.configuration();
+        if config == before.config {
+            // Only spaces differ from what is applied already.
+            self.text.clone_from(text);
+            self.number = before.number;
+            return true;
+        }
+        match fleet.publish(text, self.number).await {
+            Ok(published) => {
+                self.text.clone_from(text);
+                self.number = published.number();
+                if let Published::Written(number) = published {
+                    info!(number, "the configuration file has changed: it is the store's now");
+                    warn_of_fixed(&before.config, &config);
+                }
+                true
+            }
+            Err(error) => {
+                warn!("the configuration file has changed, and the store does not take it yet: {error}");
+                false
+            }
+        }
+    }
+}
+
+/// Says what a new configuration does not change in namespaces that servers share.
+fn warn_of_fixed(before: &Configuration, after: &Configuration) {
+    warn_of_rules(before, after);
+    for namespace in removed(before, after) {
+        warn!(
+            namespace,
+            "the configuration names this namespace no longer: a file deletes no namespace, and it stays with its entities and \
+             messages. Only the root key is good in it. `jitney namespaces delete {namespace}` deletes it"
+        );
+    }
+}
+
+/// Says that whether keys are verified is fixed.
+fn warn_of_rules(before: &Configuration, after: &Configuration) {
+    if has_rules(after) && !has_rules(before) {
+        warn!(
+            "the configuration has AuthorizationRules now: whether keys are verified stays as it is until the next start"
+        );
+    }
+}
+
+/// Returns the namespaces that the second configuration does not name.
+fn removed<'a>(
+    before: &'a Configuration,
+    after: &Configuration,
+) -> impl Iterator<Item = &'a String> {
+    let known = before.namespaces.iter().map(|it| &it.name);
+    known.filter(|name| !has(after, name))
 }
 
 impl WatchedConfig {
@@ -131,8 +290,7 @@ impl WatchedConfig {
             let Some(owner) = shards.owner(shard) else {
                 continue;
             };
-            let reload = Box::new(reload);
-            match owner.ask(|answer| Mail::Reload(reload, answer)).await {
+            match apply(&owner, reload).await {
                 Some(done) => sum.add(done),
                 None => return,
             }
@@ -170,10 +328,7 @@ impl WatchedConfig {
             keys: Some(NamespaceKeys {
                 root_key: self.root_key.clone(),
             }),
-            actor: Actor {
-                name: "the configuration file".to_owned(),
-                peer: String::new(),
-            },
+            actor: actor(),
         };
         for namespace in &config.namespaces {
             let Some(shard) = placed.shard_of(&namespace.name) else {
@@ -186,9 +341,6 @@ impl WatchedConfig {
             reload.namespaces.push(namespace.clone());
         }
         for (namespace, path) in deleted {
-            if !has(config, &namespace) {
-                continue;
-            }
             let Some(shard) = placed.shard_of(&namespace) else {
                 continue;
             };
@@ -211,17 +363,12 @@ impl WatchedConfig {
                  not applied. Put a new namespace behind the first one"
             );
         }
-        if has_rules(config) && !has_rules(&self.config) {
-            warn!(
-                "the configuration has AuthorizationRules now: whether keys are verified stays as it is until the next start"
-            );
-        }
-        let known = self.config.namespaces.iter();
-        for namespace in known.filter(|it| !has(config, &it.name)) {
-            let namespace = &namespace.name;
+        warn_of_rules(&self.config, config);
+        for namespace in removed(&self.config, config) {
             warn!(
                 namespace,
-                "the configuration has this namespace no longer: it is served with all its entities until the next start"
+                "the configuration names this namespace no longer: a file deletes no namespace, and it is served with its entities \
+                 and messages until the next start. `jitney namespaces delete {namespace}` deletes it"
             );
         }
         for namespace in &mut config.namespaces {
@@ -263,13 +410,13 @@ fn has(config: &Configuration, name: &str) -> bool {
     all.any(|it| it.name.eq_ignore_ascii_case(name))
 }
 
-/// Returns the namespaces and the paths of entities that the second configuration does not have.
-fn gone(before: &Configuration, after: &Configuration) -> Vec<(String, String)> {
+/// Returns the namespaces and the paths of entities that the second configuration does not have, of the namespaces that it has.
+pub(super) fn gone(before: &Configuration, after: &Configuration) -> Vec<(String, String)> {
     let still: Vec<(String, String)> = named(after).collect();
     let key = |(namespace, path): &(String, String)| (namespace.to_lowercase(), address::key(path));
     let still: std::collections::BTreeSet<_> = still.iter().map(key).collect();
     named(before)
-        .filter(|entity| !still.contains(&key(entity)))
+        .filter(|entity| has(after, &entity.0) && !still.contains(&key(entity)))
         .collect()
 }
 
@@ -312,5 +459,11 @@ mod tests {
         let wanted = wanted.map(|(name, path)| (name.to_owned(), path.to_owned()));
         assert_eq!(gone(&before, &after), wanted);
         assert_eq!(gone(&after, &before), []);
+        let without = config::parse(r#"{"UserConfig": {"Namespaces": [{"Name": "other"}]}}"#);
+        assert_eq!(
+            gone(&before, &without.unwrap()),
+            [],
+            "a file deletes no namespace"
+        );
     }
 }

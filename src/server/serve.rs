@@ -35,7 +35,7 @@ use super::owner::{Owner, OwnerParts};
 use super::peer::{self, Peers};
 use super::placement::PlacementError;
 use super::reader::Reader;
-use super::reload::{self, WatchedConfig};
+use super::reload::{self, SharedFile, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
@@ -139,7 +139,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let profile = root_key::profile(args, &config, &listeners)?;
     let shared = shared::prepare(args, &config, profile).await?;
     let (of_store, config) = match &shared {
-        Some(shared) => (Some(shared.args.clone()), shared.config.clone()),
+        Some(shared) => (Some(shared.args.clone()), shared.config.config.clone()),
         None => (None, config),
     };
     let args = of_store.as_ref().unwrap_or(args);
@@ -233,12 +233,18 @@ fn start(
     let of_new = root_key.as_ref();
     let all = Arc::clone(shards);
     let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
-    // Servers that share namespaces have the store's configuration.
-    if shared.is_none() {
-        let served = (Arc::clone(shards), Arc::clone(&namespaces));
-        helpers.extend(follow_config(args, config, root_key, served, &stopped)?);
-    }
+    let file = shared.as_ref().and_then(|shared| shared.file.clone());
     let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
+    match &fleet {
+        Some(fleet) => {
+            let served = (Arc::clone(fleet), Arc::clone(&namespaces));
+            helpers.push(follow_shared_config(file, served, &stopped)?);
+        }
+        None => {
+            let served = (Arc::clone(shards), Arc::clone(&namespaces));
+            helpers.extend(follow_config(args, config, root_key, served, &stopped)?);
+        }
+    }
     let server = Arc::new(ServerState {
         fleet: fleet.clone(),
         peers: peers.clone(),
@@ -381,6 +387,17 @@ fn follow_config(
     let hangup = signal(SignalKind::hangup())?;
     let watch = reload::watch(watched, served, hangup, stopped.clone());
     Ok(Some(supervisor::spawn("configuration", watch)))
+}
+
+/// Starts the task that follows the configuration which servers share, and the file of this one if it has any.
+fn follow_shared_config(
+    file: Option<SharedFile>,
+    served: (Arc<Fleet>, Arc<ServerNamespaces>),
+    stopped: &watch::Receiver<bool>,
+) -> Result<Task, StartError> {
+    let hangup = signal(SignalKind::hangup())?;
+    let watch = reload::watch_shared(file, served, hangup, stopped.clone());
+    Ok(supervisor::spawn("configuration", watch))
 }
 
 /// The shards that run, with their tasks and threads.

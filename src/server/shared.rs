@@ -2,13 +2,12 @@
 //! directory, and what it makes there if it is the first.
 
 use std::fs::{self, File};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use aws_lc_rs::digest::{SHA256, digest};
+use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::cli::{self, ServeArgs};
 use super::clock::Clock;
@@ -17,11 +16,14 @@ use super::memory::Plan;
 use super::page_file::PageFile;
 use super::peer::{self, Owners, PeerTls, Peers};
 use super::placement::Placement;
+use super::reload::SharedFile;
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::serve::{OfAllShards, Running, StartError};
 use super::startup::Started;
-use super::store::{self, Common, Fleet, FleetParts, ServingParts, Store, Wanted};
+use super::store::{
+    self, Common, Fleet, FleetParts, ServingParts, Store, StoreConfiguration, Wanted,
+};
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::memory::{Memory, PageStore};
@@ -36,8 +38,8 @@ pub(super) struct Shared {
     /// The arguments, with what the store says.
     pub(super) args: ServeArgs,
     /// The configuration that the store has.
-    pub(super) config: Configuration,
-    hash: String,
+    pub(super) config: StoreConfiguration,
+    file: Option<SharedFile>,
     profile: Profile,
     /// Where the other servers reach this one.
     listener: TcpListener,
@@ -49,8 +51,9 @@ pub(super) struct SharedParts {
     /// The data directory, which one process has: certificates, and pages of indexes.
     lock: File,
     args: ServeArgs,
-    config: Configuration,
-    hash: String,
+    config: StoreConfiguration,
+    /// The configuration file of this server.
+    pub(super) file: Option<SharedFile>,
     first: String,
     root_key: Option<Key>,
     profile: Profile,
@@ -70,11 +73,10 @@ pub(super) async fn prepare(
     let Some(store) = Store::new(&args.store)? else {
         return Ok(None);
     };
-    let text = match cli::config_file(args.config.as_deref()) {
-        Some(file) => Some(cli::read_config(file).map_err(StartError::Config)?),
-        None => None,
-    };
-    let hash = text.as_deref().map(hash_of);
+    let path = cli::config_file(args.config.as_deref());
+    let text = path.map(cli::read_config).transpose();
+    let text = text.map_err(StartError::Config)?;
+    let hash = text.as_deref().map(store::hash_of);
     let new_keys = match profile {
         Profile::Development => None,
         Profile::Verified => Some((root_key::random_key()?, root_key::random_key()?)),
@@ -95,15 +97,30 @@ pub(super) async fn prepare(
     {
         args.operator.operator_key = common.operator_key.clone().map(Key::new);
     }
-    let (config, hash) = match &common.config {
-        Some((text, hash)) => (
-            cli::parse_config(Path::new("the store's configuration"), text)
-                .map_err(StartError::Config)?,
-            hash.clone(),
-        ),
-        None => (config.clone(), "default".to_owned()),
+    let config = match &common.config {
+        Some((text, hash, number)) => StoreConfiguration {
+            number: *number,
+            hash: hash.clone(),
+            config: store::parse(text).map_err(StartError::Config)?,
+        },
+        None => StoreConfiguration {
+            number: 0,
+            hash: "default".to_owned(),
+            config: config.clone(),
+        },
     };
     info!(store = store.place(), "reached the store");
+    let file = path.zip(text).map(|(path, text)| SharedFile {
+        path: path.to_owned(),
+        text,
+        number: common.file_number.unwrap_or_default(),
+    });
+    if let Some(file) = file.as_ref().filter(|it| it.number < config.number) {
+        warn!(
+            file = %file.path.display(),
+            "the store had this file before the configuration that it has now, which stays. A change of the file makes it the newest"
+        );
+    }
     let address = args.store.peer_listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|source| StartError::Listen {
@@ -117,15 +134,9 @@ pub(super) async fn prepare(
         common,
         args,
         config,
-        hash,
+        file,
         profile,
     }))
-}
-
-fn hash_of(text: &str) -> String {
-    let sum = digest(&SHA256, text.as_bytes());
-    let bytes = sum.as_ref().iter();
-    bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 impl Shared {
@@ -146,7 +157,7 @@ impl Shared {
             lock: disk::lock(&self.args.data_dir)?,
             args: self.args.clone(),
             config: self.config.clone(),
-            hash: self.hash.clone(),
+            file: self.file.clone(),
             first: self.common.first.clone(),
             root_key: self.common.root_key.clone().map(Key::new),
             profile: self.profile,
@@ -211,8 +222,8 @@ impl SharedParts {
                 keys_wanted: Arc::clone(&common.keys_wanted),
                 traces: common.traces.clone(),
                 root_key: shared.root_key,
-                config: shared.config,
-                config_hash: shared.hash,
+                configuration: ArcSwap::from_pointee(shared.config),
+                config_deletes: shared.args.config_deletes,
                 runtimes: runtimes.collect::<Result<_, _>>()?,
             },
             lock: shared.lock,

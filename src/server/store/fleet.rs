@@ -209,6 +209,14 @@ impl Fleet {
         warn!("some namespaces have no server yet");
     }
 
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(super) fn serving(&self) -> &Serving {
+        &self.serving
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // No state here is partial when a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -620,19 +628,16 @@ impl Fleet {
         let make = move |owned: &Owned| serving.gateway(owned);
         let lease = self.lease.load_full();
         let owned = ownership::take(&self.store, &self.taker(), namespace, make).await?;
-        let hash = self.serving.parts().config_hash.clone();
-        let is_applied = seen.applied.as_ref() == Some(&hash);
-        self.serving.begin(owned, lease, is_applied)?;
+        let configuration = self.configuration();
+        let is_applied = seen.applied.is_some();
+        self.serving
+            .begin(owned, lease, (&configuration, is_applied))?;
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
         self.state().since.insert(seen.id, Instant::now());
-        if !is_applied {
-            let session = self.store.take().await?;
-            let sql = "insert into namespace_state (namespace, applied) values ($1, $2) \
-                       on conflict (namespace) do update set applied = excluded.applied";
-            session.execute(sql, &[&seen.id, &hash]).await?;
-            self.store.give_back(session);
-        }
+        let namespace = (seen.id, &seen.name[..]);
+        self.configure_taken(&configuration, namespace, seen.applied.clone())
+            .await;
         Ok(())
     }
 
@@ -781,8 +786,10 @@ pub(in crate::server) struct Wanted<'a> {
 
 /// What all servers of a store have in common.
 pub(in crate::server) struct Common {
-    /// The text of the configuration that was given last, and its hash.
-    pub(in crate::server) config: Option<(String, String)>,
+    /// The text of the configuration that counts, its hash, and its number.
+    pub(in crate::server) config: Option<(String, String, i64)>,
+    /// The number of the text of this server's file.
+    pub(in crate::server) file_number: Option<i64>,
     pub(in crate::server) root_key: Option<String>,
     pub(in crate::server) operator_key: Option<String>,
     pub(in crate::server) first: String,
@@ -823,11 +830,21 @@ pub(in crate::server) async fn prepare(
     session.execute(sql, &[&wanted.new_authority]).await?;
     let query = "select root_key, operator_key, first_namespace, peer_authority from store";
     let row = session.one(query, &[]).await?;
-    let query = "select text, hash from configuration order by number desc limit 1";
+    let query = "select text, hash, number from configuration order by number desc limit 1";
     let config = session.optional(query, &[]).await?;
-    let config = config.map(|row| Ok::<_, StoreError>((store.get(&row, 0)?, store.get(&row, 1)?)));
+    let config = config.map(|row| {
+        Ok::<_, StoreError>((
+            store.get(&row, 0)?,
+            store.get(&row, 1)?,
+            store.get(&row, 2)?,
+        ))
+    });
+    let hash = wanted.config.map(|(_, hash)| hash);
+    let query = "select number from configuration where hash = $1";
+    let file = session.optional(query, &[&hash]).await?;
     let found = Common {
         config: config.transpose()?,
+        file_number: file.map(|row| store.get(&row, 0)).transpose()?,
         root_key: store.get(&row, 0)?,
         operator_key: store.get(&row, 1)?,
         first: store.get::<Option<String>>(&row, 2)?.unwrap_or_default(),
@@ -840,7 +857,7 @@ pub(in crate::server) async fn prepare(
 /// Reserves a namespace's name; it is taken over by a server after that.
 ///
 /// Returns whether it was free.
-async fn make_namespace(session: &Session, name: &str) -> Result<bool, StoreError> {
+pub(super) async fn make_namespace(session: &Session, name: &str) -> Result<bool, StoreError> {
     // The store number of a log is random, and positive in the database.
     let log_store = random_id() & i64::MAX;
     let sql =

@@ -12,6 +12,7 @@
 //! | `ownership.rs` | how a server takes a namespace over, and gives it away |
 //! | `lease.rs` | how long a server may answer without a beat |
 //! | `serving.rs` | the namespaces that this server owns, as shards |
+//! | `configuration.rs` | the configuration that servers share, and to which namespace it was applied |
 //! | `decide.rs` | which server takes which namespace, and gives one away |
 //! | `fleet.rs` | the servers, their beats, and which of them has which namespace |
 //!
@@ -19,6 +20,7 @@
 
 mod append;
 mod checks;
+mod configuration;
 mod connect;
 mod decide;
 mod fence;
@@ -31,6 +33,7 @@ mod schema;
 mod serving;
 
 pub(super) use append::StoreEvent;
+pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
 pub(super) use fleet::{Common, Fleet, FleetParts, View, Wanted, prepare};
 pub(super) use lease::Lease;

@@ -6,17 +6,19 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
+use super::configuration::{self, StoreConfiguration};
 use super::connect::Store;
 use super::fence::Fence;
 use super::lease::Lease;
 use super::ownership::{self, Owned, OwnedShard};
 use super::{StoreError, StoreEvent};
 use crate::access::{FailedAttempts, Profile};
-use crate::config::{Configuration, Namespace};
+use crate::config::Namespace;
 use crate::gateway::Gateway;
 use crate::journal;
 use crate::limits;
@@ -29,6 +31,7 @@ use crate::server::memory::Plan;
 use crate::server::oidc::OidcArgs;
 use crate::server::owner::{Owner, OwnerParts, StoreParts};
 use crate::server::provision;
+use crate::server::reload::{self, NamespaceKeys, Reload};
 use crate::server::reader::Reader;
 use crate::server::runtime::ShardRuntime;
 use crate::server::shards::{Member, Shards};
@@ -50,9 +53,10 @@ pub(in crate::server) struct ServingParts {
     pub(in crate::server) traces: Option<Traces>,
     /// For the namespaces that have no keys in the configuration.
     pub(in crate::server) root_key: Option<Key>,
-    /// The configuration that is applied, and its hash.
-    pub(in crate::server) config: Configuration,
-    pub(in crate::server) config_hash: String,
+    /// The configuration that is applied.
+    pub(in crate::server) configuration: ArcSwap<StoreConfiguration>,
+    /// Entities that the configuration names no longer are deleted.
+    pub(in crate::server) config_deletes: bool,
     pub(in crate::server) runtimes: Vec<ShardRuntime>,
 }
 
@@ -120,16 +124,17 @@ impl Serving {
         (gateway, options)
     }
 
-    /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds.
+    /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds. If no configuration was
+    /// applied to it yet, this one is, before clients reach it.
     ///
     /// # Errors
     ///
-    /// Its configuration cannot be applied, or a thread cannot be started.
+    /// A thread cannot be started.
     pub(super) fn begin(
         self: &Arc<Self>,
         owned: OwnedShard,
         lease: Arc<Lease>,
-        is_applied: bool,
+        (configuration, is_applied): (&StoreConfiguration, bool),
     ) -> Result<(), StoreError> {
         let OwnedShard {
             namespace,
@@ -142,7 +147,8 @@ impl Serving {
             disk,
         } = owned;
         let messages = recovering.messages;
-        let shard = self.configure(recovering, &namespace.name, is_applied)?;
+        let configured = Self::configured(configuration, &namespace.name, is_applied);
+        let shard = self.configure(recovering, configured)?;
         let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
         let of_reader = teller.clone();
         let failed = move |error| {
@@ -195,22 +201,31 @@ impl Serving {
     fn configure(
         &self,
         mut recovering: Recovering,
-        name: &str,
-        is_applied: bool,
+        namespace: Namespace,
     ) -> Result<Shard, StoreError> {
+        let name = namespace.name.clone();
         let now = self.parts.clock.now();
         if now < recovering.recovered().newest {
             warn!(
-                namespace = name,
+                namespace = &name[..],
                 "the log has times that lie ahead of this server's clock, which is followed: messages keep their stamps, \
                  numbers and order; check the clocks"
             );
             recovering.follow_clock(now);
         }
-        let configured = self.configured(name, is_applied);
-        let root_key = self.parts.root_key.as_ref();
+        let reload = Reload {
+            namespaces: vec![namespace],
+            new: Vec::new(),
+            deleted: Vec::new(),
+            keys: Some(NamespaceKeys {
+                root_key: self.parts.root_key.clone(),
+            }),
+            actor: reload::actor(),
+        };
         let configure = |gateway: &mut Gateway, cx: &mut StepContext<'_>| {
-            provision::provision(gateway, cx, &[&configured], true, root_key)
+            let done = provision::take_over(gateway, cx, &reload);
+            configuration::report_refused(&name, &done);
+            Ok(())
         };
         let (memory, in_flight) = (self.parts.memory.clone(), self.parts.plan.in_flight);
         let begun = recovering.begin(now, memory, in_flight, configure);
@@ -324,12 +339,19 @@ impl Serving {
         runtime.handle().clone()
     }
 
-    /// Returns what is to be configured of a namespace. Entities that the configuration names are made once: those that were
-    /// deleted since stay so.
-    fn configured(&self, name: &str, is_applied: bool) -> Namespace {
-        let all = self.parts.config.namespaces.iter();
-        let found = all.clone().find(|it| it.name.eq_ignore_ascii_case(name));
-        let mut found = found.cloned().unwrap_or_else(|| Namespace::empty(name));
+    /// Returns where the owner of a namespace is reached, if it is served.
+    pub(super) fn owner(&self, id: i64) -> Option<Mailbox> {
+        Some(self.served().get(&id)?.owner.clone())
+    }
+
+    /// Returns what is to be configured of a namespace when it is taken over. Entities that the configuration names are made once:
+    /// those that were deleted since stay so.
+    fn configured(
+        configuration: &StoreConfiguration,
+        name: &str,
+        is_applied: bool,
+    ) -> Namespace {
+        let mut found = configuration.namespace(name);
         if is_applied {
             found.queues.clear();
             found.topics.clear();

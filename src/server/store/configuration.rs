@@ -1,0 +1,312 @@
+//! The configuration that servers share: texts of Config.json, of which the newest counts, and which of them was applied to which
+//! namespace.
+//!
+//! A server writes its file when that has changed, and never otherwise: two servers with different files do not write in turns. A
+//! text that the store got since the server's file was another is not written again: a server that is late changes nothing back.
+//! Each server applies the newest text to the namespaces that it has; what was applied is recorded after it is durable.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use tracing::{error, info, warn};
+
+use super::StoreError;
+use super::fleet::{Fleet, make_namespace};
+use crate::config::{Configuration, Namespace};
+use crate::server::cli;
+use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
+
+/// The store's configuration, as this server has read it last.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct StoreConfiguration {
+    /// It grows with each that is written; 0 where none was, and the emulator's default entities count.
+    pub(in crate::server) number: i64,
+    /// Of the text.
+    pub(in crate::server) hash: String,
+    pub(in crate::server) config: Configuration,
+}
+
+/// What became of a text that was to be the store's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Published {
+    /// It counts now.
+    Written(i64),
+    /// Another server was faster: the store has had it since then.
+    Known(i64),
+}
+
+impl Published {
+    /// Returns the text's number.
+    pub(in crate::server) const fn number(self) -> i64 {
+        let (Self::Written(number) | Self::Known(number)) = self;
+        number
+    }
+}
+
+/// A namespace that this server has, to which another configuration was applied.
+struct Outdated {
+    id: i64,
+    name: String,
+    /// The hash of that; none if none was.
+    applied: Option<String>,
+}
+
+impl StoreConfiguration {
+    /// Returns what is configured of a namespace.
+    pub(super) fn namespace(&self, name: &str) -> Namespace {
+        let mut all = self.config.namespaces.iter();
+        let found = all.find(|it| it.name.eq_ignore_ascii_case(name));
+        found.cloned().unwrap_or_else(|| Namespace::empty(name))
+    }
+}
+
+impl Fleet {
+    /// Returns the store's configuration, as this server has read it last.
+    pub(in crate::server) fn configuration(&self) -> Arc<StoreConfiguration> {
+        self.serving().parts().configuration.load_full()
+    }
+
+    /// Makes a text the configuration of all servers, unless the store got it after the one with this number.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub(in crate::server) async fn publish(
+        &self,
+        text: &str,
+        before: i64,
+    ) -> Result<Published, StoreError> {
+        let hash = hash_of(text);
+        let session = self.store().take().await?;
+        let sql = "insert into configuration (hash, text) values ($1, $2) on conflict (hash) do update \
+                   set number = default where configuration.number <= $3 returning number";
+        let written = session.optional(sql, &[&hash, &text, &before]).await?;
+        let published = match written {
+            Some(row) => Published::Written(self.store().get(&row, 0)?),
+            None => {
+                let query = "select number from configuration where hash = $1";
+                let row = session.one(query, &[&hash]).await?;
+                Published::Known(self.store().get(&row, 0)?)
+            }
+        };
+        self.store().give_back(session);
+        Ok(published)
+    }
+
+    /// Reads the newest configuration, makes the namespaces that are not there, and applies it to those that this server has.
+    ///
+    /// # Errors
+    ///
+    /// The store's; what is left is done at the next call.
+    pub(in crate::server) async fn follow_configuration(&self) -> Result<(), StoreError> {
+        let session = self.store().take().await?;
+        let query = "select hash, number from configuration order by number desc limit 1";
+        let newest = session.optional(query, &[]).await?;
+        self.store().give_back(session);
+        if let Some(row) = newest {
+            let (hash, number) = (self.store().get(&row, 0)?, self.store().get(&row, 1)?);
+            self.read_configuration(hash, number).await?;
+        }
+        let current = self.configuration();
+        self.make_namespaces(&current).await?;
+        for outdated in self.outdated(&current).await? {
+            self.configure(&current, outdated).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a configuration of the store, if it is not the one that is known already.
+    async fn read_configuration(&self, hash: String, number: i64) -> Result<(), StoreError> {
+        let current = self.configuration();
+        if current.number == number && current.hash == hash {
+            return Ok(());
+        }
+        let Some(config) = self.configuration_with(&hash).await? else {
+            return Ok(());
+        };
+        info!(number, "the store has another configuration");
+        let parts = self.serving().parts();
+        parts.configuration.store(Arc::new(StoreConfiguration {
+            number,
+            hash,
+            config,
+        }));
+        Ok(())
+    }
+
+    /// Returns the configuration with a hash, if the store has it and this release can read it.
+    async fn configuration_with(&self, hash: &str) -> Result<Option<Configuration>, StoreError> {
+        let session = self.store().take().await?;
+        let query = "select text from configuration where hash = $1";
+        let row = session.optional(query, &[&hash]).await?;
+        self.store().give_back(session);
+        let text: Option<String> = row.map(|row| self.store().get(&row, 0)).transpose()?;
+        let parsed = text.map(|text| parse(&text));
+        Ok(parsed.transpose().unwrap_or_else(|mistakes| {
+            error!("the configuration is not used, and the previous one stays: {mistakes}");
+            None
+        }))
+    }
+
+    /// Makes the namespaces that a configuration names.
+    async fn make_namespaces(&self, current: &StoreConfiguration) -> Result<(), StoreError> {
+        let view = self.view();
+        let names = current.config.namespaces.iter().map(|it| &it.name);
+        for name in names.filter(|name| !view.namespaces.contains_key(&name.to_lowercase())) {
+            let session = self.store().take().await?;
+            if make_namespace(&session, name).await? {
+                info!(namespace = name, "the configuration has a new namespace");
+            }
+            self.store().give_back(session);
+        }
+        Ok(())
+    }
+
+    async fn outdated(&self, current: &StoreConfiguration) -> Result<Vec<Outdated>, StoreError> {
+        let own = self.serving().ids();
+        if own.is_empty() {
+            return Ok(Vec::new());
+        }
+        let session = self.store().take().await?;
+        let query = "select n.id, n.name, s.applied from namespace n left join namespace_state s on s.namespace = n.id \
+                     where n.id = any($1) and s.applied is distinct from $2";
+        let rows = session.rows(query, &[&own, &current.hash]).await?;
+        self.store().give_back(session);
+        let all = rows.iter().map(|row| {
+            Ok(Outdated {
+                id: self.store().get(row, 0)?,
+                name: self.store().get(row, 1)?,
+                applied: self.store().get(row, 2)?,
+            })
+        });
+        all.collect()
+    }
+
+    /// Applies a configuration to a namespace that this server has begun to serve.
+    pub(super) async fn configure_taken(
+        &self,
+        current: &StoreConfiguration,
+        (id, name): (i64, &str),
+        applied: Option<String>,
+    ) {
+        if applied.as_ref() == Some(&current.hash) {
+            return;
+        }
+        let outdated = Outdated {
+            id,
+            name: name.to_owned(),
+            applied,
+        };
+        if let Err(error) = self.configure(current, outdated).await {
+            warn!(
+                namespace = name,
+                "the configuration is not applied yet: {error}"
+            );
+        }
+    }
+
+    /// Applies a configuration to a namespace, and records that. One to which none was applied has been provisioned when it was taken
+    /// over.
+    async fn configure(
+        &self,
+        current: &StoreConfiguration,
+        outdated: Outdated,
+    ) -> Result<(), StoreError> {
+        let Outdated { id, name, applied } = outdated;
+        let Some(owner) = self.serving().owner(id) else {
+            return Ok(());
+        };
+        let is_done = match applied {
+            None => reload::is_durable(&owner, name).await,
+            Some(applied) => {
+                let reload = self.reload_of(current, &name, &applied).await?;
+                let done = reload::apply(&owner, reload).await;
+                done.is_some_and(|done| {
+                    report(&name, &done);
+                    true
+                })
+            }
+        };
+        // Another server has the namespace now, or will have it.
+        if !is_done {
+            return Ok(());
+        }
+        let session = self.store().take().await?;
+        let sql = "insert into namespace_state (namespace, applied) values ($1, $2) \
+                   on conflict (namespace) do update set applied = excluded.applied";
+        session.execute(sql, &[&id, &current.hash]).await?;
+        self.store().give_back(session);
+        Ok(())
+    }
+
+    /// Returns what changes in a namespace, to which the configuration with the hash `applied` was applied before.
+    async fn reload_of(
+        &self,
+        current: &StoreConfiguration,
+        name: &str,
+        applied: &str,
+    ) -> Result<Reload, StoreError> {
+        let parts = self.serving().parts();
+        let before = if parts.config_deletes {
+            self.configuration_with(applied).await?
+        } else {
+            None
+        };
+        let gone = before.map(|before| reload::gone(&before, &current.config));
+        let gone = gone.into_iter().flatten();
+        Ok(Reload {
+            namespaces: vec![current.namespace(name)],
+            new: Vec::new(),
+            deleted: gone
+                .filter(|(namespace, _)| namespace.eq_ignore_ascii_case(name))
+                .collect(),
+            keys: Some(NamespaceKeys {
+                root_key: parts.root_key.clone(),
+            }),
+            actor: reload::actor(),
+        })
+    }
+}
+
+/// How the configuration is called in messages about its mistakes.
+const PLACE: &str = "the store's configuration";
+
+/// Reads the text of the store's configuration.
+///
+/// # Errors
+///
+/// All mistakes in it.
+pub(in crate::server) fn parse(text: &str) -> Result<Configuration, String> {
+    cli::parse_config(Path::new(PLACE), text)
+}
+
+/// Says what of a configuration could not be applied to a namespace.
+pub(super) fn report_refused(namespace: &str, done: &Reloaded) {
+    for refused in &done.refused {
+        error!(
+            namespace,
+            "the configuration cannot be applied in this part: {refused}"
+        );
+    }
+}
+
+/// Says what applying a configuration to a namespace has done.
+fn report(namespace: &str, done: &Reloaded) {
+    report_refused(namespace, done);
+    info!(
+        namespace,
+        made = done.made,
+        changed = done.changed,
+        deleted = done.deleted,
+        refused = done.refused.len(),
+        "the configuration was applied"
+    );
+}
+
+/// Returns the hash by which a text is known.
+pub(in crate::server) fn hash_of(text: &str) -> String {
+    let sum = digest(&SHA256, text.as_bytes());
+    let bytes = sum.as_ref().iter();
+    bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
