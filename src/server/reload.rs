@@ -26,8 +26,8 @@ use crate::address;
 use crate::config::{Configuration, Namespace};
 use crate::gateway::operations::Operation;
 use crate::limits;
-use crate::rights::Right;
 use crate::rights::Key;
+use crate::rights::Right;
 use crate::shard::OperationRequest;
 use crate::shard::routing::ShardIndex;
 
@@ -194,8 +194,7 @@ impl SharedFile {
             error!("the configuration is not used, and the previous one stays: {mistakes}");
         };
         let parsed = read.as_ref().map_err(Clone::clone);
-        let parsed =
-            parsed.and_then(|text| Ok((text, cli::parse_config(&self.path, text)?)));
+        let parsed = parsed.and_then(|text| Ok((text, cli::parse_config(&self.path, text)?)));
         let (text, config) = match parsed {
             Ok((text, _)) if *text == self.text => return true,
             Ok(parsed) => parsed,
@@ -216,13 +215,18 @@ impl SharedFile {
                 self.text.clone_from(text);
                 self.number = published.number();
                 if let Published::Written(number) = published {
-                    info!(number, "the configuration file has changed: it is the store's now");
+                    info!(
+                        number,
+                        "the configuration file has changed: it is the store's now"
+                    );
                     warn_of_fixed(&before.config, &config);
                 }
                 true
             }
             Err(error) => {
-                warn!("the configuration file has changed, and the store does not take it yet: {error}");
+                warn!(
+                    "the configuration file has changed, and the store does not take it yet: {error}"
+                );
                 false
             }
         }

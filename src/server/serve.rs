@@ -235,16 +235,10 @@ fn start(
     let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
     let file = shared.as_ref().and_then(|shared| shared.file.clone());
     let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
-    match &fleet {
-        Some(fleet) => {
-            let served = (Arc::clone(fleet), Arc::clone(&namespaces));
-            helpers.push(follow_shared_config(file, served, &stopped)?);
-        }
-        None => {
-            let served = (Arc::clone(shards), Arc::clone(&namespaces));
-            helpers.extend(follow_config(args, config, root_key, served, &stopped)?);
-        }
-    }
+    helpers.extend(match &fleet {
+        Some(fleet) => Some(follow_shared_config(file, fleet, &namespaces, &stopped)?),
+        None => follow_config(args, config, root_key, (shards, &namespaces), &stopped)?,
+    });
     let server = Arc::new(ServerState {
         fleet: fleet.clone(),
         peers: peers.clone(),
@@ -372,7 +366,7 @@ fn follow_config(
     args: &ServeArgs,
     config: Configuration,
     root_key: Option<Key>,
-    served: (Arc<Shards>, Arc<ServerNamespaces>),
+    (shards, namespaces): (&Arc<Shards>, &Arc<ServerNamespaces>),
     stopped: &watch::Receiver<bool>,
 ) -> Result<Option<Task>, StartError> {
     let Some(file) = cli::config_file(args.config.as_deref()) else {
@@ -385,6 +379,7 @@ fn follow_config(
         deletes: args.config_deletes,
     };
     let hangup = signal(SignalKind::hangup())?;
+    let served = (Arc::clone(shards), Arc::clone(namespaces));
     let watch = reload::watch(watched, served, hangup, stopped.clone());
     Ok(Some(supervisor::spawn("configuration", watch)))
 }
@@ -392,10 +387,12 @@ fn follow_config(
 /// Starts the task that follows the configuration which servers share, and the file of this one if it has any.
 fn follow_shared_config(
     file: Option<SharedFile>,
-    served: (Arc<Fleet>, Arc<ServerNamespaces>),
+    fleet: &Arc<Fleet>,
+    namespaces: &Arc<ServerNamespaces>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Task, StartError> {
     let hangup = signal(SignalKind::hangup())?;
+    let served = (Arc::clone(fleet), Arc::clone(namespaces));
     let watch = reload::watch_shared(file, served, hangup, stopped.clone());
     Ok(supervisor::spawn("configuration", watch))
 }

@@ -1,10 +1,13 @@
 //! The servers that share a store, and which of them has which namespace.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, json};
+use crate::server::store::{Fleet, Health, Release, View};
 
 /// The servers that share a store.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,20 +16,61 @@ pub(super) struct FleetShown {
     server: String,
     /// It may answer clients: its last beat is young enough.
     lease_held: bool,
+    /// How long ago it looked at the store, in milliseconds: what is said here is of then. Absent before the first look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looked_ms_ago: Option<u64>,
+    stores: Vec<FleetStore>,
+    configuration: FleetConfiguration,
     servers: Vec<FleetServer>,
     namespaces: Vec<FleetNamespace>,
+}
+
+/// A database with namespaces.
+#[derive(Debug, Serialize, ToSchema)]
+struct FleetStore {
+    /// The host and the database, without the password.
+    #[schema(example = "db.example:5432/jitney")]
+    place: String,
+    /// The random identity that the store got when it was made, or restored to an earlier point in time.
+    identity: String,
+    /// By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it takes no
+    /// namespaces.
+    clock_offset_ms: i64,
+    /// Transactions since the oldest that the database has not frozen: at two billion it takes no writes.
+    transaction_age: i64,
+    /// Replication slots that no standby uses: they keep the database's log for ever.
+    inactive_slots: i64,
+    /// Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that.
+    standby_lag_bytes: i64,
+}
+
+/// The configuration that all servers apply.
+#[derive(Debug, Serialize, ToSchema)]
+struct FleetConfiguration {
+    /// It grows with each change; 0 if no server was started with a file.
+    number: i64,
+    /// The SHA-256 of its text; absent if no server was started with a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
 }
 
 /// A server of the fleet.
 #[derive(Debug, Serialize, ToSchema)]
 struct FleetServer {
     name: String,
-    /// Its beat is seen, or it has left.
+    /// Its beat is seen; otherwise it has left, or was declared dead because its beat did not come.
     alive: bool,
+    /// It was told to stop: it gives its namespaces away and takes none, or it has left.
+    leaving: bool,
     /// How often it has said that it is alive, since its start.
     beats: i64,
+    /// How long ago its beat changed, as the server that answers has seen it, in milliseconds; after 3,000 it is declared dead. Absent if it is not alive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beat_age_ms: Option<u64>,
     /// Where the other servers reach it.
     address: String,
+    /// How many namespaces it has.
+    namespaces: usize,
 }
 
 /// A namespace in the store.
@@ -38,9 +82,21 @@ struct FleetNamespace {
     server: Option<String>,
     /// How often it was taken over, or taken anew.
     epoch: i64,
+    /// Why its server answers nothing about it at the moment; absent if it does. The server that answers knows of a missing answer of
+    /// the database only for its own namespaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspended: Option<String>,
     /// Why it is left alone: its log cannot be served, or its servers have died too often.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantined: Option<String>,
+}
+
+/// A namespace whose quarantine was ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Released {
+    name: String,
+    /// Why it was in quarantine.
+    was: String,
 }
 
 /// Shows the servers that share the store, and the namespaces. Only the operator may.
@@ -48,32 +104,103 @@ struct FleetNamespace {
     responses((status = 200, body = FleetShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) fn get(call: &Call<'_>) -> Answer {
     call.authorize_operator()?;
-    let Some(fleet) = &call.server.fleet else {
-        return Err(Problem::not_found(
-            "This server shares no store: its namespaces are in its data directory.".to_owned(),
-        ));
+    let fleet = fleet_of(call)?;
+    Ok(json(StatusCode::OK, &FleetShown::of(fleet)))
+}
+
+/// Ends the quarantine of a namespace: a server takes it within a second. What put it there may do so again. Only the operator
+/// may. It is in the log of the server that answers; the audit log is the namespace's own, which no server has at that time.
+#[utoipa::path(post, path = "/api/v1/fleet/namespaces/{name}/release", operation_id = "release_namespace", tag = "server",
+    params(("name" = String, Path, description = "The name of the namespace")),
+    responses((status = 200, body = Released), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn release(call: &Call<'_>, name: &str) -> Answer {
+    let authority = call.authorize_operator()?;
+    let released = fleet_of(call)?.release(name, authority.actor()).await;
+    let unavailable = |error: String| {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Problem::new(status, "busy", error)
     };
-    let view = fleet.view();
-    let servers = view.servers.iter().map(|server| FleetServer {
+    match released.map_err(|error| unavailable(error.to_string()))? {
+        Release::Done(was) => {
+            let name = name.to_lowercase();
+            Ok(json(StatusCode::OK, &Released { name, was }))
+        }
+        Release::NotHeld => {
+            let text = format!("The namespace '{name}' is in no quarantine.");
+            Err(Problem::new(StatusCode::CONFLICT, "not_allowed", text))
+        }
+        Release::Unknown => Err(Problem::not_found(format!(
+            "There is no namespace '{name}' in the store."
+        ))),
+    }
+}
+
+fn fleet_of<'a>(call: &Call<'a>) -> Result<&'a Fleet, Problem> {
+    call.server.fleet.as_deref().ok_or_else(|| {
+        Problem::not_found(
+            "This server shares no store: its namespaces are in its data directory.".to_owned(),
+        )
+    })
+}
+
+impl FleetShown {
+    fn of(fleet: &Fleet) -> Self {
+        let (view, health) = (fleet.view(), fleet.health());
+        let configuration = fleet.configuration();
+        Self {
+            server: fleet.server().to_owned(),
+            lease_held: fleet.holds_lease(),
+            looked_ms_ago: health.looked.map(millis),
+            stores: vec![FleetStore::of(fleet, &view, &health)],
+            configuration: FleetConfiguration {
+                number: configuration.number,
+                hash: Some(configuration.hash.clone()).filter(|_| configuration.number != 0),
+            },
+            servers: servers(&view, &health),
+            namespaces: namespaces(&view, &health),
+        }
+    }
+}
+
+impl FleetStore {
+    fn of(fleet: &Fleet, view: &View, health: &Health) -> Self {
+        let store = fleet.store_seen();
+        Self {
+            place: store.place,
+            identity: store.identity,
+            clock_offset_ms: health.clock_offset,
+            transaction_age: view.database.transaction_age,
+            inactive_slots: view.database.inactive_slots,
+            standby_lag_bytes: view.database.standby_lag,
+        }
+    }
+}
+
+fn servers(view: &View, health: &Health) -> Vec<FleetServer> {
+    let all = view.servers.iter().map(|server| FleetServer {
         name: server.name.clone(),
         alive: server.is_alive,
+        leaving: server.is_leaving,
         beats: server.beat,
+        beat_age_ms: health.beat_ages.get(&server.name).copied().map(millis),
         address: server.address.clone(),
+        namespaces: server.count(view.namespaces.values()),
     });
-    let namespaces = view
-        .namespaces
-        .iter()
-        .map(|(name, namespace)| FleetNamespace {
-            name: name.clone(),
-            server: namespace.server.clone(),
-            epoch: namespace.epoch,
-            quarantined: namespace.quarantined.clone(),
-        });
-    let shown = FleetShown {
-        server: fleet.server().to_owned(),
-        lease_held: fleet.holds_lease(),
-        servers: servers.collect(),
-        namespaces: namespaces.collect(),
-    };
-    Ok(json(StatusCode::OK, &shown))
+    all.collect()
+}
+
+fn namespaces(view: &View, health: &Health) -> Vec<FleetNamespace> {
+    let all = view.namespaces.iter().map(|(name, seen)| FleetNamespace {
+        name: name.clone(),
+        server: seen.server.clone(),
+        epoch: seen.epoch,
+        suspended: health.suspended.get(name).map(|why| (*why).to_owned()),
+        quarantined: seen.quarantined.clone(),
+    });
+    all.collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -55,7 +55,7 @@ use super::listener::ServerState;
 use super::mailbox::Mail;
 use super::messages as messages_of_rest;
 use super::status;
-use crate::access::{Authority, Inquiry};
+use crate::access::{self, Authority, Inquiry};
 use crate::address;
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::RestError;
@@ -250,6 +250,10 @@ impl<'a> Call<'a> {
                 "GET" => fleet::get(self),
                 _ => Err(Problem::method(method, "GET")),
             },
+            ["fleet", "namespaces", name, "release"] => match method {
+                "POST" => fleet::release(self, name).await,
+                _ => Err(Problem::method(method, "POST")),
+            },
             ["server"] => match method {
                 "GET" => server::get(self).await,
                 _ => Err(Problem::method(method, "GET")),
@@ -387,16 +391,22 @@ impl<'a> Call<'a> {
             return Ok(Authority::everything().from_peer(self.caller.origin.peer));
         }
         let token = headers.get(header::AUTHORIZATION);
+        let token = token.and_then(|value| value.to_str().ok());
         let inquiry = Inquiry {
             peer: self.caller.origin.peer,
             host: Some(self.host.clone()),
-            token: token
-                .and_then(|value| value.to_str().ok())
-                .map(ToOwned::to_owned),
+            token: token.map(ToOwned::to_owned),
             path: path.to_owned(),
             supplementary: Vec::new(),
         };
-        Ok(http::authorize(self.server, self.caller, inquiry).await?)
+        let authorized = http::authorize(self.server, self.caller, inquiry).await;
+        authorized.map_err(|denied| {
+            let problem = Problem::from(denied);
+            if problem.is_unauthorized() && token.is_some_and(is_unknown_bearer) {
+                return problem.with_detail(UNKNOWN_BEARER);
+            }
+            problem
+        })
     }
 
     /// Reads the query.
@@ -476,6 +486,21 @@ impl<'a> Call<'a> {
         let answer = owner.ask(|answer| Mail::Administer(request, answer)).await;
         Ok(answer.ok_or_else(Problem::stopping)??)
     }
+}
+
+/// What is said of a `Bearer` that can be nothing that is known.
+const UNKNOWN_BEARER: &str = "SubCode=40105. MalformedToken: The text after \"Authorization: Bearer\" is neither the operator's key nor a JSON Web Token. \
+     The operator's key is in operator.key in the data directory, or in the file of --operator-key-file; servers that share a store have \
+     the store's. A token of the namespace is sent as \"Authorization: SharedAccessSignature sr=...&sig=...&se=...&skn=...\".";
+
+/// Returns whether an authorization has a `Bearer` that is no JSON Web Token by its shape.
+fn is_unknown_bearer(authorization: &str) -> bool {
+    let Some((scheme, token)) = authorization.split_once(' ') else {
+        return false;
+    };
+    scheme.eq_ignore_ascii_case("bearer")
+        && !access::is_sas(token.trim())
+        && token.trim().split('.').count() != 3
 }
 
 /// What every query may have.

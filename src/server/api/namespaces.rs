@@ -44,6 +44,8 @@ pub(super) struct Access {
     /// All namespaces, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespaces: Option<Vec<String>>,
+    /// The server shares its namespaces with others, in a store.
+    fleet: bool,
     /// Any key is accepted (the development profile).
     open: bool,
     /// The version of the broker.
@@ -110,6 +112,7 @@ pub(super) async fn access(call: &Call<'_>) -> Answer {
         rights: rights.map(|(_, name)| name).collect(),
         namespace: call.namespace(),
         namespaces: is_operator.then(|| names.map(|it| it.name).collect()),
+        fleet: call.server.fleet.is_some(),
         open: call.server.is_open,
         version: env!("CARGO_PKG_VERSION"),
     };

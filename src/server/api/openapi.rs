@@ -31,7 +31,7 @@ use super::{
         jobs::list, jobs::start, selection::count, jobs::get, jobs::cancel,
         configuration::get, configuration::put,
         namespaces::access, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
-        fleet::get,
+        fleet::get, fleet::release,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))

@@ -76,6 +76,19 @@ impl Problem {
         self.status == StatusCode::NOT_FOUND.as_u16()
     }
 
+    /// Returns whether the credentials are not good for it.
+    pub(super) const fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED.as_u16()
+    }
+
+    /// Says something else about it.
+    pub(super) fn with_detail(self, detail: &str) -> Self {
+        Self {
+            detail: detail.to_owned(),
+            ..self
+        }
+    }
+
     /// The server ends before the request is carried out; its result is unknown.
     pub(super) fn stopping() -> Self {
         let text = "The broker is stopping, or another server serves the namespace now.";

@@ -53,9 +53,12 @@ families! {
     FLEET_LEASE = Gauge "jitney_fleet_lease_held" &[], "1 if this server's last beat is young enough for it to answer clients; only where servers share a store, as all that begin with jitney_fleet or jitney_namespace";
     FLEET_ALIVE = Gauge "jitney_fleet_server_alive" &["server"], "1 if the server's beat is seen, 0 if it has left or was declared dead";
     FLEET_BEATS = Counter "jitney_fleet_beats" &["server"], "How often the server has said that it is alive, since its start";
+    FLEET_BEAT_AGE = Gauge "jitney_fleet_beat_age_seconds" &["server"], "How long ago the server's beat changed, as this server has seen it; after 3 s it is declared dead. Absent if it is not alive";
     NAMESPACE_OWNED = Gauge "jitney_namespace_owned" &["namespace"], "1 if this server has the namespace";
     NAMESPACE_EPOCH = Gauge "jitney_namespace_epoch" &["namespace"], "How often the namespace was taken over, or taken anew";
+    NAMESPACE_SUSPENDED = Gauge "jitney_namespace_suspended" &["namespace"], "1 if the namespace has a server that answers nothing about it at the moment: its beat is overdue, or an answer of the database is missing";
     NAMESPACE_QUARANTINED = Gauge "jitney_namespace_quarantined" &["namespace"], "1 if the namespace is left alone until an operator lets it out";
+    STORE_CLOCK = Gauge "jitney_store_clock_offset_seconds" &[], "By how much this server's clock is ahead of the database's: beyond a second it takes no namespaces";
     STORE_AGE = Gauge "jitney_store_transaction_age" &[], "Transactions since the oldest that the database has not frozen: at two billion it takes no writes";
     STORE_SLOTS = Gauge "jitney_store_inactive_slots" &[], "Replication slots of the database that no standby uses: they keep its log for ever";
     STORE_LAG = Gauge "jitney_store_standby_lag_bytes" &[], "Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that";

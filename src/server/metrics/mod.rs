@@ -82,6 +82,7 @@ impl Metrics {
                 server: fleet.server().to_owned(),
                 holds_lease: fleet.holds_lease(),
                 view: fleet.view(),
+                health: fleet.health(),
             }),
         };
         let accept = headers.get(header::ACCEPT);

@@ -17,7 +17,7 @@ use crate::histogram::{BOUNDS_MICROS, Histogram};
 use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
 use crate::queue::{DeadLetterCause, EntityKind};
 use crate::server::mailbox::ShardReport;
-use crate::server::store::View;
+use crate::server::store::{Health, View};
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
 const OTHERS: &str = "*";
@@ -39,6 +39,7 @@ pub(super) struct FleetScrape {
     pub(super) server: String,
     pub(super) holds_lease: bool,
     pub(super) view: Arc<View>,
+    pub(super) health: Health,
 }
 
 /// A shard of the answer.
@@ -210,6 +211,12 @@ impl Scrape {
         let count = |count: i64| Sample::Number(u64::try_from(count).unwrap_or_default());
         let beats = servers().map(|it| (vec![("server", &it.name[..])], count(it.beat)));
         out.write(&families::FLEET_BEATS, beats)?;
+        let ages = fleet.iter().flat_map(|it| &it.health.beat_ages);
+        let ages = ages.map(|(server, age)| {
+            let age = Sample::Seconds(age.as_secs_f64());
+            (vec![("server", &server[..])], age)
+        });
+        out.write(&families::FLEET_BEAT_AGE, ages)?;
         let own = fleet.map(|it| &it.server);
         let owned = namespaces().map(|(name, it)| {
             let is_owned = it.server.is_some() && it.server.as_ref() == own;
@@ -219,6 +226,11 @@ impl Scrape {
         let epochs =
             namespaces().map(|(name, it)| (vec![("namespace", &name[..])], count(it.epoch)));
         out.write(&families::NAMESPACE_EPOCH, epochs)?;
+        let suspended = namespaces().map(|(name, _)| {
+            let is_suspended = fleet.is_some_and(|it| it.health.suspended.contains_key(name));
+            (vec![("namespace", &name[..])], truth(is_suspended))
+        });
+        out.write(&families::NAMESPACE_SUSPENDED, suspended)?;
         let quarantined = namespaces().map(|(name, it)| {
             (
                 vec![("namespace", &name[..])],
@@ -226,6 +238,17 @@ impl Scrape {
             )
         });
         out.write(&families::NAMESPACE_QUARANTINED, quarantined)?;
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "milliseconds between two clocks are far below 2^53"
+        )]
+        let ahead = fleet.iter().map(|it| {
+            (
+                Labels::new(),
+                Sample::Seconds(it.health.clock_offset as f64 / 1e3),
+            )
+        });
+        out.write(&families::STORE_CLOCK, ahead)?;
         let database = || fleet.iter().map(|it| it.view.database);
         let one = |value: i64| (Labels::new(), count(value));
         out.write(

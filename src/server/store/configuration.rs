@@ -50,6 +50,8 @@ struct Outdated {
     name: String,
     /// The hash of that; none if none was.
     applied: Option<String>,
+    /// It was provisioned with the new one when it was taken over.
+    is_provisioned: bool,
 }
 
 impl StoreConfiguration {
@@ -64,7 +66,7 @@ impl StoreConfiguration {
 impl Fleet {
     /// Returns the store's configuration, as this server has read it last.
     pub(in crate::server) fn configuration(&self) -> Arc<StoreConfiguration> {
-        self.serving().parts().configuration.load_full()
+        self.serving.parts().configuration.load_full()
     }
 
     /// Makes a text the configuration of all servers, unless the store got it after the one with this number.
@@ -78,19 +80,19 @@ impl Fleet {
         before: i64,
     ) -> Result<Published, StoreError> {
         let hash = hash_of(text);
-        let session = self.store().take().await?;
+        let session = self.store.take().await?;
         let sql = "insert into configuration (hash, text) values ($1, $2) on conflict (hash) do update \
                    set number = default where configuration.number <= $3 returning number";
         let written = session.optional(sql, &[&hash, &text, &before]).await?;
         let published = match written {
-            Some(row) => Published::Written(self.store().get(&row, 0)?),
+            Some(row) => Published::Written(self.store.get(&row, 0)?),
             None => {
                 let query = "select number from configuration where hash = $1";
                 let row = session.one(query, &[&hash]).await?;
-                Published::Known(self.store().get(&row, 0)?)
+                Published::Known(self.store.get(&row, 0)?)
             }
         };
-        self.store().give_back(session);
+        self.store.give_back(session);
         Ok(published)
     }
 
@@ -100,12 +102,12 @@ impl Fleet {
     ///
     /// The store's; what is left is done at the next call.
     pub(in crate::server) async fn follow_configuration(&self) -> Result<(), StoreError> {
-        let session = self.store().take().await?;
+        let session = self.store.take().await?;
         let query = "select hash, number from configuration order by number desc limit 1";
         let newest = session.optional(query, &[]).await?;
-        self.store().give_back(session);
+        self.store.give_back(session);
         if let Some(row) = newest {
-            let (hash, number) = (self.store().get(&row, 0)?, self.store().get(&row, 1)?);
+            let (hash, number) = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
             self.read_configuration(hash, number).await?;
         }
         let current = self.configuration();
@@ -126,7 +128,7 @@ impl Fleet {
             return Ok(());
         };
         info!(number, "the store has another configuration");
-        let parts = self.serving().parts();
+        let parts = self.serving.parts();
         parts.configuration.store(Arc::new(StoreConfiguration {
             number,
             hash,
@@ -137,11 +139,11 @@ impl Fleet {
 
     /// Returns the configuration with a hash, if the store has it and this release can read it.
     async fn configuration_with(&self, hash: &str) -> Result<Option<Configuration>, StoreError> {
-        let session = self.store().take().await?;
+        let session = self.store.take().await?;
         let query = "select text from configuration where hash = $1";
         let row = session.optional(query, &[&hash]).await?;
-        self.store().give_back(session);
-        let text: Option<String> = row.map(|row| self.store().get(&row, 0)).transpose()?;
+        self.store.give_back(session);
+        let text: Option<String> = row.map(|row| self.store.get(&row, 0)).transpose()?;
         let parsed = text.map(|text| parse(&text));
         Ok(parsed.transpose().unwrap_or_else(|mistakes| {
             error!("the configuration is not used, and the previous one stays: {mistakes}");
@@ -154,30 +156,31 @@ impl Fleet {
         let view = self.view();
         let names = current.config.namespaces.iter().map(|it| &it.name);
         for name in names.filter(|name| !view.namespaces.contains_key(&name.to_lowercase())) {
-            let session = self.store().take().await?;
+            let session = self.store.take().await?;
             if make_namespace(&session, name).await? {
                 info!(namespace = name, "the configuration has a new namespace");
             }
-            self.store().give_back(session);
+            self.store.give_back(session);
         }
         Ok(())
     }
 
     async fn outdated(&self, current: &StoreConfiguration) -> Result<Vec<Outdated>, StoreError> {
-        let own = self.serving().ids();
+        let own = self.serving.ids();
         if own.is_empty() {
             return Ok(Vec::new());
         }
-        let session = self.store().take().await?;
+        let session = self.store.take().await?;
         let query = "select n.id, n.name, s.applied from namespace n left join namespace_state s on s.namespace = n.id \
                      where n.id = any($1) and s.applied is distinct from $2";
         let rows = session.rows(query, &[&own, &current.hash]).await?;
-        self.store().give_back(session);
+        self.store.give_back(session);
         let all = rows.iter().map(|row| {
             Ok(Outdated {
-                id: self.store().get(row, 0)?,
-                name: self.store().get(row, 1)?,
-                applied: self.store().get(row, 2)?,
+                id: self.store.get(row, 0)?,
+                name: self.store.get(row, 1)?,
+                applied: self.store.get(row, 2)?,
+                is_provisioned: false,
             })
         });
         all.collect()
@@ -196,6 +199,7 @@ impl Fleet {
         let outdated = Outdated {
             id,
             name: name.to_owned(),
+            is_provisioned: applied.is_none(),
             applied,
         };
         if let Err(error) = self.configure(current, outdated).await {
@@ -206,52 +210,54 @@ impl Fleet {
         }
     }
 
-    /// Applies a configuration to a namespace, and records that. One to which none was applied has been provisioned when it was taken
-    /// over.
+    /// Applies a configuration to a namespace, and records that.
     async fn configure(
         &self,
         current: &StoreConfiguration,
         outdated: Outdated,
     ) -> Result<(), StoreError> {
-        let Outdated { id, name, applied } = outdated;
-        let Some(owner) = self.serving().owner(id) else {
+        let Outdated {
+            id,
+            name,
+            applied,
+            is_provisioned,
+        } = outdated;
+        let Some(owner) = self.serving.owner(id) else {
             return Ok(());
         };
-        let is_done = match applied {
-            None => reload::is_durable(&owner, name).await,
-            Some(applied) => {
-                let reload = self.reload_of(current, &name, &applied).await?;
-                let done = reload::apply(&owner, reload).await;
-                done.is_some_and(|done| {
-                    report(&name, &done);
-                    true
-                })
+        let is_done = if is_provisioned {
+            reload::is_durable(&owner, name).await
+        } else {
+            let reload = self.reload_of(current, &name, applied.as_deref()).await?;
+            let done = reload::apply(&owner, reload).await;
+            if let Some(done) = &done {
+                report(&name, done);
             }
+            done.is_some()
         };
         // Another server has the namespace now, or will have it.
         if !is_done {
             return Ok(());
         }
-        let session = self.store().take().await?;
+        let session = self.store.take().await?;
         let sql = "insert into namespace_state (namespace, applied) values ($1, $2) \
                    on conflict (namespace) do update set applied = excluded.applied";
         session.execute(sql, &[&id, &current.hash]).await?;
-        self.store().give_back(session);
+        self.store.give_back(session);
         Ok(())
     }
 
-    /// Returns what changes in a namespace, to which the configuration with the hash `applied` was applied before.
+    /// Returns what changes in a namespace, to which the configuration with the hash `applied` was applied before, if any was.
     async fn reload_of(
         &self,
         current: &StoreConfiguration,
         name: &str,
-        applied: &str,
+        applied: Option<&str>,
     ) -> Result<Reload, StoreError> {
-        let parts = self.serving().parts();
-        let before = if parts.config_deletes {
-            self.configuration_with(applied).await?
-        } else {
-            None
+        let parts = self.serving.parts();
+        let before = match applied.filter(|_| parts.config_deletes) {
+            Some(applied) => self.configuration_with(applied).await?,
+            None => None,
         };
         let gone = before.map(|before| reload::gone(&before, &current.config));
         let gone = gone.into_iter().flatten();

@@ -162,6 +162,11 @@ impl Store {
         }))
     }
 
+    /// Returns what the store says it is, once there was a session.
+    pub(super) fn identity(&self) -> Option<&str> {
+        self.identity.get().map(String::as_str)
+    }
+
     /// Returns the host and the database.
     pub(in crate::server) fn place(&self) -> &str {
         &self.place

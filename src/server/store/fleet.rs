@@ -49,6 +49,8 @@ pub(in crate::server) struct View {
     pub(in crate::server) namespaces: BTreeMap<String, NamespaceSeen>,
     /// What an operator of the database is to know.
     pub(in crate::server) database: DatabaseSeen,
+    /// When that was; none before the first look.
+    pub(in crate::server) looked: Option<Instant>,
 }
 
 /// The state of the database that ends in a stop of it, if it is left alone.
@@ -71,7 +73,7 @@ pub(in crate::server) struct ServerSeen {
     pub(in crate::server) is_alive: bool,
     pub(in crate::server) address: String,
     /// It gives its namespaces away, and takes none.
-    is_leaving: bool,
+    pub(in crate::server) is_leaving: bool,
 }
 
 /// A namespace.
@@ -93,13 +95,13 @@ pub(in crate::server) struct NamespaceSeen {
 
 /// This server's part of the fleet.
 pub(in crate::server) struct Fleet {
-    store: Arc<Store>,
+    pub(super) store: Arc<Store>,
     server: String,
     address: String,
     first: String,
     /// Of this incarnation: what an earlier one has taken is not served by it.
-    lease: ArcSwap<Lease>,
-    serving: Arc<Serving>,
+    pub(super) lease: ArcSwap<Lease>,
+    pub(super) serving: Arc<Serving>,
     view: ArcSwap<View>,
     state: Mutex<State>,
     /// Bounds the take-overs at the same time.
@@ -108,10 +110,10 @@ pub(in crate::server) struct Fleet {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     incarnation: String,
     /// The beat of each incarnation, and since when it is seen.
-    beats: BTreeMap<String, (i64, Instant)>,
+    pub(super) beats: BTreeMap<String, (i64, Instant)>,
     /// Namespaces that are being taken over.
     taking: BTreeSet<i64>,
     /// Since when namespaces are seen without an owner.
@@ -123,6 +125,8 @@ struct State {
     since: BTreeMap<i64, Instant>,
     /// The clock is off from the database's.
     is_clock_odd: bool,
+    /// By how much this server's clock is ahead of the database's, in milliseconds.
+    pub(super) clock_offset: i64,
     /// Namespaces that are being given away.
     giving: BTreeSet<i64>,
 }
@@ -209,15 +213,7 @@ impl Fleet {
         warn!("some namespaces have no server yet");
     }
 
-    pub(super) fn store(&self) -> &Store {
-        &self.store
-    }
-
-    pub(super) fn serving(&self) -> &Serving {
-        &self.serving
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // No state here is partial when a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -400,6 +396,7 @@ impl Fleet {
             servers,
             namespaces,
             database,
+            looked: Some(Instant::now()),
         }));
         for namespace in seen.take {
             self.start_to_take(namespace);
@@ -424,12 +421,16 @@ impl Fleet {
         let row = session.one(query, &[]).await?;
         let found: i64 = self.store.get(&row, 0)?;
         let took = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let off = (found - before.as_millis() - took / 2)
-            .abs()
-            .saturating_sub(took / 2);
+        let ahead = before.as_millis() + took / 2 - found;
+        // The answer may have taken its time on one way.
+        let off = ahead.abs().saturating_sub(took / 2);
         let is_in_time = off <= limits::CLOCK_SKEW_MAX.as_millis();
         let is_odd = limits::CLOCK_SKEW_WARN.as_millis() < off;
-        let was_odd = std::mem::replace(&mut self.state().is_clock_odd, is_odd);
+        let was_odd = {
+            let mut state = self.state();
+            state.clock_offset = ahead.signum() * off;
+            std::mem::replace(&mut state.is_clock_odd, is_odd)
+        };
         if is_odd && !was_odd {
             warn!(
                 milliseconds = off,

@@ -30,6 +30,13 @@ impl Lease {
         self.until.store(0, Ordering::SeqCst);
     }
 
+    /// Returns how long ago the last beat was sent that has succeeded.
+    pub(super) fn age(&self) -> Duration {
+        let span = u64::try_from(limits::LEASE.as_millis()).unwrap_or_default();
+        let sent = self.until.load(Ordering::SeqCst).saturating_sub(span);
+        Duration::from_millis(now().saturating_sub(sent))
+    }
+
     /// Returns whether this server may answer.
     pub(in crate::server) fn holds(&self) -> bool {
         now() < self.until.load(Ordering::SeqCst)
@@ -55,6 +62,7 @@ mod tests {
         assert!(!lease.holds(), "there was no beat");
         lease.renew(now());
         assert!(lease.holds());
+        assert!(lease.age() < Duration::from_secs(1));
         lease.end();
         assert!(!lease.holds());
         let span = u64::try_from(limits::LEASE.as_millis()).unwrap();

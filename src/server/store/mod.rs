@@ -15,6 +15,7 @@
 //! | `configuration.rs` | the configuration that servers share, and to which namespace it was applied |
 //! | `decide.rs` | which server takes which namespace, and gives one away |
 //! | `fleet.rs` | the servers, their beats, and which of them has which namespace |
+//! | `health.rs` | what an operator is to know of them, and the end of a quarantine |
 //!
 //! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
 
@@ -25,7 +26,7 @@ mod connect;
 mod decide;
 mod fence;
 mod fleet;
-
+mod health;
 mod lease;
 mod log;
 mod ownership;
@@ -36,6 +37,7 @@ pub(super) use append::StoreEvent;
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
 pub(super) use fleet::{Common, Fleet, FleetParts, View, Wanted, prepare};
+pub(super) use health::{Health, Release};
 pub(super) use lease::Lease;
 pub(super) use serving::ServingParts;
 

@@ -1,7 +1,7 @@
 //! Namespaces that this server owns: each is a shard of its own, begun when it was taken over, and ended when it is given away
 //! or lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,8 @@ use crate::server::memory::Plan;
 use crate::server::oidc::OidcArgs;
 use crate::server::owner::{Owner, OwnerParts, StoreParts};
 use crate::server::provision;
-use crate::server::reload::{self, NamespaceKeys, Reload};
 use crate::server::reader::Reader;
+use crate::server::reload::{self, NamespaceKeys, Reload};
 use crate::server::runtime::ShardRuntime;
 use crate::server::shards::{Member, Shards};
 use crate::server::supervisor::{self, Task};
@@ -339,6 +339,14 @@ impl Serving {
         runtime.handle().clone()
     }
 
+    /// Returns the names of the namespaces of which it is unknown what was appended.
+    pub(super) fn unknown(&self) -> BTreeSet<String> {
+        let served = self.served();
+        let is_unknown = |it: &&Served| matches!(*it.teller.borrow(), StoreEvent::Unknown { .. });
+        let unknown = served.values().filter(is_unknown);
+        unknown.map(|it| it.name.to_lowercase()).collect()
+    }
+
     /// Returns where the owner of a namespace is reached, if it is served.
     pub(super) fn owner(&self, id: i64) -> Option<Mailbox> {
         Some(self.served().get(&id)?.owner.clone())
@@ -346,11 +354,7 @@ impl Serving {
 
     /// Returns what is to be configured of a namespace when it is taken over. Entities that the configuration names are made once:
     /// those that were deleted since stay so.
-    fn configured(
-        configuration: &StoreConfiguration,
-        name: &str,
-        is_applied: bool,
-    ) -> Namespace {
+    fn configured(configuration: &StoreConfiguration, name: &str, is_applied: bool) -> Namespace {
         let mut found = configuration.namespace(name);
         if is_applied {
             found.queues.clear();
