@@ -157,6 +157,17 @@ def the_url_of_the_store_is_a_secret_only(_: object) -> None:
     assert "postgres://" not in text and not any(word.startswith("--store=") for word in container(text)["args"])
 
 
+def another_configuration_reaches_the_servers_and_restarts_none(_: object) -> None:
+    config = {"UserConfig": {"Namespaces": [{"Name": "other", "Queues": [{"Name": "queue.2"}]}]}}
+    text = made({"config": config})
+    assert deployment(text) == deployment(made())
+    found = next(each for each in objects(text) if each["kind"] == "ConfigMap")["data"]["Config.json"]
+    assert json.loads(found)["UserConfig"]["Namespaces"][0]["Queues"] == [{"Name": "queue.2"}]
+    # A file that is mounted by itself would stay as it was.
+    mount = next(each for each in container(text)["volumeMounts"] if each["name"] == "config")
+    assert "subPath" not in mount and f"--config={mount['mountPath']}/Config.json" in container(text)["args"], mount
+
+
 def the_broker_takes_the_configuration(_: object) -> None:
     config = next(found for found in objects(MANIFEST.read_text()) if found["kind"] == "ConfigMap")["data"]["Config.json"]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -192,6 +203,7 @@ TESTS = [
     selectors_ports_and_volumes_fit_together,
     servers_run_without_rights,
     the_url_of_the_store_is_a_secret_only,
+    another_configuration_reaches_the_servers_and_restarts_none,
     the_broker_takes_the_configuration,
     the_broker_answers_the_probes,
     the_broker_has_the_arguments_and_variables,
