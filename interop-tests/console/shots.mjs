@@ -4,9 +4,11 @@
 //     node shots.mjs URL DIRECTORY NAME=ADDRESS …        these pages, e.g. orders=#/entity/orders
 //     node shots.mjs URL DIRECTORY --fill AMQP_PORT …    fills the namespace first; clients send and receive meanwhile
 //     node shots.mjs URL DIRECTORY --docs AMQP_PORT      fills it, and makes the pictures of docs/console
+//     node shots.mjs fleet DIRECTORY [--docs]            the page of servers that share namespaces, one of which is lost; JITNEY_BINARY
 
 import { mkdir } from "node:fs/promises";
 import { launch } from "./browser.js";
+import { startFleet } from "./fleet.js";
 import { fill, work } from "./fill.js";
 import { client } from "./seed.js";
 
@@ -32,12 +34,18 @@ const DOCS = [
 /** Seconds for which clients work before the documentation's pictures, so that charts have lines. */
 const DOCS_SECONDS = 150;
 
-const [url, directory, ...words] = process.argv.slice(2);
+const [first, directory, ...words] = process.argv.slice(2);
 const isDocs = words[0] === "--docs";
-const port = words[0]?.startsWith("--") ? Number(words.splice(0, 2)[1]) : undefined;
-const named = words.map((word) => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]);
+const fleet = first === "fleet" ? await startFleet(3) : null;
+const url = fleet === null ? first : fleet.servers["server-1"];
+const port = fleet === null && words[0]?.startsWith("--") ? Number(words.splice(0, 2)[1]) : undefined;
+const named = fleet === null ? words.map((word) => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]) : [["servers", "#/servers"]];
 await mkdir(directory, { recursive: true });
 let rest = () => {};
+if (fleet !== null) {
+  await loseOne(fleet);
+  rest = fleet.end;
+}
 if (port !== undefined) {
   await fill(client(url), port);
   rest = await work(port);
@@ -64,7 +72,19 @@ async function inContext(options, act) {
   await context.close();
 }
 
-if (isDocs) {
+/** One server is lost, and one of its namespaces is in quarantine. */
+async function loseOne({ servers, query, kill }) {
+  const see = () => client(servers["server-1"])("GET", "/fleet");
+  const { name } = (await see()).namespaces.find(({ server }) => server === "server-2");
+  await query(`insert into jitney.namespace_state (namespace, quarantined) select id, 'its log ends with group 41872, and its checkpoint is of group `
+    + `41880: rows are missing' from jitney.namespace where name = '${name}' on conflict (namespace) do update set quarantined = excluded.quarantined`);
+  await kill("server-2");
+  while (!(await see()).namespaces.every((each) => each.name === name || (each.server ?? "server-2") !== "server-2")) await new Promise((done) => setTimeout(done, 200));
+}
+
+if (isDocs && fleet !== null) {
+  await inContext({ colorScheme: "light", viewport: { width: 1200, height: 860 } }, (page) => picture(page, "servers", "#/servers"));
+} else if (isDocs) {
   await new Promise((done) => setTimeout(done, DOCS_SECONDS * 1_000));
   await inContext({ colorScheme: "light", viewport: { width: 1200, height: 860 } }, async (page) => {
     for (const [name, address, first] of DOCS) await picture(page, name, address, first);
@@ -79,5 +99,5 @@ if (isDocs) {
   }
 }
 await browser.close();
-rest();
+await rest();
 process.exit();

@@ -470,6 +470,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/fleet/namespaces/{name}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ends the quarantine of a namespace: a server takes it within a second. What put it there may do so again. Only the operator
+         *     may. It is in the log of the server that answers; the audit log is the namespace's own, which no server has at that time.
+         */
+        post: operations["release_namespace"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/history": {
         parameters: {
             query?: never;
@@ -637,6 +657,8 @@ export interface components {
         Access: {
             /** @description As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified. */
             actor: string;
+            /** @description The server shares its namespaces with others, in a store. */
+            fleet: boolean;
             /** @description The namespace, in lower case. */
             namespace: string;
             /** @description All namespaces, for the operator. */
@@ -1070,6 +1092,16 @@ export interface components {
             filter: components["schemas"]["RuleFilter"];
             name: string;
         };
+        /** @description The configuration that all servers apply. */
+        FleetConfiguration: {
+            /** @description The SHA-256 of its text; absent if no server was started with a file. */
+            hash?: string | null;
+            /**
+             * Format: int64
+             * @description It grows with each change; 0 if no server was started with a file.
+             */
+            number: number;
+        };
         /** @description A namespace in the store. */
         FleetNamespace: {
             /**
@@ -1082,28 +1114,80 @@ export interface components {
             quarantined?: string | null;
             /** @description The server that has it; absent while none has. */
             server?: string | null;
+            /**
+             * @description Why its server answers nothing about it at the moment; absent if it does. The server that answers knows of a missing answer of
+             *     the database only for its own namespaces.
+             */
+            suspended?: string | null;
         };
         /** @description A server of the fleet. */
         FleetServer: {
             /** @description Where the other servers reach it. */
             address: string;
-            /** @description Its beat is seen, or it has left. */
+            /** @description Its beat is seen; otherwise it has left, or was declared dead because its beat did not come. */
             alive: boolean;
+            /**
+             * Format: int64
+             * @description How long ago its beat changed, as the server that answers has seen it, in milliseconds; after 3,000 it is declared dead. Absent if it is not alive.
+             */
+            beat_age_ms?: number | null;
             /**
              * Format: int64
              * @description How often it has said that it is alive, since its start.
              */
             beats: number;
+            /** @description It was told to stop: it gives its namespaces away and takes none, or it has left. */
+            leaving: boolean;
             name: string;
+            /** @description How many namespaces it has. */
+            namespaces: number;
         };
         /** @description The servers that share a store. */
         FleetShown: {
+            configuration: components["schemas"]["FleetConfiguration"];
             /** @description It may answer clients: its last beat is young enough. */
             lease_held: boolean;
+            /**
+             * Format: int64
+             * @description How long ago it looked at the store, in milliseconds: what is said here is of then. Absent before the first look.
+             */
+            looked_ms_ago?: number | null;
             namespaces: components["schemas"]["FleetNamespace"][];
             /** @description The server that answers. */
             server: string;
             servers: components["schemas"]["FleetServer"][];
+            stores: components["schemas"]["FleetStore"][];
+        };
+        /** @description A database with namespaces. */
+        FleetStore: {
+            /**
+             * Format: int64
+             * @description By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it takes no
+             *     namespaces.
+             */
+            clock_offset_ms: number;
+            /** @description The random identity that the store got when it was made, or restored to an earlier point in time. */
+            identity: string;
+            /**
+             * Format: int64
+             * @description Replication slots that no standby uses: they keep the database's log for ever.
+             */
+            inactive_slots: number;
+            /**
+             * @description The host and the database, without the password.
+             * @example db.example:5432/jitney
+             */
+            place: string;
+            /**
+             * Format: int64
+             * @description Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that.
+             */
+            standby_lag_bytes: number;
+            /**
+             * Format: int64
+             * @description Transactions since the oldest that the database has not frozen: at two billion it takes no writes.
+             */
+            transaction_age: number;
         };
         /** @description Messages that were found. */
         Found: {
@@ -1557,6 +1641,12 @@ export interface components {
         /** @description Messages that are locked now. */
         Received: {
             messages: components["schemas"]["LockedMessage"][];
+        };
+        /** @description A namespace whose quarantine was ended. */
+        Released: {
+            name: string;
+            /** @description Why it was in quarantine. */
+            was: string;
         };
         /**
          * @description A right.
@@ -2969,6 +3059,44 @@ export interface operations {
                 };
             };
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    release_namespace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the namespace */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Released"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };

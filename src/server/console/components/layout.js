@@ -5,7 +5,7 @@ import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
-import { NAVIGATION, PAGES, loadPage, pageAt } from "../pages/index.js";
+import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
 import { Loading, Notice, Problem } from "./notice.js";
 import { Search } from "./search.js";
@@ -41,7 +41,7 @@ function Navigation({ isOpen, path }) {
   const current = pageAt(path)?.page.nav;
   const { dead_letters: dead } = totals.value;
   return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
-    ${NAVIGATION.map((group, at) => html`<ul key=${at}>${group.map((name) => html`
+    ${navigation().map((group, at) => html`<ul key=${at}>${group.map((name) => html`
       <li key=${name}><a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}>${S.pages[name]}
         ${name === "entities" && 0 < dead && html`<span class="badge" title=${`${dead}`}>${compact(dead)}</span>`}</a></li>`)}</ul>`)}
     <${Account} /></nav>`;

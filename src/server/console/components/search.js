@@ -3,7 +3,7 @@
 import { html, useEffect, useId, useMemo, useRef, useState } from "../lib/html.js";
 import { entities } from "../lib/live.js";
 import { go, href } from "../lib/router.js";
-import { NAVIGATION } from "../pages/index.js";
+import { navigation } from "../pages/index.js";
 import { Text } from "./text.js";
 import { S } from "../strings/common.js";
 
@@ -74,7 +74,7 @@ function found(text) {
     if (place !== -1) matching.push({ path, kind, rank: (place === 0 ? 0 : 1000) + path.length });
   }
   matching.sort((a, b) => a.rank - b.rank);
-  const pages = NAVIGATION.flat().filter((name) => S.pages[name].toLowerCase().startsWith(lower));
+  const pages = navigation().flat().filter((name) => S.pages[name].toLowerCase().startsWith(lower));
   const messages = [
     ...(/^\d+$/.test(text) ? [{ id: "number", text: S.search.number(text), address: href(["messages"], { sequence_number: text }) }] : []),
     { id: "message", text: S.search.messageId(text), address: href(["messages"], { message_id: text }) },

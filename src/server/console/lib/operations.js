@@ -40,6 +40,7 @@ export const OPERATIONS = {
   put_configuration: ["PUT", "/api/v1/configuration"],
   put_entity: ["PUT", "/api/v1/entities/{entity}"],
   put_rule: ["PUT", "/api/v1/entities/{entity}/rules/{rule}"],
+  release_namespace: ["POST", "/api/v1/fleet/namespaces/{name}/release"],
   rotate_key: ["POST", "/api/v1/entities/{entity}/authorization-rules/{name}/rotate"],
   search_messages: ["GET", "/api/v1/messages"],
   send_messages: ["POST", "/api/v1/entities/{entity}/send"],

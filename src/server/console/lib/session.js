@@ -12,8 +12,8 @@ import { digestOf, signer } from "./sign.js";
  *   | import("./oidc.js").OidcCredential} Credential */
 
 /** `namespace` is as it was asked for, `""` for that of the address; `name` is what the broker calls it. The operator may do everything on the
- * server; `namespaces` has the names of all for him.
- * @typedef {{ credential: Credential, namespace: string, name: string, id: string, rights: Rights, isOperator: boolean, namespaces: string[] }} Session */
+ * server; `namespaces` has the names of all for him. `hasFleet` says that servers share namespaces in a store.
+ * @typedef {{ credential: Credential, namespace: string, name: string, id: string, rights: Rights, isOperator: boolean, hasFleet: boolean, namespaces: string[] }} Session */
 /** What the credential allows; null where only a try tells.
  * @typedef {{ listen: boolean, manage: boolean, send: boolean | null }} Rights */
 
@@ -72,9 +72,9 @@ async function allows(attempt) {
 
 /** Returns what a credential allows in the namespace. */
 async function accessOf() {
-  const { namespace: name, operator: isOperator, rights, namespaces } = await call("get_access");
+  const { namespace: name, operator: isOperator, fleet: hasFleet, rights, namespaces } = await call("get_access");
   const has = (/** @type {"listen" | "manage" | "send"} */ right) => rights.includes(right);
-  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, name, isOperator, namespaces: namespaces ?? [] };
+  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, name, isOperator, hasFleet, namespaces: namespaces ?? [] };
 }
 
 /** Finds out what a key of one entity allows: it cannot follow the namespace, and only a try tells whether it may send.
@@ -82,7 +82,7 @@ async function accessOf() {
 async function accessTo(path) {
   await call("get_entity", { path: { entity: path } });
   const manage = await allows(() => call("list_authorization_rules", { path: { entity: path } }));
-  return { rights: { listen: true, manage, send: null }, name: "", isOperator: false, namespaces: /** @type {string[]} */ ([]) };
+  return { rights: { listen: true, manage, send: null }, name: "", isOperator: false, hasFleet: false, namespaces: /** @type {string[]} */ ([]) };
 }
 
 /** Signs in, or throws why not.
@@ -92,12 +92,12 @@ export async function signIn(credential, namespace) {
   inUse = { credential, namespace };
   callAs({ authorization: authorizationOf(credential), namespace });
   const path = credential.kind === "key" ? credential.path : "";
-  const { rights, name, isOperator, namespaces } = path === "" ? await accessOf() : await accessTo(path);
+  const { rights, name, isOperator, hasFleet, namespaces } = path === "" ? await accessOf() : await accessTo(path);
   // Tokens change while a session lasts; whom they are for does not.
   const who = credential.kind === "oidc" ? [credential.issuer, credential.identity] : credential;
   const id = await digestOf(JSON.stringify([who, namespace]));
   store();
-  session.value = { credential, namespace, name, id, rights, isOperator, namespaces };
+  session.value = { credential, namespace, name, id, rights, isOperator, hasFleet, namespaces };
   phase.value = "signed-in";
 }
 
@@ -132,7 +132,9 @@ export async function start() {
       complaint.value = reason;
       return;
     } catch (error) {
-      if (!(error instanceof AwayError)) return endSession(given?.credential.kind === "oidc" && error instanceof Error ? error.message : reason);
+      // A namespace that moves to another server is away for a moment.
+      const isAway = error instanceof AwayError || (error instanceof ApiError && error.status === 503);
+      if (!isAway) return endSession(given?.credential.kind === "oidc" && error instanceof Error ? error.message : reason);
       phase.value = "away";
       await new Promise((done) => setTimeout(done, 1000));
     }

@@ -1,12 +1,13 @@
 // The pages: addresses, and where their code is. A page is loaded when it is first shown, or when there is nothing else to do.
 
 import { match } from "../lib/router.js";
+import { session } from "../lib/session.js";
 
 /** What a page's component gets: the parameters of its address, and its query.
  * @typedef {{ parameters: Record<string, string>, query: Record<string, string> }} PageProperties */
 /** `nav` is the entry of the navigation that is marked. `style` is its file in styles/.
  * @typedef {{ pattern: string, nav: NavName, style?: string, load: () => Promise<{ default: (properties: PageProperties) => any }> }} Page */
-/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "deferred" | "jobs" | "send" | "rule-test" | "audit" | "settings"} NavName */
+/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "deferred" | "jobs" | "send" | "rule-test" | "servers" | "audit" | "settings"} NavName */
 
 /** @type {Page[]} */
 export const PAGES = [
@@ -28,18 +29,26 @@ export const PAGES = [
   { pattern: "/jobs/:id", nav: "jobs", style: "jobs", load: () => import("./jobs.js") },
   { pattern: "/send", nav: "send", style: "send", load: () => import("./send.js") },
   { pattern: "/rule-test", nav: "rule-test", style: "rule-test", load: () => import("./rule-test.js") },
+  { pattern: "/servers", nav: "servers", style: "servers", load: () => import("./servers.js") },
   { pattern: "/audit", nav: "audit", style: "audit", load: () => import("./audit.js") },
   { pattern: "/settings", nav: "settings", style: "settings", load: () => import("./settings.js") },
 ];
 
 /** The entries of the navigation, in groups.
  * @type {NavName[][]} */
-export const NAVIGATION = [
+const ENTRIES = [
   ["overview", "entities", "messages", "sessions"],
   ["connections", "schedule", "deferred", "jobs"],
   ["send", "rule-test"],
-  ["audit", "settings"],
+  ["servers", "audit", "settings"],
 ];
+
+/** Returns the entries of the navigation for who is signed in, in groups: the operator of servers that share namespaces sees them.
+ * @returns {NavName[][]} */
+export function navigation() {
+  const { isOperator = false, hasFleet = false } = session.value ?? {};
+  return ENTRIES.map((group) => group.filter((name) => name !== "servers" || (isOperator && hasFleet)));
+}
 
 /** Finds the page of a path.
  * @param {string} path

@@ -77,6 +77,7 @@ export const S = {
     jobs: "Jobs",
     send: "Send",
     "rule-test": "Rule test",
+    servers: "Servers",
     audit: "Audit log",
     settings: "Settings",
   },

@@ -18,6 +18,7 @@ export const S = {
   namespaces: "Namespaces",
   /** @param {string} shard */
   inShard: (shard) => `shard ${shard}`,
+  elsewhere: "at another server",
   configured: "of the configuration file",
   here: "shown now",
   go: "Show",

@@ -53,7 +53,7 @@ function Namespace({ of: { name, shard, first, configured }, onDropped }) {
       onDropped();
     },
   });
-  return html`<li><span>${name}</span> <span class="muted">${S.inShard(String(shard))}${configured ? `, ${S.configured}` : ""}</span>
+  return html`<li><span>${name}</span> <span class="muted">${shard == null ? S.elsewhere : S.inShard(String(shard))}${configured ? `, ${S.configured}` : ""}</span>
     ${isHere ? html` <span class="muted">${S.here}</span>` : html` <button type="button" class="quiet" aria-label=${S.goTo(name)} onClick=${go}>${S.go}</button>`}
     ${!configured && !isHere && html` <button type="button" class="quiet" aria-label=${S.dropLabel(name)} onClick=${drop}>${S.drop}</button>`}</li>`;
 }
