@@ -196,7 +196,7 @@ class RabbitCluster(Side):
         names_port, *ports = free_ports(1 + 2 * MEMBERS)
         self.names_port = names_port
         self.places = {f"bench{at + 1}@localhost": (directory / f"node-{at + 1}", ports[2 * at], ports[2 * at + 1]) for at in range(MEMBERS)}
-        # The daemon that knows the nodes' ports is nobody's: it outlives the nodes that are killed.
+        # The daemon that knows the nodes' ports belongs to no node: it outlives those that are killed.
         words = ["setpriv", "--pdeathsig", "KILL", "chroot", str(Node.root()), "epmd", "-port", str(names_port), "-address", "127.0.0.1"]
         daemon = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         stack.callback(lambda: (daemon.kill(), daemon.wait()))
