@@ -206,7 +206,7 @@ impl Owner {
                     }
                     is_written = changed.is_ok();
                 }
-                event = next_event(&mut self.store) => {
+                event = next_event(&mut self.store), if self.store.is_some() => {
                     let now = self.clock.now();
                     self.learn_of_store(now, event);
                 }

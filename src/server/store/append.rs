@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout_at};
 use tokio_postgres::Statement;
 use tracing::{error, info, warn};
 
@@ -115,7 +116,8 @@ impl StoreCommitter {
             session: None,
             warnings: 0,
             statements: BTreeMap::new(),
-            made: last.segment(),
+            made: Arc::new(AtomicU64::new(last.segment().0)),
+            ahead: last.segment().0,
             sent: VecDeque::new(),
             wait: limits::STORE_RETRY_FIRST.as_duration(),
         };
@@ -175,7 +177,9 @@ struct Driver {
     /// By the segment of the row, and that of the row before.
     statements: BTreeMap<(SegmentId, SegmentId), Statement>,
     /// The newest segment that has a table.
-    made: SegmentId,
+    made: Arc<AtomicU64>,
+    /// The newest segment whose table was begun ahead.
+    ahead: u64,
     sent: VecDeque<Sent>,
     /// Before the next question, if one is not answered.
     wait: Duration,
@@ -356,9 +360,9 @@ impl Driver {
             claim,
         } = append;
         let segment = row.place().segment();
-        if self.made < segment {
+        if self.made.load(Ordering::Acquire) < segment.0 {
             schema::make_segment(&self.store, &self.fence, segment).await?;
-            self.made = segment;
+            self.made.fetch_max(segment.0, Ordering::AcqRel);
         }
         self.make_next(&row);
         let parts = send_parts(&session, &self.fence, &row).await?;
@@ -409,15 +413,19 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes the next segment's table ahead, when half of this one is used.
+    /// Makes the next segment's table ahead, once, when half of this one is used.
     fn make_next(&mut self, row: &Row) {
         let (segment, offset) = rows::place(row.position);
         let next = SegmentId(segment.0 + 1);
-        if self.made == segment && limits::STORE_SEGMENT_BYTES / 2 < offset {
+        if self.ahead < next.0 && limits::STORE_SEGMENT_BYTES / 2 < offset {
+            self.ahead = next.0;
             let (store, fence) = (Arc::clone(&self.store), Arc::clone(&self.fence));
+            let made = Arc::clone(&self.made);
             let make = async move {
                 // It is made when it is needed, if not now.
-                let _ = schema::make_segment(&store, &fence, next).await;
+                if schema::make_segment(&store, &fence, next).await.is_ok() {
+                    made.fetch_max(next.0, Ordering::AcqRel);
+                }
             };
             supervisor::spawn("next segment", make).allow_end();
         }
@@ -530,7 +538,8 @@ async fn next_answer(sent: &mut VecDeque<Sent>) -> Result<u64, String> {
         return done.map_err(|error| chain(&error));
     }
     let wait: Duration = limits::STORE_APPEND_WAIT.as_duration();
-    match timeout(wait, oldest.answer.as_mut()).await {
+    let until = tokio::time::Instant::from_std(oldest.began) + wait;
+    match timeout_at(until, oldest.answer.as_mut()).await {
         Ok(done) => done.map_err(|error| chain(&error)),
         Err(_) => Err(format!("no answer within {} s", wait.as_secs())),
     }
