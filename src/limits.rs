@@ -612,6 +612,10 @@ pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(6);
 pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
 /// How long bytes to the store may be unacknowledged by its machine.
 pub const STORE_USER_TIMEOUT: Millis = Millis::from_secs(4);
+/// Stores of a fleet.
+pub const STORES_MAX: usize = 32;
+/// Bytes of the name of a store.
+pub const STORE_NAME_BYTES_MAX: usize = 32;
 /// Sessions of the store that are kept for the next use.
 pub const STORE_SESSIONS_IDLE: usize = 4;
 /// Sessions of the store that are in use at the same time, beside those of appends and beats.
@@ -620,7 +624,7 @@ pub const STORE_SESSIONS_MAX: usize = 16;
 pub const STORE_APPEND_SESSIONS: usize = 8;
 /// How long to wait for the answer to an append, before it is found out what became of it.
 pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
-/// Namespaces that a server gives away at the same time, when others carry less.
+/// Namespaces that a server gives away at the same time, when others carry less, and that are on their way to one server.
 pub const HANDOVERS_AT_ONCE: usize = 16;
 /// Namespaces that are taken over at the same time: each takes up to two sessions.
 pub const TAKEOVERS_AT_ONCE: usize = 6;
@@ -674,6 +678,14 @@ pub const TAKEOVERS_MAX: i32 = 3;
 pub const TAKEOVER_HEALTHY: Millis = Millis::from_secs(60);
 /// How long connections may take to close when a namespace is given away.
 pub const HANDOVER_WAIT: Millis = Millis::from_millis(300);
+/// How often a server measures how busy its namespaces are, and says so in the store if that has changed by a lot.
+pub const RATE_INTERVAL: Millis = Millis::from_secs(10);
+/// Messages a second by which a rate has changed by a lot, at least.
+pub const RATE_CHANGE_MIN: i64 = 250;
+/// How long the owner of a namespace may take to say how busy it is.
+pub const RATE_WAIT: Millis = Millis::from_secs(2);
+/// How often a server tries again to make what the stores do not have yet.
+pub const STORES_RETRY: Millis = Millis::from_secs(1);
 /// How far a server's clock may be from the database's before it takes nothing, and before it says so.
 pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
 /// See [`CLOCK_SKEW_MAX`].

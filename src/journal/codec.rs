@@ -28,6 +28,9 @@ const ENQUEUED_AMENDED: u8 = 15;
 const JOB: u8 = 16;
 const AUDIT: u8 = 17;
 
+/// The newest kind.
+pub(super) const NEWEST: u8 = AUDIT;
+
 const ACTIVE: u8 = 0;
 const DEFERRED: u8 = 1;
 const SCHEDULED: u8 = 2;

@@ -49,6 +49,9 @@ pub use recover::{Older, Recovered, Replay, check_older, recover};
 pub use usage::LogStatistics;
 pub use writer::{CheckpointAt, Frame, LogEnd, Writer};
 
+/// The newest kind of record that this release reads, and may write.
+pub const NEWEST_KIND: u8 = codec::NEWEST;
+
 use crate::limits;
 
 /// How a log is kept.

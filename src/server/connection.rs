@@ -176,6 +176,26 @@ fn not_served(error: &NotPassed) -> Refusal {
     }
 }
 
+/// Waits for a while until the store of a shard's namespace is there; returns whether it is.
+async fn has_store(shards: &Shards, shard: ShardIndex) -> bool {
+    let until = Instant::now() + limits::OWNER_WAIT.as_duration();
+    while let Some(span) = shards.suspended_for(shard) {
+        if limits::OWNER_WAIT.as_duration() <= span || until <= Instant::now() {
+            return false;
+        }
+        tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
+    }
+    true
+}
+
+/// Says that the store of a namespace is away.
+fn store_is_away() -> Refusal {
+    Refusal {
+        condition: Condition::ServerBusy,
+        description: "The namespace's database cannot be reached now: try again later.".to_owned(),
+    }
+}
+
 /// How a connection's task leaves its runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -427,6 +447,13 @@ impl<S: Stream> ConnectionTask<S> {
                 }
             },
         };
+        let is_new = |it: &Membership| it.shard() != shard;
+        if self.membership.as_ref().is_none_or(is_new) && !has_store(&self.shards, shard).await {
+            self.peer.engine.serve_here();
+            let refusal = store_is_away();
+            self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+            return Some(());
+        }
         if self.routing.is_over() && self.received.take().is_some() {
             self.peer.engine.serve_here();
             self.handle_bytes(false);

@@ -522,7 +522,11 @@ fn of_token(refused: &TokenRefused) -> Denied {
 }
 
 fn stopping() -> Denied {
-    Denied::new(DeniedKind::Full, "The broker is stopping.", "")
+    Denied::new(
+        DeniedKind::Full,
+        "The broker is stopping, or the namespace's database cannot be reached: try again.",
+        "",
+    )
 }
 
 /// Makes the tracking identifier of a refusal.

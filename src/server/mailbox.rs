@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use super::outbox::Outbox;
 use super::reload::{Reload, Reloaded};
@@ -204,6 +204,8 @@ pub(super) struct Vitals {
     sync: AtomicU64,
     /// AMQP sessions of the connections in the shard.
     sessions: AtomicUsize,
+    /// Since when the namespace's store is away; 0 while it is not.
+    suspended: AtomicU64,
 }
 
 impl Vitals {
@@ -214,7 +216,25 @@ impl Vitals {
             turn: AtomicU64::new(0),
             sync: AtomicU64::new(0),
             sessions: AtomicUsize::new(0),
+            suspended: AtomicU64::new(0),
         }
+    }
+
+    /// The namespace's store is away, or back: nothing is answered meanwhile.
+    pub(super) fn set_suspended(&self, is_suspended: bool) {
+        let since = if is_suspended {
+            self.stamp(Instant::now())
+        } else {
+            0
+        };
+        self.suspended.store(since, Ordering::Relaxed);
+    }
+
+    /// Returns for how long the namespace's store has been away, if it is.
+    pub(super) fn suspended_for(&self) -> Option<Duration> {
+        let since = self.suspended.load(Ordering::Relaxed);
+        let span = self.stamp(Instant::now()).saturating_sub(since);
+        (since != 0).then(|| Duration::from_millis(span))
     }
 
     /// Returns how many AMQP sessions the connections in the shard have.

@@ -242,7 +242,12 @@ impl Request<'_> {
 }
 
 fn stopping() -> RestError {
-    Denied::new(DeniedKind::Full, "The broker is stopping.", "").into()
+    Denied::new(
+        DeniedKind::Full,
+        "The broker is stopping, or the namespace's database cannot be reached: try again.",
+        "",
+    )
+    .into()
 }
 
 /// Reads a body with a bounded length in a bounded time, within the budget of all bodies that are

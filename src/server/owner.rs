@@ -277,7 +277,11 @@ impl Owner {
         let Some(store) = &mut self.store else {
             return;
         };
-        if std::mem::replace(&mut store.is_lapsed, has_lapsed) == has_lapsed || store.is_unknown {
+        if std::mem::replace(&mut store.is_lapsed, has_lapsed) == has_lapsed {
+            return;
+        }
+        self.vitals.set_suspended(has_lapsed);
+        if store.is_unknown {
             return;
         }
         let input = if has_lapsed {

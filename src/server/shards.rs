@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
@@ -110,9 +111,16 @@ impl Shards {
         self.members.load().values().cloned().collect()
     }
 
-    /// Returns where the owner of the shard is reached that serves a host; none if another server does.
+    /// Returns where the owner of the shard is reached that serves a host; none if another server does, or its store is away.
     pub(super) fn owner_of(&self, host: &str) -> Option<Mailbox> {
-        self.owner(self.routes.load().shard_of(Some(host))?)
+        let member = self.member(self.routes.load().shard_of(Some(host))?)?;
+        let is_away = member.vitals.suspended_for().is_some();
+        (!is_away).then(|| member.owner.clone())
+    }
+
+    /// Returns for how long the store of a shard has been away, if it is.
+    pub(super) fn suspended_for(&self, shard: ShardIndex) -> Option<Duration> {
+        self.member(shard)?.vitals.suspended_for()
     }
 
     /// Returns a new connection's part of what all have of messages that are not whole yet.

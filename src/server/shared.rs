@@ -7,7 +7,7 @@ use std::thread;
 
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::cli::{self, ServeArgs};
 use super::clock::Clock;
@@ -22,7 +22,7 @@ use super::runtime::ShardRuntime;
 use super::serve::{OfAllShards, Running, StartError};
 use super::startup::Started;
 use super::store::{
-    self, Common, Fleet, FleetParts, ServingParts, Store, StoreConfiguration, Wanted,
+    self, Common, Fleet, FleetParts, ServingParts, Store, StoreConfiguration, Stores, Wanted,
 };
 use crate::access::Profile;
 use crate::config::Configuration;
@@ -31,9 +31,9 @@ use crate::rights::Key;
 use crate::shard::routing::Routes;
 use crate::time::Timestamp;
 
-/// The store, and what all its servers have in common.
+/// The stores, and what all their servers have in common.
 pub(super) struct Shared {
-    store: Arc<Store>,
+    stores: Arc<Stores>,
     common: Common,
     /// The arguments, with what the store says.
     pub(super) args: ServeArgs,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
 
 /// What is needed to join the other servers.
 pub(super) struct SharedParts {
-    store: Arc<Store>,
+    stores: Arc<Stores>,
     /// The data directory, which one process has: certificates, and pages of indexes.
     lock: File,
     args: ServeArgs,
@@ -70,9 +70,11 @@ pub(super) async fn prepare(
     config: &Configuration,
     profile: Profile,
 ) -> Result<Option<Shared>, StartError> {
-    let Some(store) = Store::new(&args.store)? else {
+    let stores = Store::all(&args.store)?;
+    if stores.is_empty() {
         return Ok(None);
-    };
+    }
+    let stores = Arc::new(Stores::new(stores));
     let path = cli::config_file(args.config.as_deref());
     let text = path.map(cli::read_config).transpose();
     let text = text.map_err(StartError::Config)?;
@@ -83,13 +85,14 @@ pub(super) async fn prepare(
     };
     let names = config.namespaces.iter().map(|it| &it.name[..]);
     let wanted = Wanted {
+        server: args.store.server.as_deref().unwrap_or_default(),
         namespaces: names.collect(),
         config: text.as_deref().zip(hash.as_deref()),
         new_keys,
         new_authority: peer::make_authority()?,
         is_unchecked: args.store.store_unchecked,
     };
-    let common = store::prepare(&store, &wanted).await?;
+    let common = store::prepare(&stores, &wanted).await?;
     let mut args = args.clone();
     if profile == Profile::Verified
         && args.operator.operator_key_file.is_none()
@@ -109,7 +112,6 @@ pub(super) async fn prepare(
             config: config.clone(),
         },
     };
-    info!(store = store.place(), "reached the store");
     let file = path.zip(text).map(|(path, text)| SharedFile {
         path: path.to_owned(),
         text,
@@ -130,7 +132,7 @@ pub(super) async fn prepare(
     })?;
     Ok(Some(Shared {
         listener,
-        store: Arc::new(store),
+        stores,
         common,
         args,
         config,
@@ -153,7 +155,7 @@ impl Shared {
     pub(super) fn open(&self) -> Result<SharedParts, StartError> {
         fs::create_dir_all(&self.args.data_dir)?;
         Ok(SharedParts {
-            store: Arc::clone(&self.store),
+            stores: Arc::clone(&self.stores),
             lock: disk::lock(&self.args.data_dir)?,
             args: self.args.clone(),
             config: self.config.clone(),
@@ -208,11 +210,11 @@ impl SharedParts {
         let store = &shared.args.store;
         let address = store.peer_address.clone();
         let fleet = Fleet::new(FleetParts {
+            stores: shared.stores,
             server: store.server.clone().unwrap_or_default(),
             address: address.unwrap_or_else(|| store.peer_listen.to_string()),
             first: shared.first,
             serving: ServingParts {
-                store: shared.store,
                 shards: Arc::clone(&running.shards),
                 clock: Arc::clone(&common.clock),
                 memory: memory.clone(),

@@ -32,7 +32,7 @@ pub struct Routes {
     first: String,
     /// Other servers serve namespaces too.
     is_shared: bool,
-    /// All namespaces are known: before, a host means none of them.
+    /// All namespaces are known: before, a host that names none of those that are known means none.
     is_known: bool,
 }
 
@@ -60,9 +60,14 @@ impl Routes {
     }
 
     /// Returns the routes with these namespaces, by their names in lower case: those that are not here already are served by
-    /// other servers. The first answers to every host that is no other's.
+    /// other servers. The first answers to every host that is no other's, if these are all.
     #[must_use]
-    pub fn with_known<'n>(&self, first: &str, names: impl IntoIterator<Item = &'n str>) -> Self {
+    pub fn with_known<'n>(
+        &self,
+        first: &str,
+        names: impl IntoIterator<Item = &'n str>,
+        are_all: bool,
+    ) -> Self {
         let known = names.into_iter().map(|name| {
             let here = self.by_namespace.get(name).copied().flatten();
             (name.to_owned(), here)
@@ -71,8 +76,15 @@ impl Routes {
             by_namespace: known.collect(),
             first: first.to_owned(),
             is_shared: self.is_shared,
-            is_known: true,
+            is_known: are_all,
         }
+    }
+
+    /// Returns whether these namespaces are known, by their names in lower case and in the order of them, and no others.
+    #[must_use]
+    pub fn knows<'n>(&self, names: impl IntoIterator<Item = &'n str>, are_all: bool) -> bool {
+        let known = self.by_namespace.keys().map(String::as_str);
+        self.is_known == are_all && known.eq(names)
     }
 
     /// Returns the routes with a namespace, whose name is in lower case, that another server serves.
@@ -113,12 +125,19 @@ impl Routes {
         self.is_shared
     }
 
-    /// Returns the namespace that a host names, in lower case, if another server serves it. None while the namespaces are not
-    /// known.
+    /// Returns the namespace that a host names, in lower case, if another server serves it. None for a host that names no namespace
+    /// while not all are known.
     #[must_use]
     pub fn elsewhere_of(&self, host: Option<&str>) -> Option<&str> {
-        let is_elsewhere = self.is_shared && self.is_known && self.shard_of(host).is_none();
+        let is_named = self.is_known || self.found(host).is_some();
+        let is_elsewhere = self.is_shared && is_named && self.shard_of(host).is_none();
         is_elsewhere.then(|| self.namespace_of(host))
+    }
+
+    /// Returns whether there may be namespaces that are not known yet: a host that names none of the others may name one of them.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.is_shared && !self.is_known
     }
 
     /// Returns the name of the first namespace, in lower case.
@@ -143,11 +162,11 @@ impl Routes {
     /// Returns the shard of the namespace that a host names; none if another server serves it.
     #[must_use]
     pub fn shard_of(&self, host: Option<&str>) -> Option<ShardIndex> {
-        if self.is_shared && !self.is_known {
-            return None;
+        match self.found(host) {
+            Some((_, shard)) => shard,
+            None if self.is_partial() => None,
+            None => self.by_namespace.get(&self.first).copied().flatten(),
         }
-        let first = || self.by_namespace.get(&self.first).copied().flatten();
-        self.found(host).map_or_else(first, |(_, shard)| shard)
     }
 
     fn found(&self, host: Option<&str>) -> Option<(&str, Option<ShardIndex>)> {
@@ -482,7 +501,7 @@ mod tests {
     /// Routes of a server that has `b` of three namespaces.
     fn shared() -> Routes {
         Routes::shared()
-            .with_known("a", ["a", "b", "c"])
+            .with_known("a", ["a", "b", "c"], true)
             .with("b", B)
     }
 
@@ -502,6 +521,23 @@ mod tests {
             Some(B)
         );
         assert_eq!(routing.elsewhere(), None);
+    }
+
+    #[test]
+    fn a_host_that_names_no_known_namespace_means_none_while_some_are_not_known() {
+        let routes = Routes::shared()
+            .with_known("a", ["a", "b"], false)
+            .with("a", A);
+        assert!(routes.is_partial() && !shared().is_partial());
+        assert_eq!(routes.shard_of(Some("a.example")), Some(A));
+        assert_eq!(routes.elsewhere_of(Some("b.example")), Some("b"));
+        for host in [Some("c.example"), None] {
+            assert_eq!(routes.shard_of(host), None, "{host:?}");
+            assert_eq!(routes.elsewhere_of(host), None, "{host:?}");
+        }
+        assert!(routes.knows(["a", "b"], false) && !routes.knows(["a", "b"], true));
+        let whole = routes.with_known("a", ["a", "b"], true);
+        assert_eq!(whole.shard_of(Some("c.example")), Some(A), "the first");
     }
 
     #[test]

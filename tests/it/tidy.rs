@@ -122,7 +122,11 @@ const STARTED: [(&str, usize, &str); 14] = [
         "a start joins one; another sends keys to the owner; the sending of the last spans is awaited",
     ),
     ("startup.rs", 1, "a start joins the threads that read logs"),
-    ("store/fleet.rs", 1, "the handovers at the stop are joined"),
+    (
+        "store/fleet.rs",
+        3,
+        "the joining of stores at the start, and the handovers at the stop, are joined",
+    ),
     ("store/ownership.rs", 1, "the reading of a log is awaited"),
     ("supervisor.rs", 3, "the supervisor itself"),
     ("tls.rs", 1, "the reading of certificates is awaited"),

@@ -1112,8 +1112,15 @@ export interface components {
             name: string;
             /** @description Why it is left alone: its log cannot be served, or its servers have died too often. */
             quarantined?: string | null;
+            /**
+             * Format: int64
+             * @description Messages a second that came and were handed out, of late: namespaces are spread by it.
+             */
+            rate: number;
             /** @description The server that has it; absent while none has. */
             server?: string | null;
+            /** @description The name of the store that it is in. */
+            store: string;
             /**
              * @description Why its server answers nothing about it at the moment; absent if it does. The server that answers knows of a missing answer of
              *     the database only for its own namespaces.
@@ -1142,14 +1149,15 @@ export interface components {
             /** @description How many namespaces it has. */
             namespaces: number;
         };
-        /** @description The servers that share a store. */
+        /** @description The servers that share stores. */
         FleetShown: {
             configuration: components["schemas"]["FleetConfiguration"];
-            /** @description It may answer clients: its last beat is young enough. */
+            /** @description It may answer clients of all stores: its last beats are young enough. */
             lease_held: boolean;
             /**
              * Format: int64
-             * @description How long ago it looked at the store, in milliseconds: what is said here is of then. Absent before the first look.
+             * @description How long ago it looked at the store that it looked at first, in milliseconds: what is said here is of then or later. Absent before
+             *     the first look at all of them.
              */
             looked_ms_ago?: number | null;
             namespaces: components["schemas"]["FleetNamespace"][];
@@ -1166,18 +1174,24 @@ export interface components {
              *     namespaces.
              */
             clock_offset_ms: number;
-            /** @description The random identity that the store got when it was made, or restored to an earlier point in time. */
+            /** @description The random identity that the store got when it was made, or restored to an earlier point in time; empty if it was never reached. */
             identity: string;
             /**
              * Format: int64
              * @description Replication slots that no standby uses: they keep the database's log for ever.
              */
             inactive_slots: number;
+            /** @description The server that answers may answer clients of the namespaces that it has there. */
+            lease_held: boolean;
+            /** @description What the servers call it. */
+            name: string;
             /**
              * @description The host and the database, without the password.
              * @example db.example:5432/jitney
              */
             place: string;
+            /** @description The last look at it has succeeded; otherwise what is said of it is older. */
+            reached: boolean;
             /**
              * Format: int64
              * @description Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that.

@@ -7,16 +7,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, json};
-use crate::server::store::{Fleet, Health, Release, View};
+use crate::server::store::{Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View};
 
-/// The servers that share a store.
+/// The servers that share stores.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FleetShown {
     /// The server that answers.
     server: String,
-    /// It may answer clients: its last beat is young enough.
+    /// It may answer clients of all stores: its last beats are young enough.
     lease_held: bool,
-    /// How long ago it looked at the store, in milliseconds: what is said here is of then. Absent before the first look.
+    /// How long ago it looked at the store that it looked at first, in milliseconds: what is said here is of then or later. Absent before
+    /// the first look at all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     looked_ms_ago: Option<u64>,
     stores: Vec<FleetStore>,
@@ -28,10 +29,16 @@ pub(super) struct FleetShown {
 /// A database with namespaces.
 #[derive(Debug, Serialize, ToSchema)]
 struct FleetStore {
+    /// What the servers call it.
+    name: String,
+    /// The last look at it has succeeded; otherwise what is said of it is older.
+    reached: bool,
+    /// The server that answers may answer clients of the namespaces that it has there.
+    lease_held: bool,
     /// The host and the database, without the password.
     #[schema(example = "db.example:5432/jitney")]
     place: String,
-    /// The random identity that the store got when it was made, or restored to an earlier point in time.
+    /// The random identity that the store got when it was made, or restored to an earlier point in time; empty if it was never reached.
     identity: String,
     /// By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it takes no
     /// namespaces.
@@ -77,6 +84,10 @@ struct FleetServer {
 #[derive(Debug, Serialize, ToSchema)]
 struct FleetNamespace {
     name: String,
+    /// The name of the store that it is in.
+    store: String,
+    /// Messages a second that came and were handed out, of late: namespaces are spread by it.
+    rate: i64,
     /// The server that has it; absent while none has.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
@@ -152,7 +163,7 @@ impl FleetShown {
             server: fleet.server().to_owned(),
             lease_held: fleet.holds_lease(),
             looked_ms_ago: health.looked.map(millis),
-            stores: vec![FleetStore::of(fleet, &view, &health)],
+            stores: stores(&view, &health),
             configuration: FleetConfiguration {
                 number: configuration.number,
                 hash: Some(configuration.hash.clone()).filter(|_| configuration.number != 0),
@@ -164,11 +175,13 @@ impl FleetShown {
 }
 
 impl FleetStore {
-    fn of(fleet: &Fleet, view: &View, health: &Health) -> Self {
-        let store = fleet.store_seen();
+    fn of(view: &StoreView, health: &StoreHealth) -> Self {
         Self {
-            place: store.place,
-            identity: store.identity,
+            name: health.name.clone(),
+            reached: health.is_reached,
+            lease_held: health.holds_lease,
+            place: health.place.clone(),
+            identity: health.identity.clone(),
             clock_offset_ms: health.clock_offset,
             transaction_age: view.database.transaction_age,
             inactive_slots: view.database.inactive_slots,
@@ -177,27 +190,39 @@ impl FleetStore {
     }
 }
 
+fn stores(view: &View, health: &Health) -> Vec<FleetStore> {
+    let all = view.stores.iter().zip(&health.stores);
+    all.map(|(view, health)| FleetStore::of(view, health))
+        .collect()
+}
+
 fn servers(view: &View, health: &Health) -> Vec<FleetServer> {
-    let all = view.servers.iter().map(|server| FleetServer {
-        name: server.name.clone(),
+    let seen = view.namespaces();
+    let all = view.servers().into_iter().map(|server| FleetServer {
         alive: server.is_alive,
         leaving: server.is_leaving,
         beats: server.beat,
         beat_age_ms: health.beat_ages.get(&server.name).copied().map(millis),
-        address: server.address.clone(),
-        namespaces: server.count(view.namespaces.values()),
+        namespaces: server.count(seen.values().map(|(_, seen)| *seen)),
+        name: server.name,
+        address: server.address,
     });
     all.collect()
 }
 
 fn namespaces(view: &View, health: &Health) -> Vec<FleetNamespace> {
-    let all = view.namespaces.iter().map(|(name, seen)| FleetNamespace {
-        name: name.clone(),
-        server: seen.server.clone(),
-        epoch: seen.epoch,
-        suspended: health.suspended.get(name).map(|why| (*why).to_owned()),
-        quarantined: seen.quarantined.clone(),
-    });
+    let all = view.namespaces().into_iter();
+    let all = all.map(
+        |(name, (store, seen)): (&str, (&str, &NamespaceSeen))| FleetNamespace {
+            name: name.to_owned(),
+            store: store.to_owned(),
+            rate: seen.rate,
+            server: seen.server.clone(),
+            epoch: seen.epoch,
+            suspended: health.suspended.get(name).map(|why| (*why).to_owned()),
+            quarantined: seen.quarantined.clone(),
+        },
+    );
     all.collect()
 }
 

@@ -152,7 +152,11 @@ impl<'a> Call<'a> {
             if name == "namespace" {
                 let name = decode(value);
                 let name = name.map_err(|_| Problem::bad_request("namespace is not UTF-8."))?;
-                if !server.shards.routes().has(&name) {
+                let routes = server.shards.routes();
+                if !routes.has(&name) && routes.is_partial() {
+                    return Err(Problem::unknown_yet());
+                }
+                if !routes.has(&name) {
                     return Err(Problem::not_found(format!(
                         "There is no namespace '{name}'."
                     )));

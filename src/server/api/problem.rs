@@ -91,8 +91,14 @@ impl Problem {
 
     /// The server ends before the request is carried out; its result is unknown.
     pub(super) fn stopping() -> Self {
-        let text = "The broker is stopping, or another server serves the namespace now.";
+        let text = "The broker is stopping, another server serves the namespace now, or its database cannot be reached: try again.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "internal", text)
+    }
+
+    /// A namespace that is not known, while some are not.
+    pub(super) fn unknown_yet() -> Self {
+        let text = "A database cannot be reached, and the namespace may be there: try again.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
     }
 }
 

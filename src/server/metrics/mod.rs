@@ -80,7 +80,6 @@ impl Metrics {
             shards: shards.collect(),
             fleet: fleet.map(|fleet| FleetScrape {
                 server: fleet.server().to_owned(),
-                holds_lease: fleet.holds_lease(),
                 view: fleet.view(),
                 health: fleet.health(),
             }),

@@ -17,7 +17,7 @@ use crate::histogram::{BOUNDS_MICROS, Histogram};
 use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
 use crate::queue::{DeadLetterCause, EntityKind};
 use crate::server::mailbox::ShardReport;
-use crate::server::store::{Health, View};
+use crate::server::store::{Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View};
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
 const OTHERS: &str = "*";
@@ -37,8 +37,7 @@ pub(super) struct Scrape {
 pub(super) struct FleetScrape {
     /// This server.
     pub(super) server: String,
-    pub(super) holds_lease: bool,
-    pub(super) view: Arc<View>,
+    pub(super) view: View,
     pub(super) health: Health,
 }
 
@@ -162,6 +161,11 @@ fn number(count: usize) -> Sample {
     Sample::Number(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
+/// A number that is not negative.
+fn count(count: i64) -> Sample {
+    Sample::Number(u64::try_from(count).unwrap_or_default())
+}
+
 fn truth(is_so: bool) -> Sample {
     Sample::Number(u64::from(is_so))
 }
@@ -200,69 +204,70 @@ impl Scrape {
 
     fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {
         let fleet = self.fleet.as_ref();
-        let servers = || fleet.iter().flat_map(|it| &it.view.servers);
-        let namespaces = || fleet.iter().flat_map(|it| &it.view.namespaces);
-        let holds = fleet
-            .iter()
-            .map(|it| (Labels::new(), truth(it.holds_lease)));
-        out.write(&families::FLEET_LEASE, holds)?;
-        let alive = servers().map(|it| (vec![("server", &it.name[..])], truth(it.is_alive)));
-        out.write(&families::FLEET_ALIVE, alive)?;
-        let count = |count: i64| Sample::Number(u64::try_from(count).unwrap_or_default());
-        let beats = servers().map(|it| (vec![("server", &it.name[..])], count(it.beat)));
-        out.write(&families::FLEET_BEATS, beats)?;
+        let servers = fleet.map(|it| it.view.servers()).unwrap_or_default();
+        let each = |value: fn(&ServerSeen) -> Sample| {
+            let all = servers.iter();
+            all.map(move |it| (vec![("server", &it.name[..])], value(it)))
+        };
+        out.write(&families::FLEET_ALIVE, each(|it| truth(it.is_alive)))?;
+        out.write(&families::FLEET_BEATS, each(|it| count(it.beat)))?;
         let ages = fleet.iter().flat_map(|it| &it.health.beat_ages);
         let ages = ages.map(|(server, age)| {
             let age = Sample::Seconds(age.as_secs_f64());
             (vec![("server", &server[..])], age)
         });
         out.write(&families::FLEET_BEAT_AGE, ages)?;
+        self.of_shared_namespaces(out)?;
+        self.of_stores(out)
+    }
+
+    /// The namespaces that servers share.
+    fn of_shared_namespaces(&self, out: &mut Output<'_>) -> fmt::Result {
+        let fleet = self.fleet.as_ref();
+        let namespaces = fleet.map(|it| it.view.namespaces()).unwrap_or_default();
         let own = fleet.map(|it| &it.server);
-        let owned = namespaces().map(|(name, it)| {
-            let is_owned = it.server.is_some() && it.server.as_ref() == own;
-            (vec![("namespace", &name[..])], truth(is_owned))
-        });
+        let labels = |name| vec![("namespace", name)];
+        let each = || namespaces.iter().map(|(name, (_, it))| (*name, *it));
+        let is_owned = |it: &NamespaceSeen| it.server.is_some() && it.server.as_ref() == own;
+        let owned = each().map(|(name, it)| (labels(name), truth(is_owned(it))));
         out.write(&families::NAMESPACE_OWNED, owned)?;
-        let epochs =
-            namespaces().map(|(name, it)| (vec![("namespace", &name[..])], count(it.epoch)));
+        let epochs = each().map(|(name, it)| (labels(name), count(it.epoch)));
         out.write(&families::NAMESPACE_EPOCH, epochs)?;
-        let suspended = namespaces().map(|(name, _)| {
-            let is_suspended = fleet.is_some_and(|it| it.health.suspended.contains_key(name));
-            (vec![("namespace", &name[..])], truth(is_suspended))
-        });
+        let rates = each().map(|(name, it)| (labels(name), count(it.rate)));
+        out.write(&families::NAMESPACE_RATE, rates)?;
+        let is_suspended = |name| fleet.is_some_and(|it| it.health.suspended.contains_key(name));
+        let suspended = each().map(|(name, _)| (labels(name), truth(is_suspended(name))));
         out.write(&families::NAMESPACE_SUSPENDED, suspended)?;
-        let quarantined = namespaces().map(|(name, it)| {
-            (
-                vec![("namespace", &name[..])],
-                truth(it.quarantined.is_some()),
-            )
-        });
-        out.write(&families::NAMESPACE_QUARANTINED, quarantined)?;
+        let quarantined = each().map(|(name, it)| (labels(name), truth(it.quarantined.is_some())));
+        out.write(&families::NAMESPACE_QUARANTINED, quarantined)
+    }
+
+    /// The databases that servers share.
+    fn of_stores(&self, out: &mut Output<'_>) -> fmt::Result {
+        let health = || self.fleet.iter().flat_map(|it| &it.health.stores);
+        let of_health = |value: fn(&StoreHealth) -> Sample| {
+            health().map(move |it| (vec![("store", &it.name[..])], value(it)))
+        };
+        let stores = || self.fleet.iter().flat_map(|it| &it.view.stores);
+        let of_database = |value: fn(&StoreView) -> i64| {
+            stores().map(move |it| (vec![("store", &it.name[..])], count(value(it))))
+        };
+        let holds = of_health(|it| truth(it.holds_lease));
+        out.write(&families::FLEET_LEASE, holds)?;
+        let reached = of_health(|it| truth(it.is_reached));
+        out.write(&families::STORE_REACHED, reached)?;
         #[allow(
             clippy::cast_precision_loss,
             reason = "milliseconds between two clocks are far below 2^53"
         )]
-        let ahead = fleet.iter().map(|it| {
-            (
-                Labels::new(),
-                Sample::Seconds(it.health.clock_offset as f64 / 1e3),
-            )
-        });
+        let ahead = of_health(|it| Sample::Seconds(it.clock_offset as f64 / 1e3));
         out.write(&families::STORE_CLOCK, ahead)?;
-        let database = || fleet.iter().map(|it| it.view.database);
-        let one = |value: i64| (Labels::new(), count(value));
-        out.write(
-            &families::STORE_AGE,
-            database().map(|it| one(it.transaction_age)),
-        )?;
-        out.write(
-            &families::STORE_SLOTS,
-            database().map(|it| one(it.inactive_slots)),
-        )?;
-        out.write(
-            &families::STORE_LAG,
-            database().map(|it| one(it.standby_lag)),
-        )
+        let age = of_database(|it| it.database.transaction_age);
+        out.write(&families::STORE_AGE, age)?;
+        let slots = of_database(|it| it.database.inactive_slots);
+        out.write(&families::STORE_SLOTS, slots)?;
+        let lag = of_database(|it| it.database.standby_lag);
+        out.write(&families::STORE_LAG, lag)
     }
 
     fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {

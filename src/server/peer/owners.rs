@@ -22,8 +22,9 @@ pub(in crate::server) trait Owners: Send + Sync {
 impl Owners for Fleet {
     fn owner_of(&self, namespace: &str) -> Option<Owner> {
         let view = self.view();
-        let name = view.namespaces.get(namespace)?.server.as_ref()?;
-        let server = view.servers.iter().find(|it| it.name == *name)?;
+        let (store, found) = view.find(namespace)?;
+        let name = found.server.as_ref()?;
+        let server = store.servers.iter().find(|it| it.name == *name)?;
         Some(Owner {
             server: server.name.clone(),
             incarnation: server.incarnation.clone(),

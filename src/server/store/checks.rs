@@ -114,7 +114,7 @@ fn look(settings: &Settings) -> Vec<Found> {
     }
     if settings.max_connections < CONNECTIONS_MIN {
         found.push(Found::Warned(
-            "max_connections is low: each server takes up to ten, and one for each namespace that it has",
+            "max_connections is low: each server takes 13, and 25 at most",
         ));
     }
     found

@@ -1,5 +1,5 @@
-//! The configuration that servers share: texts of Config.json, of which the newest counts, and which of them was applied to which
-//! namespace.
+//! The configuration that servers share: texts of Config.json, of which the newest of the first store counts, and which of them was
+//! applied to which namespace. The other stores have copies.
 //!
 //! A server writes its file when that has changed, and never otherwise: two servers with different files do not write in turns. A
 //! text that the store got since the server's file was another is not written again: a server that is late changes nothing back.
@@ -12,7 +12,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tracing::{error, info, warn};
 
 use super::StoreError;
-use super::fleet::{Fleet, make_namespace};
+use super::common;
+use super::connect::Store;
+use super::fleet::{Fleet, FleetStore};
 use crate::config::{Configuration, Namespace};
 use crate::server::cli;
 use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
@@ -66,7 +68,7 @@ impl StoreConfiguration {
 impl Fleet {
     /// Returns the store's configuration, as this server has read it last.
     pub(in crate::server) fn configuration(&self) -> Arc<StoreConfiguration> {
-        self.serving.parts().configuration.load_full()
+        self.serving_parts().configuration.load_full()
     }
 
     /// Makes a text the configuration of all servers, unless the store got it after the one with this number.
@@ -80,19 +82,20 @@ impl Fleet {
         before: i64,
     ) -> Result<Published, StoreError> {
         let hash = hash_of(text);
-        let session = self.store.take().await?;
+        let store = self.stores.home();
+        let session = store.take().await?;
         let sql = "insert into configuration (hash, text) values ($1, $2) on conflict (hash) do update \
                    set number = default where configuration.number <= $3 returning number";
         let written = session.optional(sql, &[&hash, &text, &before]).await?;
         let published = match written {
-            Some(row) => Published::Written(self.store.get(&row, 0)?),
+            Some(row) => Published::Written(store.get(&row, 0)?),
             None => {
                 let query = "select number from configuration where hash = $1";
                 let row = session.one(query, &[&hash]).await?;
-                Published::Known(self.store.get(&row, 0)?)
+                Published::Known(store.get(&row, 0)?)
             }
         };
-        self.store.give_back(session);
+        store.give_back(session);
         Ok(published)
     }
 
@@ -102,20 +105,22 @@ impl Fleet {
     ///
     /// The store's; what is left is done at the next call.
     pub(in crate::server) async fn follow_configuration(&self) -> Result<(), StoreError> {
-        let session = self.store.take().await?;
+        let store = self.stores.home();
+        let session = store.take().await?;
         let query = "select hash, number from configuration order by number desc limit 1";
         let newest = session.optional(query, &[]).await?;
-        self.store.give_back(session);
+        store.give_back(session);
         if let Some(row) = newest {
-            let (hash, number) = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
+            let (hash, number) = (store.get(&row, 0)?, store.get(&row, 1)?);
             self.read_configuration(hash, number).await?;
         }
         let current = self.configuration();
-        self.make_namespaces(&current).await?;
-        for outdated in self.outdated(&current).await? {
-            self.configure(&current, outdated).await?;
+        let mut failed = self.make_namespaces(&current).await.err();
+        for part in &self.parts {
+            // A store that is away keeps no other from being configured.
+            failed = part.follow_configuration(&current).await.err().or(failed);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Takes a configuration of the store, if it is not the one that is known already.
@@ -124,12 +129,27 @@ impl Fleet {
         if current.number == number && current.hash == hash {
             return Ok(());
         }
-        let Some(config) = self.configuration_with(&hash).await? else {
+        let home = self.stores.home();
+        let Some(text) = text_of(home, &hash).await? else {
+            return Ok(());
+        };
+        let copied = (text, hash, number);
+        for store in self.stores.all().iter().skip(1) {
+            // One that is away gets it with the next one, or at a start of a server.
+            if let Err(error) = common::copy(store, &copied).await {
+                warn!(
+                    store = store.name(),
+                    "the configuration is not copied: {error}"
+                );
+            }
+        }
+        let (text, hash, number) = copied;
+        let Some(config) = parsed(&text) else {
             return Ok(());
         };
         info!(number, "the store has another configuration");
-        let parts = self.serving.parts();
-        parts.configuration.store(Arc::new(StoreConfiguration {
+        let configuration = &self.serving_parts().configuration;
+        configuration.store(Arc::new(StoreConfiguration {
             number,
             hash,
             config,
@@ -137,30 +157,28 @@ impl Fleet {
         Ok(())
     }
 
-    /// Returns the configuration with a hash, if the store has it and this release can read it.
-    async fn configuration_with(&self, hash: &str) -> Result<Option<Configuration>, StoreError> {
-        let session = self.store.take().await?;
-        let query = "select text from configuration where hash = $1";
-        let row = session.optional(query, &[&hash]).await?;
-        self.store.give_back(session);
-        let text: Option<String> = row.map(|row| self.store.get(&row, 0)).transpose()?;
-        let parsed = text.map(|text| parse(&text));
-        Ok(parsed.transpose().unwrap_or_else(|mistakes| {
-            error!("the configuration is not used, and the previous one stays: {mistakes}");
-            None
-        }))
-    }
-
     /// Makes the namespaces that a configuration names.
     async fn make_namespaces(&self, current: &StoreConfiguration) -> Result<(), StoreError> {
         let view = self.view();
-        let names = current.config.namespaces.iter().map(|it| &it.name);
-        for name in names.filter(|name| !view.namespaces.contains_key(&name.to_lowercase())) {
-            let session = self.store.take().await?;
-            if make_namespace(&session, name).await? {
-                info!(namespace = name, "the configuration has a new namespace");
-            }
-            self.store.give_back(session);
+        let known = view.namespaces();
+        let names = current.config.namespaces.iter();
+        let names = names.map(|it| it.name.to_lowercase());
+        let new: Vec<String> = names
+            .filter(|name| !known.contains_key(&name[..]))
+            .collect();
+        let made = self.stores.make(self.server(), &new).await?;
+        if made != 0 {
+            info!(made, "the configuration has new namespaces");
+        }
+        Ok(())
+    }
+}
+
+impl FleetStore {
+    /// Applies a configuration to the namespaces of the store that this server has.
+    async fn follow_configuration(&self, current: &StoreConfiguration) -> Result<(), StoreError> {
+        for outdated in self.outdated(current).await? {
+            self.configure(current, outdated).await?;
         }
         Ok(())
     }
@@ -256,9 +274,10 @@ impl Fleet {
     ) -> Result<Reload, StoreError> {
         let parts = self.serving.parts();
         let before = match applied.filter(|_| parts.config_deletes) {
-            Some(applied) => self.configuration_with(applied).await?,
+            Some(applied) => text_of(&self.store, applied).await?,
             None => None,
         };
+        let before = before.and_then(|text| parsed(&text));
         let gone = before.map(|before| reload::gone(&before, &current.config));
         let gone = gone.into_iter().flatten();
         Ok(Reload {
@@ -273,6 +292,24 @@ impl Fleet {
             actor: reload::actor(),
         })
     }
+}
+
+/// Returns the text of a configuration that a store has.
+async fn text_of(store: &Store, hash: &str) -> Result<Option<String>, StoreError> {
+    let session = store.take().await?;
+    let query = "select text from configuration where hash = $1";
+    let row = session.optional(query, &[&hash]).await?;
+    store.give_back(session);
+    row.map(|row| store.get(&row, 0)).transpose()
+}
+
+/// Returns the configuration that a text has, if this release can read it.
+fn parsed(text: &str) -> Option<Configuration> {
+    let parsed = parse(text);
+    let report = |mistakes: &String| {
+        error!("the configuration is not used, and the previous one stays: {mistakes}");
+    };
+    parsed.inspect_err(report).ok()
 }
 
 /// How the configuration is called in messages about its mistakes.

@@ -1,6 +1,7 @@
 //! Sessions of the database. Every one sets what a log needs, and verifies it: a role may have other defaults, and
 //! a pooler may hand out sessions that another program has changed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,10 +32,11 @@ use crate::server::supervisor;
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// Keep namespaces in this PostgreSQL database, and share them with the other servers that have it. Without this they are in
-    /// the data directory of this server.
-    #[arg(long, value_name = "URL", env = "JITNEY_STORE", hide_env_values = true,
+    /// the data directory of this server. Given several times, as `--store NAME=URL`, namespaces are spread over several databases;
+    /// all servers name the same ones.
+    #[arg(long, value_name = "[NAME=]URL", env = "JITNEY_STORE", hide_env_values = true, value_delimiter = '\n',
         conflicts_with_all = ["ephemeral", "sync", "accept_data_loss"], requires = "server")]
-    pub store: Option<String>,
+    pub store: Vec<String>,
     /// The certificate authorities of the database, as PEM. The default is those of the system.
     #[arg(long, value_name = "FILE", requires = "store")]
     pub store_ca: Option<PathBuf>,
@@ -59,6 +61,8 @@ pub struct StoreArgs {
 
 /// A store, and how it is reached.
 pub(in crate::server) struct Store {
+    /// Its name among the stores of the fleet.
+    name: String,
     config: Config,
     tls: Option<MakeRustlsConnect>,
     /// The host and the database, for the log: without the password.
@@ -81,6 +85,19 @@ impl std::fmt::Debug for Store {
             .field("place", &self.place)
             .finish_non_exhaustive()
     }
+}
+
+/// The name of a store that was given without one.
+const ONLY: &str = "store";
+
+/// Takes `NAME=URL` apart. A URL has a `:` before the first `=`, and settings in its place (`host=... user=...`) have no URL behind that.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let (name, url) = text.split_once('=')?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let is_url = ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme));
+    (is_name && is_url).then_some((name, url))
 }
 
 /// The settings that every session has, and what they are for.
@@ -111,15 +128,45 @@ const OF_POOLERS: [SqlState; 2] = [
 const TIMEOUTS: [&str; 2] = ["idle_session_timeout", "transaction_timeout"];
 
 impl Store {
-    /// Takes the arguments.
+    /// Takes the arguments; returns the stores in the order of their names, and none if namespaces are in the data directory.
     ///
     /// # Errors
     ///
     /// What is wrong in them.
-    pub(in crate::server) fn new(args: &StoreArgs) -> Result<Option<Self>, StoreError> {
-        let Some(url) = &args.store else {
-            return Ok(None);
-        };
+    pub(in crate::server) fn all(args: &StoreArgs) -> Result<Vec<Self>, StoreError> {
+        let malformed = |what: String| Err(StoreError::Url(what));
+        if limits::STORES_MAX < args.store.len() {
+            let max = limits::STORES_MAX;
+            return malformed(format!(
+                "there are {}, and {max} at most are possible",
+                args.store.len()
+            ));
+        }
+        let mut stores = BTreeMap::new();
+        for text in &args.store {
+            let (name, url) = match named(text) {
+                Some((name, url)) => (name.to_lowercase(), url),
+                None if 1 < args.store.len() => {
+                    return malformed(
+                        "each of several stores has a name that the servers agree on: --store NAME=URL".to_owned(),
+                    );
+                }
+                None => (ONLY.to_owned(), &text[..]),
+            };
+            if limits::STORE_NAME_BYTES_MAX < name.len() {
+                let max = limits::STORE_NAME_BYTES_MAX;
+                return malformed(format!("the name {name} is longer than {max} characters"));
+            }
+            let store = Self::new(name.clone(), url, args)?;
+            if stores.insert(name.clone(), store).is_some() {
+                return malformed(format!("two stores have the name {name}"));
+            }
+        }
+        Ok(stores.into_values().collect())
+    }
+
+    /// Takes the URL of a store, and the arguments of all.
+    fn new(name: String, url: &str, args: &StoreArgs) -> Result<Self, StoreError> {
         let malformed = |what: String| StoreError::Url(what);
         let mut config = Config::from_str(url).map_err(|error| {
             malformed(format!(
@@ -150,7 +197,8 @@ impl Store {
         } else {
             Some(MakeRustlsConnect::new(client_tls(args)?))
         };
-        Ok(Some(Self {
+        Ok(Self {
+            name,
             place: place(&config),
             config,
             tls,
@@ -159,12 +207,33 @@ impl Store {
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
             of_appends: Default::default(),
-        }))
+        })
     }
 
-    /// Returns what the store says it is, once there was a session.
+    /// Returns its name among the stores of the fleet.
+    pub(in crate::server) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what the store says it is, if it was reached or the other stores know it.
     pub(super) fn identity(&self) -> Option<&str> {
         self.identity.get().map(String::as_str)
+    }
+
+    /// Takes what the store says it is, from its first session or from the other stores.
+    ///
+    /// # Errors
+    ///
+    /// It was another before.
+    pub(super) fn expect(&self, identity: &str) -> Result<(), StoreError> {
+        let known = self.identity.get_or_init(|| identity.to_owned());
+        if *known != identity {
+            return Err(self.unfit(format!(
+                "it is another store now ({identity}) than at the start ({known}): it was restored, or the address names \
+                 another database. Restart the server if that is right"
+            )));
+        }
+        Ok(())
     }
 
     /// Returns the host and the database.
@@ -190,13 +259,7 @@ impl Store {
         let session = self.bare_session().await?;
         let identity = session.one("select identity::text from store", &[]).await?;
         let identity: String = self.get(&identity, 0)?;
-        let known = self.identity.get_or_init(|| identity.clone());
-        if *known != identity {
-            return Err(self.unfit(format!(
-                "it is another store now ({identity}) than at the start ({known}): it was restored, or the address names \
-                 another database. Restart the server if that is right"
-            )));
-        }
+        self.expect(&identity)?;
         Ok(session)
     }
 
@@ -575,16 +638,57 @@ fn client_tls(args: &StoreArgs) -> Result<rustls::ClientConfig, StoreError> {
 mod tests {
     use super::*;
 
-    fn store(url: &str) -> Result<Store, StoreError> {
+    fn stores(texts: &[&str]) -> Result<Vec<Store>, StoreError> {
         let args = StoreArgs {
-            store: Some(url.to_owned()),
+            store: texts.iter().map(|text| (*text).to_owned()).collect(),
             store_ca: None,
             store_unchecked: false,
             server: Some("one".to_owned()),
             peer_listen: "127.0.0.1:5670".parse().unwrap(),
             peer_address: None,
         };
-        Ok(Store::new(&args)?.expect("there is a URL"))
+        Store::all(&args)
+    }
+
+    fn store(url: &str) -> Result<Store, StoreError> {
+        stores(&[url]).map(|mut all| all.remove(0))
+    }
+
+    #[test]
+    fn several_stores_have_names() {
+        let names = |texts: &[&str]| {
+            let all = stores(texts)?;
+            Ok::<_, StoreError>(
+                all.iter()
+                    .map(|it| it.name().to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let (a, b) = (
+            "postgres://u:p=x@one.example/x",
+            "postgresql://u@two.example/y",
+        );
+        assert!(names(&[]).unwrap().is_empty());
+        assert_eq!(names(&[a]).unwrap(), ["store"]);
+        assert_eq!(names(&["host=one.example user=u"]).unwrap(), ["store"]);
+        assert_eq!(
+            names(&[&format!("Two={b}"), &format!("one={a}")]).unwrap(),
+            ["one", "two"]
+        );
+        for (wrong, what) in [
+            (vec![a.to_owned(), format!("two={b}")], "NAME=URL"),
+            (
+                vec![format!("a={a}"), format!("A={b}")],
+                "two stores have the name a",
+            ),
+            (vec![format!("{}={a}", "x".repeat(99))], "longer"),
+            (vec!["a=one.example".to_owned()], "postgres://"),
+            ((0..99).map(|at| format!("s{at}={a}")).collect(), "99"),
+        ] {
+            let wrong: Vec<&str> = wrong.iter().map(|it| &it[..]).collect();
+            let error = names(&wrong).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
     }
 
     #[test]

@@ -2,35 +2,45 @@
 //! namespaces are suspended, and whether the clocks agree.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::info;
 
 use super::StoreError;
-use super::fleet::{Fleet, NamespaceSeen, ServerSeen};
+use super::fleet::{Fleet, FleetStore};
+use super::view::{NamespaceSeen, ServerSeen, StoreView};
 use crate::access::Actor;
 use crate::limits;
 
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Health {
-    /// How long ago the store was looked at; none before the first look.
+    /// How long ago the store was looked at that was looked at first; none before the first look at all.
     pub(in crate::server) looked: Option<Duration>,
-    /// How long ago the beat of each live server changed, as this one has seen it, by the servers' names. Of this server, since it was sent.
+    /// How long ago the beat of each live server changed, as this one has seen it, by the servers' names: in the store where that is
+    /// longest, of those that are reached. Of this server, since it was sent.
     pub(in crate::server) beat_ages: BTreeMap<String, Duration>,
     /// The namespaces in lower case that have an owner, and are not served at the moment, with why.
     pub(in crate::server) suspended: BTreeMap<String, &'static str>,
-    /// By how much this server's clock is ahead of the database's, in milliseconds.
-    pub(in crate::server) clock_offset: i64,
+    /// By the names of the stores.
+    pub(in crate::server) stores: Vec<StoreHealth>,
 }
 
-/// The host and the database of a store, and what it is.
-#[derive(Debug, Clone)]
-pub(in crate::server) struct StoreSeen {
-    /// Without the password.
+/// The state of a store, as this server sees it now.
+#[derive(Debug, Clone, Default)]
+pub(in crate::server) struct StoreHealth {
+    pub(in crate::server) name: String,
+    /// The host and the database, without the password.
     pub(in crate::server) place: String,
-    /// The random identity that it got when it was made.
+    /// The random identity that it got when it was made; empty if it was never reached.
     pub(in crate::server) identity: String,
+    /// The last look at it has succeeded.
+    pub(in crate::server) is_reached: bool,
+    /// This server may answer for the namespaces that it has there.
+    pub(in crate::server) holds_lease: bool,
+    /// By how much this server's clock is ahead of the database's, in milliseconds.
+    pub(in crate::server) clock_offset: i64,
 }
 
 /// What became of the wish to end a quarantine.
@@ -51,41 +61,29 @@ const APPEND_UNKNOWN: &str = "it is unknown whether the store has taken its last
 impl Fleet {
     /// Returns the state of the fleet, as this server sees it now.
     pub(in crate::server) fn health(&self) -> Health {
-        let view = self.view();
-        let state = self.state();
-        let live = view.servers.iter().filter(|it| it.is_alive);
-        let ages = live.filter_map(|it| {
-            let age = if it.name == self.server() {
-                Some(self.lease.load().age())
-            } else {
-                let seen = state.beats.get(&it.incarnation);
-                seen.map(|(_, since)| since.elapsed())
-            };
-            Some((it.name.clone(), age?))
-        });
-        let beat_ages: BTreeMap<String, Duration> = ages.collect();
-        let clock_offset = state.clock_offset;
-        drop(state);
-        let unknown = self.serving.unknown();
-        let suspended = view.namespaces.iter().filter_map(|(name, it)| {
-            let is_unknown = unknown.contains(name);
-            let why = reason(it.server.as_ref()?, &beat_ages, is_unknown)?;
-            Some((name.clone(), why))
-        });
-        Health {
-            looked: view.looked.map(|looked| looked.elapsed()),
-            suspended: suspended.collect(),
-            clock_offset,
-            beat_ages,
+        let mut health = Health::default();
+        let mut looked = Vec::new();
+        for part in &self.parts {
+            let view = part.view.load_full();
+            let ages = part.beat_ages(&view);
+            health.suspended.extend(part.suspended(&view, &ages));
+            for (server, age) in ages.into_iter().filter(|_| view.is_reached) {
+                let longest = health.beat_ages.entry(server).or_default();
+                *longest = age.max(*longest);
+            }
+            looked.push(view.looked.map(|looked| looked.elapsed()));
+            health.stores.push(StoreHealth {
+                name: part.store.name().to_owned(),
+                place: part.store.place().to_owned(),
+                identity: part.store.identity().unwrap_or_default().to_owned(),
+                is_reached: view.is_reached,
+                holds_lease: part.lease.load().holds(),
+                clock_offset: part.state().clock_offset,
+            });
         }
-    }
-
-    /// Returns where the store is, and what it is.
-    pub(in crate::server) fn store_seen(&self) -> StoreSeen {
-        StoreSeen {
-            place: self.store.place().to_owned(),
-            identity: self.store.identity().unwrap_or_default().to_owned(),
-        }
+        let looked: Option<Vec<Duration>> = looked.into_iter().collect();
+        health.looked = looked.and_then(|looked| looked.into_iter().max());
+        health
     }
 
     /// Ends the quarantine of a namespace: servers take it again.
@@ -99,7 +97,18 @@ impl Fleet {
         actor: &Actor,
     ) -> Result<Release, StoreError> {
         let name = name.to_lowercase();
-        let session = self.store.take().await?;
+        let of = |part: &&Arc<FleetStore>| part.view.load().namespaces.contains_key(&name);
+        let Some(part) = self.parts.iter().find(of) else {
+            let unseen = self.parts.iter().find(|it| it.view.load().looked.is_none());
+            return match unseen {
+                None => Ok(Release::Unknown),
+                Some(part) => Err(part
+                    .store
+                    .unfit("it cannot be reached, and the namespace may be there".to_owned())),
+            };
+        };
+        let store = &part.store;
+        let session = store.take().await?;
         let sql = "update namespace_state s set quarantined = null, failures = 0 \
                    from (select n.id, q.quarantined from namespace n join namespace_state q on q.namespace = n.id \
                    where n.name = $1 for update of q) held \
@@ -107,7 +116,7 @@ impl Fleet {
         let released = session.optional(sql, &[&name]).await?;
         let release = match released {
             Some(row) => {
-                let why: String = self.store.get(&row, 0)?;
+                let why: String = store.get(&row, 0)?;
                 let (actor, peer) = (&actor.name, &actor.peer);
                 info!(
                     namespace = name,
@@ -118,15 +127,48 @@ impl Fleet {
             None => {
                 let query = "select exists (select from namespace where name = $1)";
                 let row = session.one(query, &[&name]).await?;
-                if self.store.get(&row, 0)? {
+                if store.get(&row, 0)? {
                     Release::NotHeld
                 } else {
                     Release::Unknown
                 }
             }
         };
-        self.store.give_back(session);
+        store.give_back(session);
         Ok(release)
+    }
+}
+
+impl FleetStore {
+    /// Returns how old the beats of live servers are.
+    fn beat_ages(&self, view: &StoreView) -> BTreeMap<String, Duration> {
+        let state = self.state();
+        let live = view.servers.iter().filter(|it| it.is_alive);
+        let ages = live.filter_map(|it| {
+            let age = if it.name == self.server {
+                Some(self.lease.load().age())
+            } else {
+                let since = state.beats.since(&it.incarnation);
+                since.map(|since| since.elapsed())
+            };
+            Some((it.name.clone(), age?))
+        });
+        ages.collect()
+    }
+
+    /// Returns the namespaces that have an owner, and are not served at the moment, with why.
+    fn suspended(
+        &self,
+        view: &StoreView,
+        beat_ages: &BTreeMap<String, Duration>,
+    ) -> Vec<(String, &'static str)> {
+        let unknown = self.serving.unknown();
+        let suspended = view.namespaces.iter().filter_map(|(name, it)| {
+            let is_unknown = unknown.contains(name);
+            let why = reason(it.server.as_ref()?, beat_ages, is_unknown)?;
+            Some((name.clone(), why))
+        });
+        suspended.collect()
     }
 }
 

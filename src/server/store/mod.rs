@@ -1,11 +1,13 @@
-//! Namespaces in a store: a PostgreSQL database that several servers share, each namespace owned by one of
-//! them at a time.
+//! Namespaces in stores: PostgreSQL databases that several servers share, each namespace in one store, and owned by one of the
+//! servers at a time.
 //!
 //! | file | what |
 //! |---|---|
 //! | `connect.rs` | sessions of the database: what every one sets and verifies |
 //! | `checks.rs` | what is refused or told of the database at the start |
 //! | `schema.rs` | the tables, and how they are made |
+//! | `stores.rs` | the stores of a fleet: that all servers know the same, and in which the name of a namespace is reserved |
+//! | `common.rs` | what all servers have in common: keys, configuration |
 //! | `fence.rs` | the right to append: the epoch and the owner that every statement names |
 //! | `append.rs` | the committer of a namespace: appends rows, and finds out what became of them |
 //! | `log.rs` | the rest of the journal's seam: reading, checkpoints, removal |
@@ -14,13 +16,19 @@
 //! | `serving.rs` | the namespaces that this server owns, as shards |
 //! | `configuration.rs` | the configuration that servers share, and to which namespace it was applied |
 //! | `decide.rs` | which server takes which namespace, and gives one away |
-//! | `fleet.rs` | the servers, their beats, and which of them has which namespace |
+//! | `view.rs` | the servers and the namespaces, as the last looks at the stores have found them |
+//! | `beats.rs` | a server says that it is alive, in each store |
+//! | `looks.rs` | a server looks at each store, and does what is decided |
+//! | `rates.rs` | how busy namespaces are |
+//! | `fleet.rs` | this server's part of the fleet |
 //! | `health.rs` | what an operator is to know of them, and the end of a quarantine |
 //!
 //! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
 
 mod append;
+mod beats;
 mod checks;
+mod common;
 mod configuration;
 mod connect;
 mod decide;
@@ -29,17 +37,24 @@ mod fleet;
 mod health;
 mod lease;
 mod log;
+mod looks;
 mod ownership;
+mod rates;
 mod schema;
 mod serving;
+mod stores;
+mod view;
 
 pub(super) use append::StoreEvent;
+pub(super) use common::{Common, Wanted, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
-pub(super) use fleet::{Common, Fleet, FleetParts, View, Wanted, prepare};
-pub(super) use health::{Health, Release};
+pub(super) use fleet::{Fleet, FleetParts};
+pub(super) use health::{Health, Release, StoreHealth};
 pub(super) use lease::Lease;
 pub(super) use serving::ServingParts;
+pub(super) use stores::Stores;
+pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
 use crate::journal;
 
@@ -75,6 +90,24 @@ pub(super) enum StoreError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] journal::Error),
+}
+
+impl StoreError {
+    /// Returns whether the database cannot be reached now, and may be later.
+    fn is_away(&self) -> bool {
+        match self {
+            Self::Slow { .. } => true,
+            Self::Database { source, .. } => source.code().is_none_or(|code| {
+                // Connections, resources, and an operator's intervention: a stop, or a start that is not done.
+                ["08", "53", "57"]
+                    .iter()
+                    .any(|class| code.code().starts_with(class))
+            }),
+            Self::Url(_) | Self::Unfit { .. } | Self::Fenced | Self::Lost(_) | Self::Journal(_) => {
+                false
+            }
+        }
+    }
 }
 
 /// Returns an error with those that caused it.

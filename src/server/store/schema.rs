@@ -85,6 +85,18 @@ alter table checkpoint_chunk alter column bytes set storage external;
 alter table body_part alter column bytes set storage external;
 ";
 
+/// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
+const COLUMNS: [(&str, &str, &str); 4] = [
+    ("store", "name", "text"),
+    ("store", "stores", "text"),
+    ("server", "stores", "text"),
+    ("namespace_state", "formats", "int"),
+];
+
+/// Tables that later releases have added.
+const ADDED: &str =
+    "create table if not exists reservation (name text primary key, store text not null)";
+
 /// Makes the tables that are not there.
 ///
 /// # Errors
@@ -117,7 +129,7 @@ async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError>
             )));
         }
         if found == VERSION {
-            return Ok(());
+            return add(store, session).await;
         }
     }
     let identity = random_uuid();
@@ -126,7 +138,23 @@ async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError>
          insert into store (identity, version) select '{identity}', {VERSION} where not exists (select from store); \
          commit"
     );
-    session.batch("make the tables", &all).await
+    session.batch("make the tables", &all).await?;
+    add(store, session).await
+}
+
+/// Adds what is not there yet. A change of a table waits for all that read it, and others wait behind it: none is made in vain.
+async fn add(store: &Store, session: &Session) -> Result<(), StoreError> {
+    session.batch("make the tables", ADDED).await?;
+    let query = "select count(*) from pg_attribute where attrelid = to_regclass('jitney.' || $1::text) \
+                 and attname = $2 and not attisdropped";
+    for (table, column, kind) in COLUMNS {
+        let row = session.one(query, &[&table, &column]).await?;
+        if store.get::<i64>(&row, 0)? == 0 {
+            let add = format!("alter table {table} add column if not exists {column} {kind}");
+            session.batch("add a column", &add).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the table of a segment of a namespace's log. No name is used twice.

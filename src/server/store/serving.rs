@@ -42,7 +42,6 @@ use crate::shard::{Input, Recovering, Shard};
 
 /// What shards of namespaces in a store are made of.
 pub(in crate::server) struct ServingParts {
-    pub(in crate::server) store: Arc<Store>,
     pub(in crate::server) shards: Arc<Shards>,
     pub(in crate::server) clock: Arc<Clock>,
     pub(in crate::server) memory: Memory,
@@ -67,11 +66,15 @@ const MAILBOX_BYTES: usize = if limits::MAILBOX_BYTES_MIN < limits::MAILBOX_BYTE
     limits::MAILBOX_BYTES_MIN
 };
 
-/// The namespaces that this server owns.
+/// The namespaces of a store that this server owns.
 pub(in crate::server) struct Serving {
-    parts: ServingParts,
+    parts: Arc<ServingParts>,
+    /// The place of the store among those of the fleet.
+    at: usize,
+    store: Arc<Store>,
     attempts: FailedAttempts,
-    next: AtomicUsize,
+    /// The index of the next shard.
+    next: Arc<AtomicUsize>,
     served: Mutex<BTreeMap<i64, Served>>,
 }
 
@@ -87,11 +90,18 @@ struct Served {
 }
 
 impl Serving {
-    pub(super) fn new(parts: ServingParts) -> Self {
+    /// Takes the store with its place, and what all stores of the fleet share.
+    pub(super) fn new(
+        parts: Arc<ServingParts>,
+        (at, store): (usize, Arc<Store>),
+        (attempts, next): (FailedAttempts, Arc<AtomicUsize>),
+    ) -> Self {
         Self {
             parts,
-            attempts: FailedAttempts::default(),
-            next: AtomicUsize::new(0),
+            at,
+            store,
+            attempts,
+            next,
             served: Mutex::default(),
         }
     }
@@ -111,9 +121,16 @@ impl Serving {
         self.served().keys().copied().collect()
     }
 
+    /// Returns the numbers of the namespaces that are served, and where their owners are reached.
+    pub(super) fn mailboxes(&self) -> Vec<(i64, Mailbox)> {
+        let served = self.served();
+        let all = served.iter().map(|(id, it)| (*id, it.owner.clone()));
+        all.collect()
+    }
+
     /// Returns the part of the namespaces' state that recovery builds up, for a namespace.
     pub(super) fn gateway(&self, namespace: &Owned) -> (Gateway, journal::Options) {
-        let seed = RandomState::new().hash_one((std::process::id(), namespace.id));
+        let seed = RandomState::new().hash_one((std::process::id(), self.at, namespace.id));
         let mut gateway = Gateway::new(seed, self.parts.profile);
         gateway.set_token_issuer(self.parts.oidc.issuer());
         gateway.set_memory(self.parts.memory.clone());
@@ -185,7 +202,7 @@ impl Serving {
             "serving a namespace"
         );
         let member = Member {
-            number: u32::try_from(namespace.id).unwrap_or(u32::MAX),
+            number: shard_number(self.at, namespace.id),
             owner: Mailbox::new(sender, MAILBOX_BYTES),
             runtime,
             vitals,
@@ -303,7 +320,7 @@ impl Serving {
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, self.gone(id)).await;
         self.remove(id);
-        if let Err(error) = ownership::release(&self.parts.store, &fence).await {
+        if let Err(error) = ownership::release(&self.store, &fence).await {
             warn!(
                 namespace = name,
                 "a namespace could not be given away: {error}"
@@ -365,5 +382,35 @@ impl Serving {
 
     pub(super) fn parts(&self) -> &ServingParts {
         &self.parts
+    }
+}
+
+/// Bits of a shard's number that are of a namespace's number in its store; the others are the place of the store.
+const NUMBER_BITS: u32 = 26;
+
+const _: () = assert!(limits::STORES_MAX <= 1 << (u32::BITS - NUMBER_BITS));
+
+/// Returns the number of the shard of a namespace, by which metrics and consoles name it. It is the namespace's number in the only
+/// store, or in the first of several.
+fn shard_number(store: usize, id: i64) -> u32 {
+    let store = u32::try_from(store).unwrap_or_default();
+    let id = u32::try_from(id).unwrap_or(u32::MAX) % (1 << NUMBER_BITS);
+    store << NUMBER_BITS | id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_of_several_stores_have_numbers_of_their_own() {
+        assert_eq!(shard_number(0, 7), 7);
+        let mut all: Vec<u32> = (0..limits::STORES_MAX)
+            .flat_map(|store| [1, 2, 10_000].map(|id| shard_number(store, id)))
+            .collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }

@@ -1,0 +1,275 @@
+//! What all servers of a fleet have in common: the keys, the authority of their certificates, and the configuration. Each store has
+//! it, so that servers start while some stores are away.
+
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use super::connect::{Session, Store};
+use super::stores::{Recorded, Stores};
+use super::{StoreError, checks, schema};
+
+/// What stores are to have before servers share them.
+pub(in crate::server) struct Wanted<'a> {
+    /// The name of this server.
+    pub(in crate::server) server: &'a str,
+    /// The names of the namespaces of the configuration, the first one first.
+    pub(in crate::server) namespaces: Vec<&'a str>,
+    /// The text of the configuration file, if there is one, and its hash.
+    pub(in crate::server) config: Option<(&'a str, &'a str)>,
+    /// The root key and the operator's key, where the store has none yet; none where keys are not verified.
+    pub(in crate::server) new_keys: Option<(String, String)>,
+    /// The authority of the servers' certificates with its key, where the store has none yet.
+    pub(in crate::server) new_authority: String,
+    /// Whether a database with which messages can be lost is used all the same.
+    pub(in crate::server) is_unchecked: bool,
+}
+
+/// What all servers have in common.
+pub(in crate::server) struct Common {
+    /// The text of the configuration that counts, its hash, and its number.
+    pub(in crate::server) config: Option<(String, String, i64)>,
+    /// The number of the text of this server's file.
+    pub(in crate::server) file_number: Option<i64>,
+    pub(in crate::server) root_key: Option<String>,
+    pub(in crate::server) operator_key: Option<String>,
+    pub(in crate::server) first: String,
+    /// The authority of the servers' certificates, with its key, as PEM.
+    pub(in crate::server) peer_authority: String,
+}
+
+/// What a store has of what is common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Values {
+    root_key: Option<String>,
+    operator_key: Option<String>,
+    first: Option<String>,
+    peer_authority: Option<String>,
+}
+
+impl Values {
+    async fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
+        let query = "select root_key, operator_key, first_namespace, peer_authority from store";
+        let row = session.one(query, &[]).await?;
+        Ok(Self {
+            root_key: store.get(&row, 0)?,
+            operator_key: store.get(&row, 1)?,
+            first: store.get(&row, 2)?,
+            peer_authority: store.get(&row, 3)?,
+        })
+    }
+
+    /// Writes what a store does not have yet; returns what it has then.
+    async fn write(&self, store: &Store, session: &Session) -> Result<Self, StoreError> {
+        let found = Self::read(store, session).await?;
+        let sql = "update store set root_key = coalesce(root_key, $1), operator_key = coalesce(operator_key, $2), \
+                   first_namespace = coalesce(first_namespace, $3), peer_authority = coalesce(peer_authority, $4)";
+        let is_missing =
+            |found: &Option<String>, new: &Option<String>| found.is_none() && new.is_some();
+        if is_missing(&found.root_key, &self.root_key)
+            || is_missing(&found.operator_key, &self.operator_key)
+            || is_missing(&found.first, &self.first)
+            || is_missing(&found.peer_authority, &self.peer_authority)
+        {
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [
+                &self.root_key,
+                &self.operator_key,
+                &self.first,
+                &self.peer_authority,
+            ];
+            session.execute(sql, &params).await?;
+        }
+        Self::read(store, session).await
+    }
+}
+
+/// Makes the tables, the keys and the namespaces that are not there, and returns what all servers have in common.
+///
+/// # Errors
+///
+/// A store's, unless it is away and others are not.
+pub(in crate::server) async fn prepare(
+    stores: &Stores,
+    wanted: &Wanted<'_>,
+) -> Result<Common, StoreError> {
+    let mut reached = Vec::new();
+    let mut away = None;
+    for (at, store) in stores.all().iter().enumerate() {
+        match reach(at, store, wanted).await {
+            Ok(recorded) => {
+                info!(
+                    name = store.name(),
+                    place = store.place(),
+                    "reached a store"
+                );
+                reached.push(recorded);
+            }
+            Err(error) if error.is_away() => {
+                warn!(
+                    name = store.name(),
+                    "a store cannot be reached; its namespaces have no answers until it is back: {error}"
+                );
+                away = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(error) = away.filter(|_| reached.is_empty()) {
+        return Err(error);
+    }
+    stores.check(&reached)?;
+    let values = share(stores, &reached, wanted).await?;
+    let (config, file_number) = configuration(stores, &reached, wanted).await?;
+    let names = wanted.namespaces.iter().map(|name| name.to_lowercase());
+    let names: Vec<String> = names.collect();
+    let made = stores.make(wanted.server, &names).await;
+    if let Err(error) = &made {
+        warn!(
+            "not all namespaces of the configuration could be made; this is tried again: {error}"
+        );
+    }
+    Ok(Common {
+        config,
+        file_number,
+        root_key: values.root_key,
+        operator_key: values.operator_key,
+        first: values.first.unwrap_or_default(),
+        peer_authority: values.peer_authority.unwrap_or_default(),
+    })
+}
+
+/// Reaches a store, checks it, and makes its tables.
+async fn reach(at: usize, store: &Store, wanted: &Wanted<'_>) -> Result<Recorded, StoreError> {
+    let session = store.bare_session().await?;
+    checks::check(store, &session, wanted.is_unchecked).await?;
+    drop(session);
+    schema::make(store).await?;
+    Recorded::read(at, store).await
+}
+
+/// Writes what is common into all stores that are reached. The first of them that has it decides; a new fleet has all its stores
+/// reached, and its first one decides.
+async fn share(
+    stores: &Stores,
+    reached: &[Recorded],
+    wanted: &Wanted<'_>,
+) -> Result<Values, StoreError> {
+    let mut sessions = Vec::new();
+    for recorded in reached {
+        let store = stores.store(recorded.at);
+        let session = store.take().await?;
+        let found = Values::read(store, &session).await?;
+        sessions.push((store, session, found));
+    }
+    let has = |values: &Values| values.peer_authority.is_some();
+    let first = sessions.iter().position(|(_, _, found)| has(found));
+    let first = first.unwrap_or_default();
+    let keys = wanted.new_keys.as_ref();
+    let mut common = Values {
+        root_key: keys.map(|(root, _)| root.clone()),
+        operator_key: keys.map(|(_, operator)| operator.clone()),
+        first: wanted.namespaces.first().map(|name| (*name).to_owned()),
+        peer_authority: Some(wanted.new_authority.clone()),
+    };
+    if let Some((store, session, _)) = sessions.get(first) {
+        common = common.write(store, session).await?;
+    }
+    for (store, session, _) in &sessions {
+        if common.write(store, session).await? != common {
+            return Err(store.unfit(format!(
+                "{} has other keys than the other stores: it belongs to another fleet",
+                store.name()
+            )));
+        }
+    }
+    for (store, session, _) in sessions {
+        store.give_back(session);
+    }
+    Ok(common)
+}
+
+/// Records the configuration of this server, if the store is reached whose configuration counts; returns the one that counts, with
+/// its number, and the number of this server's.
+async fn configuration(
+    stores: &Stores,
+    reached: &[Recorded],
+    wanted: &Wanted<'_>,
+) -> Result<(Option<Numbered>, Option<i64>), StoreError> {
+    let reached = || reached.iter().map(|it| stores.store(it.at));
+    // After a store was added another may be the first, which has none yet.
+    let mut newest: Option<Numbered> = None;
+    for store in reached() {
+        let found = newest_of(store).await?;
+        if found.as_ref().map(|it| it.2) > newest.as_ref().map(|it| it.2) {
+            newest = found;
+        }
+    }
+    for store in reached() {
+        if let Some(newest) = &newest {
+            copy(store, newest).await?;
+        }
+    }
+    let Some((text, hash)) = wanted.config else {
+        return Ok((newest, None));
+    };
+    let home = stores.home();
+    if !reached().any(|store| Arc::ptr_eq(store, home)) {
+        warn!(
+            store = home.name(),
+            "the configuration file is not recorded, because the store cannot be reached whose configuration counts"
+        );
+        return Ok((newest, None));
+    }
+    let session = home.take().await?;
+    let sql = "insert into configuration (hash, text) values ($1, $2) on conflict do nothing";
+    session.execute(sql, &[&hash, &text]).await?;
+    let query = "select number from configuration where hash = $1";
+    let row = session.one(query, &[&hash]).await?;
+    let file = home.get(&row, 0)?;
+    home.give_back(session);
+    Ok((newest_of(home).await?, Some(file)))
+}
+
+/// The text of a configuration, its hash, and its number.
+type Numbered = (String, String, i64);
+
+/// Returns the newest configuration that a store has.
+async fn newest_of(store: &Store) -> Result<Option<Numbered>, StoreError> {
+    let session = store.take().await?;
+    let query = "select text, hash, number from configuration order by number desc limit 1";
+    let row = session.optional(query, &[]).await?;
+    store.give_back(session);
+    let read = |row| {
+        Ok::<_, StoreError>((
+            store.get(&row, 0)?,
+            store.get(&row, 1)?,
+            store.get(&row, 2)?,
+        ))
+    };
+    row.map(read).transpose()
+}
+
+/// Copies a configuration into a store that has not got it, or had it before others. The numbers that the store gives later are
+/// greater.
+///
+/// # Errors
+///
+/// The store's.
+pub(super) async fn copy(store: &Store, configuration: &Numbered) -> Result<(), StoreError> {
+    let (text, hash, number) = configuration;
+    let session = store.take().await?;
+    let query = "select coalesce(max(number), 0) from configuration";
+    let row = session.one(query, &[]).await?;
+    if store.get::<i64>(&row, 0)? < *number {
+        let remove = "delete from configuration where hash = $1";
+        session.execute(remove, &[hash]).await?;
+        let insert = "insert into configuration (hash, text, number) overriding system value \
+                      values ($1, $2, $3) on conflict do nothing";
+        session.execute(insert, &[hash, text, number]).await?;
+        let skip = "select setval(pg_get_serial_sequence('configuration', 'number'), \
+                    greatest($1, nextval(pg_get_serial_sequence('configuration', 'number'))))";
+        session.one(skip, &[number]).await?;
+    }
+    store.give_back(session);
+    Ok(())
+}

@@ -1,0 +1,220 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+fn all(stores: usize) -> StoreSet {
+    let mut all = StoreSet::default();
+    (0..stores).for_each(|store| all.add(store));
+    all
+}
+
+fn key(id: i64) -> NamespaceKey {
+    NamespaceKey { store: 0, id }
+}
+
+fn keys(ids: impl IntoIterator<Item = i64>) -> Vec<NamespaceKey> {
+    ids.into_iter().map(key).collect()
+}
+
+fn servers(names: &[&str]) -> Vec<Live> {
+    let live = |name: &&str| Live {
+        name: (*name).to_owned(),
+        formats: 1,
+        stores: all(1),
+    };
+    names.iter().map(live).collect()
+}
+
+fn seen(id: i64, owner: Owner, rate: i64) -> Seen {
+    Seen {
+        key: key(id),
+        owner,
+        rate,
+        formats: 1,
+        is_fixed: false,
+    }
+}
+
+#[test]
+fn each_free_namespace_has_one_server_that_takes_it_and_all_carry_alike() {
+    let mut namespaces: Vec<Seen> = (0..30).map(|id| seen(id, Owner::Absent, 0)).collect();
+    namespaces.push(seen(30, Owner::Live(0), 9_500));
+    let mut look = Look {
+        live: servers(&["a", "b", "c"]),
+        namespaces,
+    };
+    let [a, b, c] = [0, 1, 2].map(|own| look.to_take(own));
+    assert_eq!((a.len(), b.len(), c.len()), (3, 14, 13));
+    let mut sum = [a.clone(), b.clone(), c.clone()].concat();
+    sum.sort_unstable();
+    assert_eq!(sum, keys(0..30));
+    // A look in the middle changes nothing.
+    for key in b.iter().take(7).chain(&c[2..5]) {
+        let at = usize::try_from(key.id).unwrap();
+        look.namespaces[at].owner = Owner::Live(if b.contains(key) { 1 } else { 2 });
+    }
+    assert_eq!(look.to_take(0), a);
+    assert_eq!(look.to_take(1), b[7..]);
+    assert_eq!(look.to_take(2), [&c[..2], &c[5..]].concat());
+}
+
+#[test]
+fn what_a_server_carries_of_other_stores_counts_and_one_that_is_away_keeps_its_namespaces() {
+    let mut live = servers(&["a", "b"]);
+    for server in &mut live {
+        server.stores.add(1);
+    }
+    let of_other = |id| Seen {
+        key: NamespaceKey { store: 1, id },
+        is_fixed: true,
+        ..seen(id, Owner::Live(0), 0)
+    };
+    let free = (0..10).map(|id| seen(id, Owner::Absent, 0));
+    let mut look = Look {
+        live,
+        namespaces: free.chain((0..6).map(of_other)).collect(),
+    };
+    let taken = |look: &Look| [look.to_take(0).len(), look.to_take(1).len()];
+    assert_eq!(taken(&look), [2, 8], "both have eight of both stores");
+    look.live[0].stores = StoreSet(2);
+    assert_eq!(
+        taken(&look),
+        [0, 10],
+        "a does not reach the store of the free ones"
+    );
+    for namespace in &mut look.namespaces[..10] {
+        namespace.owner = Owner::Live(1);
+    }
+    look.live[0].stores = all(2);
+    assert_eq!(look.to_give(1, 9).len(), 2);
+    look.namespaces.truncate(12);
+    look.namespaces
+        .iter_mut()
+        .for_each(|it| it.owner = Owner::Live(0));
+    assert_eq!(look.to_give(0, 9), keys(0..6));
+    look.namespaces.drain(..8);
+    assert!(
+        look.namespaces.iter().filter(|it| it.is_fixed).count() == 2
+            && look.to_give(0, 9) == keys(8..10),
+        "what is away stays"
+    );
+}
+
+#[test]
+fn a_namespace_in_quarantine_is_left_alone() {
+    let mut one = seen(1, Owner::Absent, 0);
+    one.is_fixed = true;
+    let look = Look {
+        live: servers(&["a"]),
+        namespaces: vec![one],
+    };
+    assert!(look.to_take(0).is_empty());
+}
+
+#[test]
+fn a_server_takes_no_log_that_may_have_records_which_it_does_not_read() {
+    let mut live = servers(&["a", "b"]);
+    live[1].formats = 2;
+    let mut namespaces: Vec<Seen> = (0..8).map(|id| seen(id, Owner::Absent, 0)).collect();
+    namespaces.iter_mut().for_each(|it| it.formats = 2);
+    let mut look = Look { live, namespaces };
+    assert!(look.to_take(0).is_empty());
+    assert_eq!(look.to_take(1).len(), 8, "however many it has");
+    for namespace in &mut look.namespaces {
+        namespace.owner = Owner::Live(1);
+    }
+    assert!(look.to_give(1, 9).is_empty(), "no other server reads them");
+    // One that no live server reads does not keep the others where they are.
+    look.namespaces.push(Seen {
+        formats: 3,
+        ..seen(9, Owner::Absent, 0)
+    });
+    look.namespaces
+        .iter_mut()
+        .take(6)
+        .for_each(|it| it.formats = 1);
+    assert_eq!(look.to_give(1, 9).len(), 4);
+    let mut planner = Planner::default();
+    let now = Instant::now();
+    let late =
+        |planner: &mut Planner, at| planner.late(&look, Some(0), now + Duration::from_secs(at));
+    assert!(late(&mut planner, 0).is_empty());
+    assert!(late(&mut planner, 9).is_empty(), "nor when it is late");
+}
+
+#[test]
+fn records_of_a_new_kind_are_written_when_all_servers_read_them() {
+    assert_eq!(formats_of([], 18), 18);
+    assert_eq!(formats_of([18, 17, 19], 18), 17);
+    assert_eq!(formats_of([19, 20], 18), 18);
+}
+
+#[test]
+fn namespaces_move_to_a_server_that_is_new_until_it_carries_as_much_and_no_further() {
+    let mut look = Look {
+        live: servers(&["a", "b"]),
+        namespaces: (0..9).map(|id| seen(id, Owner::Live(0), 0)).collect(),
+    };
+    let mut moves = 0;
+    while let [given] = look.to_give(0, 1)[..] {
+        moves += 1;
+        let at = usize::try_from(given.id).unwrap();
+        look.namespaces[at].owner = Owner::Absent;
+        assert_eq!(look.to_give(0, 9).len(), 4 - moves, "it is on its way");
+        assert_eq!(look.to_take(1), [given]);
+        look.namespaces[at].owner = Owner::Live(1);
+        assert!(look.to_give(1, 9).is_empty(), "nothing comes back");
+    }
+    assert_eq!(moves, 4);
+    look.namespaces
+        .iter_mut()
+        .for_each(|it| it.owner = Owner::Live(0));
+    assert_eq!(look.to_give(0, 3).len(), 3);
+    assert_eq!(look.to_give(0, 9).len(), 4, "no more than that");
+}
+
+#[test]
+fn one_that_is_heavier_than_the_difference_stays() {
+    let live = servers(&["a", "b"]);
+    let mut look = Look {
+        live,
+        namespaces: vec![seen(1, Owner::Live(0), 50_000)],
+    };
+    assert!(look.to_give(0, 9).is_empty());
+    look.namespaces.push(seen(2, Owner::Live(0), 0));
+    assert_eq!(look.to_give(0, 9), keys([2]), "the light one");
+}
+
+#[test]
+fn rates_that_change_a_little_move_nothing() {
+    let all = |rate| Look {
+        live: servers(&["a", "b"]),
+        namespaces: (0..40)
+            .map(|id| match id % 2 {
+                0 => seen(id, Owner::Live(0), rate),
+                _ => seen(id, Owner::Live(1), 1_000),
+            })
+            .collect(),
+    };
+    for rate in [700, 1_000, 1_300] {
+        for own in [0, 1] {
+            assert!(all(rate).to_give(own, 9).is_empty(), "{rate}");
+        }
+    }
+    assert_eq!(all(2_000).to_give(0, 9).len(), 3);
+}
+
+#[test]
+fn a_beat_that_does_not_change_is_silence() {
+    let mut beats = Beats::default();
+    let began = Instant::now();
+    let at = |millis| began + Duration::from_millis(millis);
+    assert!(beats.silent(at(0), [("x", 1), ("y", 1)]).is_empty());
+    assert!(beats.silent(at(2_900), [("x", 1), ("y", 2)]).is_empty());
+    assert_eq!(beats.silent(at(3_000), [("x", 1), ("y", 2)]), ["x"]);
+    assert!(beats.silent(at(5_800), [("y", 2)]).is_empty());
+    // It was away, and is counted anew.
+    assert_eq!(beats.silent(at(5_900), [("x", 1), ("y", 2)]), ["y"]);
+}
+
+mod simulation;

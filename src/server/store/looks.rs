@@ -1,0 +1,375 @@
+//! A server looks at each store every half second: which servers are alive, and which of them has which namespace. A beat that it has
+//! seen unchanged for 3 s of its own clock is declared dead by a comparison of that beat in the database, and the namespaces of that
+//! server are free. Then it does what is decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{error, info, warn};
+
+use super::connect::Session;
+use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
+use super::fleet::{self, Fleet, FleetStore};
+use super::ownership::{self, Owned, Taker};
+use super::view::{NamespaceSeen, StoreView, View};
+use super::{StoreError, lease};
+use crate::limits;
+use crate::server::supervisor;
+
+impl Fleet {
+    /// Looks at a store until the stop, and does what is to be done.
+    pub(super) async fn look(self: Arc<Self>, at: usize, mut stopped: watch::Receiver<bool>) {
+        let Some(part) = self.parts.get(at) else {
+            return;
+        };
+        let mut ticks = interval(limits::BEAT.as_duration());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_reported = false;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            match part.look_once().await {
+                Ok(()) => is_reported = false,
+                Err(error) => {
+                    part.view.rcu(|view| StoreView {
+                        is_reached: false,
+                        ..StoreView::clone(view)
+                    });
+                    if !is_reported {
+                        warn!(
+                            store = part.store.name(),
+                            "cannot look at the other servers: {error}"
+                        );
+                    }
+                    is_reported = true;
+                }
+            }
+            self.act();
+        }
+    }
+
+    /// Does what is decided by what all looks have found.
+    fn act(self: &Arc<Self>) {
+        let view = self.view();
+        self.tell_routes(&view);
+        let look = look_of(&view);
+        let own = look.live.iter().position(|it| it.name == self.server);
+        let decided = {
+            // What is taken over is served before the planner hears that it is.
+            let mut planner = self.planner();
+            let served = self.parts.iter().flat_map(|part| {
+                let ids = part.serving.ids().into_iter();
+                ids.map(|id| NamespaceKey { store: part.at, id })
+            });
+            let mut decided = planner.decide(Instant::now(), own, look, &served.collect());
+            decided.take.retain(|key| {
+                let part = self.parts.get(key.store);
+                let may_take = part.is_some_and(|part| part.may_take());
+                if !may_take {
+                    planner.taken(*key);
+                }
+                may_take
+            });
+            decided
+        };
+        for key in decided.take {
+            self.start_to_take(key);
+        }
+        for key in decided.give {
+            let fleet = Arc::clone(self);
+            let give = async move {
+                if let Some(part) = fleet.parts.get(key.store) {
+                    part.serving.give(key.id).await;
+                }
+                fleet.planner().given(key);
+            };
+            supervisor::spawn("handover", give).allow_end();
+        }
+    }
+
+    /// Lets clients reach the namespaces that are known, here or at other servers.
+    fn tell_routes(&self, view: &View) {
+        let Some(part) = self.parts.first() else {
+            return;
+        };
+        let names = view.stores.iter().flat_map(|store| store.namespaces.keys());
+        let names: BTreeSet<&str> = names.map(|name| &name[..]).collect();
+        let is_whole = view.is_whole();
+        let shards = &part.serving.parts().shards;
+        // Most looks find the same.
+        if shards.routes().knows(names.iter().copied(), is_whole) {
+            return;
+        }
+        shards.change_routes(|routes| {
+            routes.with_known(&self.first, names.iter().copied(), is_whole)
+        });
+    }
+
+    fn start_to_take(self: &Arc<Self>, key: NamespaceKey) {
+        let fleet = Arc::clone(self);
+        let take = async move {
+            if let Some(part) = fleet.parts.get(key.store) {
+                part.take(key.id).await;
+            }
+            fleet.planner().taken(key);
+        };
+        supervisor::spawn("take-over", take).allow_end();
+    }
+}
+
+/// Returns what decisions are made from.
+fn look_of(view: &View) -> Look {
+    let mut live: BTreeMap<&str, Live> = BTreeMap::new();
+    for (at, store) in view.stores.iter().enumerate() {
+        let servers = store
+            .servers
+            .iter()
+            .filter(|it| it.is_alive && !it.is_leaving);
+        for server in servers.filter(|_| store.is_reached) {
+            let found = live.entry(&server.name).or_insert_with(|| Live {
+                name: server.name.clone(),
+                formats: server.formats,
+                stores: StoreSet::default(),
+            });
+            found.formats = found.formats.min(server.formats);
+            found.stores.add(at);
+        }
+    }
+    let places: BTreeMap<&str, usize> = live.keys().copied().zip(0..).collect();
+    let namespaces = view.stores.iter().enumerate().flat_map(|(at, store)| {
+        let places = &places;
+        store.namespaces.values().map(move |namespace| {
+            let owner = namespace.server.as_ref();
+            let place = |owner: &String| places.get(&owner[..]).copied();
+            Seen {
+                key: NamespaceKey {
+                    store: at,
+                    id: namespace.id,
+                },
+                owner: owner.map_or(Owner::Absent, |it| {
+                    place(it).map_or(Owner::Leaving, Owner::Live)
+                }),
+                rate: namespace.rate,
+                formats: namespace.formats,
+                is_fixed: namespace.quarantined.is_some() || !store.is_reached,
+            }
+        })
+    });
+    let mut namespaces: Vec<Seen> = namespaces.collect();
+    namespaces.sort_by_key(|it| it.key);
+    Look {
+        live: live.into_values().collect(),
+        namespaces,
+    }
+}
+
+impl FleetStore {
+    /// Returns whether this server may take namespaces of the store.
+    fn may_take(&self) -> bool {
+        let state = self.state();
+        state.is_in_time && !state.incarnation.is_empty()
+    }
+
+    async fn look_once(&self) -> Result<(), StoreError> {
+        let session = self.store.take().await?;
+        self.compare_clocks(&session).await?;
+        let view = StoreView::read(&self.store, &session).await?;
+        let others = view.servers.iter();
+        let others = others.filter(|it| it.is_alive && it.name != self.server);
+        let others = others.map(|it| (it.incarnation.clone(), it.beat));
+        let silent = self.state().beats.silent(Instant::now(), others);
+        for dead in view
+            .servers
+            .iter()
+            .filter(|it| silent.contains(&it.incarnation))
+        {
+            let sql = "update server set alive = false where name = $1 and incarnation::text = $2 \
+                       and beat = $3 and alive";
+            let done = session
+                .execute(sql, &[&dead.name, &dead.incarnation, &dead.beat])
+                .await?;
+            if 0 < done {
+                warn!(
+                    server = dead.name,
+                    store = self.store.name(),
+                    "a server is silent: its namespaces are taken over"
+                );
+            }
+        }
+        self.store.give_back(session);
+        self.view.store(Arc::new(view));
+        self.note_health().await
+    }
+
+    /// Compares this server's clock with the database's: whether namespaces may be taken by it. A clock that is far off would end
+    /// times to live, and the memory of duplicates, too early.
+    async fn compare_clocks(&self, session: &Session) -> Result<(), StoreError> {
+        let query = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+        let (began, before) = (lease::now(), self.serving.parts().clock.now());
+        let row = session.one(query, &[]).await?;
+        let found: i64 = self.store.get(&row, 0)?;
+        let took = i64::try_from(lease::now() - began).unwrap_or(i64::MAX);
+        let ahead = before.as_millis() + took / 2 - found;
+        // The answer may have taken its time on one way.
+        let off = ahead.abs().saturating_sub(took / 2);
+        let is_odd = limits::CLOCK_SKEW_WARN.as_millis() < off;
+        let mut state = self.state();
+        state.clock_offset = ahead.signum() * off;
+        state.is_in_time = off <= limits::CLOCK_SKEW_MAX.as_millis();
+        let was_odd = std::mem::replace(&mut state.is_clock_odd, is_odd);
+        if is_odd && !was_odd {
+            warn!(
+                milliseconds = off,
+                store = self.store.name(),
+                "this server's clock is off from the database's: more than a second, and it takes no namespaces. Synchronize the clocks"
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes a namespace over that was free.
+    async fn take(self: &Arc<Self>, id: i64) {
+        // Each has sessions of the database, and memory for what it reads.
+        let Ok(_permit) = self.takers.acquire().await else {
+            return;
+        };
+        // Another server may have been faster meanwhile.
+        let view = self.view.load_full();
+        let found = view.namespaces.values().find(|it| it.id == id);
+        let is_other = |it: &&NamespaceSeen| {
+            it.server
+                .as_ref()
+                .is_some_and(|server| *server != self.server)
+        };
+        let Some(namespace) = found.filter(|it| !is_other(it)).cloned() else {
+            return;
+        };
+        let name = namespace.name.clone();
+        let formats = self.formats_to_write(&view);
+        match Box::pin(self.take_free(namespace, formats)).await {
+            Ok(()) => {}
+            Err(StoreError::Fenced) => info!(namespace = name, "another server was faster"),
+            Err(error) => {
+                error!(
+                    namespace = name,
+                    "a namespace cannot be taken over: {error}"
+                );
+                self.leave_alone(id, &error).await;
+            }
+        }
+    }
+
+    /// Returns the newest kind of record that this server may write: all servers that are alive read it.
+    fn formats_to_write(&self, view: &StoreView) -> i32 {
+        let alive = view.servers.iter().filter(|it| it.is_alive);
+        decide::formats_of(alive.map(|it| it.formats), fleet::formats())
+    }
+
+    async fn take_free(
+        self: &Arc<Self>,
+        seen: NamespaceSeen,
+        formats: i32,
+    ) -> Result<(), StoreError> {
+        let began = Instant::now();
+        if seen.was_owned {
+            self.count_failure(&seen).await?;
+        }
+        if seen.formats.max(FIRST_FORMATS) < formats {
+            self.record_formats(seen.id, formats).await?;
+        }
+        let namespace = Owned {
+            id: seen.id,
+            name: seen.name.clone(),
+            log_store: seen.log_store,
+            epoch: seen.epoch,
+        };
+        let serving = Arc::clone(&self.serving);
+        let make = move |owned: &Owned| serving.gateway(owned);
+        let lease = self.lease.load_full();
+        let taker = Taker {
+            server: self.server.clone(),
+            incarnation: self.state().incarnation.clone(),
+        };
+        let owned = ownership::take(&self.store, &taker, namespace, make).await?;
+        let configuration = self.serving.parts().configuration.load_full();
+        let is_applied = seen.applied.is_some();
+        self.serving
+            .begin(owned, lease, (&configuration, is_applied))?;
+        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        info!(namespace = seen.name, millis, "took a namespace over");
+        self.state().since.insert(seen.id, Instant::now());
+        let namespace = (seen.id, &seen.name[..]);
+        self.configure_taken(&configuration, namespace, seen.applied.clone())
+            .await;
+        Ok(())
+    }
+
+    /// Records which kinds of records the log of a namespace may have, before it has them: a server that takes the namespace by what
+    /// it saw before that is too late.
+    async fn record_formats(&self, id: i64, formats: i32) -> Result<(), StoreError> {
+        let session = self.store.take().await?;
+        let sql = "insert into namespace_state (namespace, formats) values ($1, $2) on conflict (namespace) \
+                   do update set formats = greatest(namespace_state.formats, excluded.formats)";
+        session.execute(sql, &[&id, &formats]).await?;
+        self.store.give_back(session);
+        Ok(())
+    }
+
+    /// Counts that the owner of a namespace has died, and leaves it alone if that is too often.
+    async fn count_failure(&self, seen: &NamespaceSeen) -> Result<(), StoreError> {
+        let session = self.store.take().await?;
+        let sql = "insert into namespace_state (namespace, failures) values ($1, 1) \
+                   on conflict (namespace) do update set failures = namespace_state.failures + 1 returning failures";
+        let row = session.one(sql, &[&seen.id]).await?;
+        let failures: i32 = self.store.get(&row, 0)?;
+        self.store.give_back(session);
+        if limits::TAKEOVERS_MAX < failures {
+            return Err(StoreError::Lost(format!(
+                "its owner has died {failures} times without a healthy minute between"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Puts a namespace into quarantine, if its log is at fault; an operator lets it out.
+    async fn leave_alone(&self, id: i64, error: &StoreError) {
+        let is_its_fault = matches!(error, StoreError::Lost(_) | StoreError::Journal(_));
+        if !is_its_fault {
+            return;
+        }
+        let why = error.to_string();
+        let put = ownership::quarantine(&self.store, id, &why);
+        if let Err(error) = put.await {
+            warn!("a namespace could not be put into quarantine: {error}");
+        }
+    }
+
+    /// Forgets the failures of namespaces that were served for long.
+    async fn note_health(&self) -> Result<(), StoreError> {
+        let healthy: Vec<i64> = {
+            let mut state = self.state();
+            let long = limits::TAKEOVER_HEALTHY.as_duration();
+            let since = state
+                .since
+                .extract_if(.., |_, since| long < since.elapsed());
+            since.map(|(id, _)| id).collect()
+        };
+        if healthy.is_empty() {
+            return Ok(());
+        }
+        let session = self.store.take().await?;
+        let sql =
+            "update namespace_state set failures = 0 where namespace = any($1) and failures <> 0";
+        session.execute(sql, &[&healthy]).await?;
+        self.store.give_back(session);
+        Ok(())
+    }
+}
+
+/// The newest kind of record that every server reads which ever had a store.
+const FIRST_FORMATS: i32 = 17;

@@ -1,0 +1,238 @@
+//! The servers and the namespaces, as the last looks at the stores have found them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::StoreError;
+use super::connect::{Session, Store};
+use super::log::unsigned;
+
+/// What the last looks have found.
+#[derive(Debug, Clone, Default)]
+pub(in crate::server) struct View {
+    /// By the names of the stores.
+    pub(in crate::server) stores: Vec<Arc<StoreView>>,
+}
+
+/// What the last look at a store has found.
+#[derive(Debug, Clone, Default)]
+pub(in crate::server) struct StoreView {
+    /// The store's name.
+    pub(in crate::server) name: String,
+    /// By their names.
+    pub(in crate::server) servers: Vec<ServerSeen>,
+    /// By their names in lower case.
+    pub(in crate::server) namespaces: BTreeMap<String, NamespaceSeen>,
+    /// What an operator of the database is to know.
+    pub(in crate::server) database: DatabaseSeen,
+    /// When that was; none before the first look.
+    pub(super) looked: Option<Instant>,
+    /// The last look has succeeded.
+    pub(in crate::server) is_reached: bool,
+}
+
+/// The state of the database that ends in a stop of it, if it is left alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::server) struct DatabaseSeen {
+    /// Transactions since the oldest that no table has forgotten: at two billion it takes no writes.
+    pub(in crate::server) transaction_age: i64,
+    /// Replication slots that no standby uses: they keep the log of the database for ever.
+    pub(in crate::server) inactive_slots: i64,
+    /// Bytes that the standby which is furthest behind has not flushed.
+    pub(in crate::server) standby_lag: i64,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct ServerSeen {
+    pub(in crate::server) name: String,
+    pub(in crate::server) incarnation: String,
+    pub(in crate::server) beat: i64,
+    pub(in crate::server) is_alive: bool,
+    pub(in crate::server) address: String,
+    /// It gives its namespaces away, and takes none.
+    pub(in crate::server) is_leaving: bool,
+    /// The newest kind of record that it reads.
+    pub(super) formats: i32,
+}
+
+/// A namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct NamespaceSeen {
+    pub(in crate::server) id: i64,
+    pub(in crate::server) epoch: i64,
+    /// The live server that owns it.
+    pub(in crate::server) server: Option<String>,
+    /// Why it is left alone.
+    pub(in crate::server) quarantined: Option<String>,
+    /// Messages a second, of late.
+    pub(in crate::server) rate: i64,
+    pub(super) log_store: u64,
+    pub(super) name: String,
+    /// A server that has died owned it last.
+    pub(super) was_owned: bool,
+    pub(super) applied: Option<String>,
+    /// The newest kind of record that its log may have; 0 if that is not recorded, and all servers read it.
+    pub(super) formats: i32,
+}
+
+impl View {
+    /// Returns the servers by their names, as the stores that are reached have them.
+    pub(in crate::server) fn servers(&self) -> Vec<ServerSeen> {
+        let mut all: BTreeMap<&str, ServerSeen> = BTreeMap::new();
+        let of_reached = self.stores.iter().filter(|store| store.is_reached);
+        for server in of_reached.flat_map(|store| &store.servers) {
+            let found = all.entry(&server.name).or_insert_with(|| server.clone());
+            if server.is_alive && !found.is_alive {
+                *found = server.clone();
+            }
+            found.beat = found.beat.max(server.beat);
+        }
+        all.into_values().collect()
+    }
+
+    /// Returns the namespaces by their names in lower case, each with its store's name.
+    pub(in crate::server) fn namespaces(&self) -> BTreeMap<&str, (&str, &NamespaceSeen)> {
+        let all = self.stores.iter().flat_map(|store| {
+            let all = store.namespaces.iter();
+            all.map(|(name, namespace)| (&name[..], (&store.name[..], namespace)))
+        });
+        all.collect()
+    }
+
+    /// Returns a namespace, whose name is in lower case, with its store.
+    pub(in crate::server) fn find(&self, namespace: &str) -> Option<(&StoreView, &NamespaceSeen)> {
+        let mut all = self.stores.iter();
+        all.find_map(|store| Some((&**store, store.namespaces.get(namespace)?)))
+    }
+
+    /// Returns whether the namespaces of all stores are known.
+    pub(super) fn is_whole(&self) -> bool {
+        self.stores.iter().all(|store| store.looked.is_some())
+    }
+}
+
+impl StoreView {
+    /// Asks a store.
+    pub(super) async fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
+        let database = database(store, session).await?;
+        let servers = servers(store, session).await?;
+        let namespaces = namespaces(store, session, &servers).await?;
+        Ok(Self {
+            name: store.name().to_owned(),
+            servers,
+            namespaces,
+            database,
+            looked: Some(Instant::now()),
+            is_reached: true,
+        })
+    }
+}
+
+async fn database(store: &Store, session: &Session) -> Result<DatabaseSeen, StoreError> {
+    let query = "select (select max(age(datfrozenxid))::bigint from pg_database), \
+                 (select count(*) from pg_replication_slots where not active), \
+                 (select coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)), 0)::bigint from pg_stat_replication)";
+    let row = session.one(query, &[]).await?;
+    Ok(DatabaseSeen {
+        transaction_age: store.get(&row, 0)?,
+        inactive_slots: store.get(&row, 1)?,
+        standby_lag: store.get(&row, 2)?,
+    })
+}
+
+async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, StoreError> {
+    let query = "select name, incarnation::text, beat, alive, address, leaving, formats from server order by name";
+    let rows = session.rows(query, &[]).await?;
+    let servers = rows.iter().map(|row| {
+        Ok(ServerSeen {
+            name: store.get(row, 0)?,
+            incarnation: store.get(row, 1)?,
+            beat: store.get(row, 2)?,
+            is_alive: store.get(row, 3)?,
+            address: store.get(row, 4)?,
+            is_leaving: store.get(row, 5)?,
+            formats: store.get(row, 6)?,
+        })
+    });
+    servers.collect()
+}
+
+async fn namespaces(
+    store: &Store,
+    session: &Session,
+    servers: &[ServerSeen],
+) -> Result<BTreeMap<String, NamespaceSeen>, StoreError> {
+    let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.incarnation::text, \
+                 s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0) \
+                 from namespace n left join namespace_state s on s.namespace = n.id order by n.id";
+    let rows = session.rows(query, &[]).await?;
+    let alive = servers.iter().filter(|it| it.is_alive);
+    let alive: BTreeMap<&str, &str> = alive
+        .map(|it| (&it.incarnation[..], &it.name[..]))
+        .collect();
+    let all = rows.iter().map(|row| {
+        let get = |column| store.get::<Option<String>>(row, column);
+        let (server, incarnation) = (get(4)?, get(5)?);
+        let owner = incarnation.and_then(|incarnation| alive.get(&incarnation[..]).copied());
+        let live = owner.filter(|owner| server.as_deref() == Some(*owner));
+        let name: String = store.get(row, 1)?;
+        let quarantined = get(7)?;
+        let found = NamespaceSeen {
+            id: store.get(row, 0)?,
+            epoch: store.get(row, 3)?,
+            was_owned: live.is_none() && server.is_some(),
+            // Its owner has stopped it.
+            server: live.filter(|_| quarantined.is_none()).map(str::to_owned),
+            quarantined,
+            log_store: unsigned(store.get(row, 2)?),
+            applied: get(6)?,
+            rate: store.get(row, 8)?,
+            formats: store.get(row, 9)?,
+            name: name.clone(),
+        };
+        Ok((name.to_lowercase(), found))
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str, beat: i64, is_alive: bool) -> ServerSeen {
+        ServerSeen {
+            name: name.to_owned(),
+            incarnation: format!("{name} {beat}"),
+            beat,
+            is_alive,
+            address: "127.0.0.1:1".to_owned(),
+            is_leaving: false,
+            formats: 17,
+        }
+    }
+
+    #[test]
+    fn a_server_is_alive_if_a_store_that_is_reached_says_so() {
+        let store = |servers: Vec<ServerSeen>, is_reached| {
+            Arc::new(StoreView {
+                servers,
+                is_reached,
+                looked: Some(Instant::now()),
+                ..StoreView::default()
+            })
+        };
+        let view = View {
+            stores: vec![
+                store(vec![server("a", 7, false), server("b", 3, false)], true),
+                store(vec![server("a", 5, true), server("b", 1, false)], true),
+                store(vec![server("b", 9, true), server("c", 1, true)], false),
+            ],
+        };
+        let found = view.servers();
+        let found = found.iter().map(|it| (&it.name[..], it.is_alive, it.beat));
+        assert_eq!(found.collect::<Vec<_>>(), [("a", true, 7), ("b", false, 3)]);
+        assert!(view.is_whole());
+    }
+}
