@@ -81,7 +81,7 @@ def test_a_large_message_passes_a_slow_link(tmp_path: Path) -> None:
                 command = [sys.executable, str(HERE / "large.py"), verb, "100", text]
                 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
                     while process.poll() is None:
-                        load.wait_more(1, 15, NAMESPACES[1:])
+                        load.wait_more(1, 20, NAMESPACES[1:])
                     text = process.stdout.read()
                     print(text)
                     assert process.returncode == 0, text
