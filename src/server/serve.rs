@@ -230,8 +230,7 @@ fn start(
     ];
     helpers.extend(watch_memory(plan, memory.clone(), shards));
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
-    let of_new = root_key.as_ref();
-    let all = Arc::clone(shards);
+    let (all, of_new) = (Arc::clone(shards), root_key.as_ref());
     let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
     let file = shared.as_ref().and_then(|shared| shared.file.clone());
     let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;

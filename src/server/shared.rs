@@ -117,12 +117,7 @@ pub(super) async fn prepare(
         text,
         number: common.file_number.unwrap_or_default(),
     });
-    if let Some(file) = file.as_ref().filter(|it| it.number < config.number) {
-        warn!(
-            file = %file.path.display(),
-            "the store had this file before the configuration that it has now, which stays. A change of the file makes it the newest"
-        );
-    }
+    warn_if_older(file.as_ref(), config.number);
     let address = args.store.peer_listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|source| StartError::Listen {
@@ -131,14 +126,24 @@ pub(super) async fn prepare(
         source,
     })?;
     Ok(Some(Shared {
-        listener,
         stores,
         common,
         args,
         config,
         file,
         profile,
+        listener,
     }))
+}
+
+/// Warns if the store has a configuration that is newer than the file.
+fn warn_if_older(file: Option<&SharedFile>, newest: i64) {
+    if let Some(file) = file.filter(|it| it.number < newest) {
+        warn!(
+            file = %file.path.display(),
+            "the store had this file before the configuration that it has now, which stays. A change of the file makes it the newest"
+        );
+    }
 }
 
 impl Shared {

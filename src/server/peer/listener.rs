@@ -187,7 +187,7 @@ mod tests {
     }
 
     /// Longer than any test takes.
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     fn bounds(wait: Duration) -> Bounds {
         Bounds {

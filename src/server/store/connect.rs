@@ -527,9 +527,12 @@ impl Session {
     pub(super) async fn backend(&self) -> Result<String, StoreError> {
         let asked = self.client.simple_query("select pg_backend_pid()");
         let found = self.certain("a query", asked).await?;
-        let number = found.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0),
-            _ => None,
+        let number = found.iter().find_map(|message| {
+            if let SimpleQueryMessage::Row(row) = message {
+                row.get(0)
+            } else {
+                None
+            }
         });
         Ok(number.unwrap_or_default().to_owned())
     }

@@ -158,13 +158,6 @@ impl Fleet {
         &self.server
     }
 
-    /// Returns the stores, and whether this server may answer for the namespaces that it has of each.
-    pub(in crate::server) fn leases(&self) -> Vec<(&str, bool)> {
-        let parts = self.parts.iter();
-        let leases = parts.map(|part| (part.store.name(), part.lease.load().holds()));
-        leases.collect()
-    }
-
     /// Returns whether this server may answer for the namespaces that it has of all stores.
     pub(in crate::server) fn holds_lease(&self) -> bool {
         self.parts.iter().all(|part| part.lease.load().holds())

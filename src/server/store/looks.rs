@@ -250,7 +250,7 @@ impl FleetStore {
             return;
         };
         let name = namespace.name.clone();
-        let formats = self.formats_to_write(&view);
+        let formats = formats_to_write(&view);
         match Box::pin(self.take_free(namespace, formats)).await {
             Ok(()) => {}
             Err(StoreError::Fenced) => info!(namespace = name, "another server was faster"),
@@ -262,12 +262,6 @@ impl FleetStore {
                 self.leave_alone(id, &error).await;
             }
         }
-    }
-
-    /// Returns the newest kind of record that this server may write: all servers that are alive read it.
-    fn formats_to_write(&self, view: &StoreView) -> i32 {
-        let alive = view.servers.iter().filter(|it| it.is_alive);
-        decide::formats_of(alive.map(|it| it.formats), fleet::formats())
     }
 
     async fn take_free(
@@ -373,3 +367,9 @@ impl FleetStore {
 
 /// The newest kind of record that every server reads which ever had a store.
 const FIRST_FORMATS: i32 = 17;
+
+/// Returns the newest kind of record that this server may write: all servers that are alive read it.
+fn formats_to_write(view: &StoreView) -> i32 {
+    let alive = view.servers.iter().filter(|it| it.is_alive);
+    decide::formats_of(alive.map(|it| it.formats), fleet::formats())
+}

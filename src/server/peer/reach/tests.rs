@@ -12,7 +12,7 @@ use crate::server::peer::owners::FakeOwners;
 use crate::shard::routing::Routes;
 
 /// Longer than any test takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 const SHORT: Duration = Duration::from_millis(200);
 const HERE: ShardIndex = ShardIndex(0);
 
@@ -35,7 +35,7 @@ impl Bench {
         let (owner, _) = mpsc::channel(1);
         let shards = Shards::of(vec![("here", owner)]);
         let routes = Routes::shared().with("here", HERE);
-        shards.set_routes(routes.with_known("here", ["here", "there"]));
+        shards.set_routes(routes.with_known("here", ["here", "there"], true));
         Self {
             peers: Arc::new(Peers::holding(
                 Arc::<FakeOwners>::clone(&owners),

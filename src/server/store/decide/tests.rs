@@ -116,7 +116,9 @@ fn a_server_takes_no_log_that_may_have_records_which_it_does_not_read() {
     let mut live = servers(&["a", "b"]);
     live[1].formats = 2;
     let mut namespaces: Vec<Seen> = (0..8).map(|id| seen(id, Owner::Absent, 0)).collect();
-    namespaces.iter_mut().for_each(|it| it.formats = 2);
+    for it in &mut namespaces {
+        it.formats = 2;
+    }
     let mut look = Look { live, namespaces };
     assert!(look.to_take(0).is_empty());
     assert_eq!(look.to_take(1).len(), 8, "however many it has");
