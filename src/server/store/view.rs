@@ -84,10 +84,11 @@ impl View {
         let of_reached = self.stores.iter().filter(|store| store.is_reached);
         for server in of_reached.flat_map(|store| &store.servers) {
             let found = all.entry(&server.name).or_insert_with(|| server.clone());
+            let beat = found.beat.max(server.beat);
             if server.is_alive && !found.is_alive {
                 *found = server.clone();
             }
-            found.beat = found.beat.max(server.beat);
+            found.beat = beat;
         }
         all.into_values().collect()
     }
