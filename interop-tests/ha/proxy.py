@@ -9,6 +9,7 @@ All proxies of a process share one thread. Their methods may be called from any 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 import threading
@@ -22,9 +23,9 @@ CHUNK = 64 * 1024
 LATE_SECONDS = 0.1
 # How long a target may take to accept a connection.
 CONNECT_SECONDS = 1.0
-# How often a balancer asks whether a server is well, and how long the answer may take.
+# How often a balancer asks whether a server is well, and how long the answer may take: longer on a machine with other work.
 CHECK_SECONDS = 0.25
-CHECK_DEADLINE = 0.5
+CHECK_DEADLINE = 0.5 * max(1.0, float(os.environ.get("JITNEY_PATIENCE", 1)))
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 
 
