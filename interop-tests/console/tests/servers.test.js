@@ -82,6 +82,35 @@ inBrowser("servers", (test) => {
     // The namespace that the console follows may have been at the lost server.
   }, { allow: [/50[234] \(/, /net::ERR_/] });
 
+  test("of several stores the one that is away is named, and each namespace has its store", async (page) => {
+    const store = (name, reached) => ({
+      name, reached, lease_held: reached, place: `db-${name}.example:5432/jitney`, identity: reached ? `identity-${name}` : "", clock_offset_ms: 250, transaction_age: 1_600_000_000,
+      inactive_slots: 2, standby_lag_bytes: 4096,
+    });
+    const namespace = (name, of, more) => ({ name, store: of, rate: 120, epoch: 3, ...more });
+    await page.route("**/api/v1/fleet*", (route) => route.fulfill({ json: {
+      server: "one", lease_held: false, looked_ms_ago: 9_000, configuration: { number: 4, hash: "abc" }, stores: [store("a", true), store("b", false), store("c", false)],
+      servers: [
+        { name: "one", alive: true, leaving: false, beats: 7, beat_age_ms: 90, address: "10.0.0.1:5670", namespaces: 1 },
+        { name: "two", alive: true, leaving: true, beats: 7, beat_age_ms: 90, address: "10.0.0.2:5670", namespaces: 1 },
+        { name: "three", alive: true, leaving: false, beats: 7, beat_age_ms: 2_500, address: "10.0.0.3:5670", namespaces: 0 },
+        { name: "four", alive: false, leaving: true, beats: 7, address: "10.0.0.4:5670", namespaces: 0 },
+      ],
+      namespaces: [namespace("orders", "a", { server: "one" }), namespace("bills", "b", { server: "two", suspended: "<b>overdue</b>" }), namespace("mail", "b", {})],
+    } }));
+    await open(page, "#/servers");
+    await page.getByRole("alert").filter({ hasText: "does not reach these stores: b, c." }).waitFor();
+    await page.getByRole("region", { name: "Store a, db-a.example:5432/jitney" }).getByText("identity-a").waitFor();
+    assert.equal(await page.getByRole("region", { name: /^Store / }).count(), 3);
+    assert.equal(await page.getByRole("region", { name: /^Store a/ }).locator("dd.alarm-text").count(), 3, "age, slots and clock need a person");
+    for (const [name, state] of [["one", "alive"], ["two", "leaving"], ["three", "late"], ["four", "left"]]) await row(page, "Servers", name).getByText(state, { exact: true }).waitFor();
+    await row(page, "Namespaces", "orders").getByText("120").waitFor();
+    await row(page, "Namespaces", "bills").getByText("<b>overdue</b>").waitFor();
+    await row(page, "Namespaces", "mail").getByText("waits for a server").waitFor();
+    assert.deepEqual(await page.getByRole("table", { name: "Namespaces" }).locator("tbody tr td:nth-child(4)").allTextContents(), ["a", "b", "b"]);
+    await isAccessible(page);
+  });
+
   test("a server with a data directory has no such page, and says how servers share namespaces", async (page) => {
     await open(page);
     assert.equal(await page.getByRole("link", { name: "Servers" }).count(), 0);

@@ -6,6 +6,7 @@ import { html, useEffect } from "../lib/html.js";
 import { useResource } from "../lib/resource.js";
 import { session } from "../lib/session.js";
 import { Empty, Loaded, Notice } from "../components/notice.js";
+import { Text } from "../components/text.js";
 import { Attention } from "./servers/attention.js";
 import { Namespaces } from "./servers/namespaces.js";
 import { Servers } from "./servers/list.js";
@@ -62,10 +63,12 @@ function countsOf({ servers, namespaces }) {
 /** @param {{ fleet: Fleet, reload: () => void }} properties */
 function All({ fleet, reload }) {
   const looked = fleet.looked_ms_ago ?? 0;
-  return html`${STALE_MILLISECONDS < looked ? html`<${Notice} tone="alarm">${S.stale(span(looked))}<//>`
+  const away = fleet.stores.filter(({ reached }) => !reached);
+  return html`${away.length !== 0 && 1 < fleet.stores.length ? html`<${Notice} tone="alarm"><${Text} value=${S.away(away.map(({ name }) => name).join(", "))} max=${400} /><//>`
+      : STALE_MILLISECONDS < looked ? html`<${Notice} tone="alarm">${S.stale(span(looked))}<//>`
       : !fleet.lease_held && html`<${Notice} tone="alarm">${S.noLease}<//>`}
     <${Attention} namespaces=${fleet.namespaces} reload=${reload} />
-    ${fleet.stores.map((store) => html`<${Store} key=${store.identity} store=${store} configuration=${fleet.configuration} />`)}
+    ${fleet.stores.map((store) => html`<${Store} key=${store.name} store=${store} isOne=${fleet.stores.length === 1} configuration=${fleet.configuration} />`)}
     <${Servers} fleet=${fleet} />
-    <${Namespaces} namespaces=${fleet.namespaces} reload=${reload} />`;
+    <${Namespaces} namespaces=${fleet.namespaces} stores=${fleet.stores.length} />`;
 }

@@ -24,8 +24,12 @@ export const S = {
   /** @param {string} name */
   released: (name) => `The quarantine of ${name} was ended: a server takes it now.`,
 
+  /** @param {string} names */
+  away: (names) => `The server that answers does not reach these stores: ${names}. Their namespaces are not served by it, and what is shown of them is older.`,
   /** @param {string} place */
   store: (place) => `Store ${place}`,
+  /** @param {string} name @param {string} place */
+  namedStore: (name, place) => `Store ${name}, ${place}`,
   identity: "Identity",
   lag: "Standby lag",
   lagTitle: "Bytes that the standby which is furthest behind has not flushed",
@@ -60,6 +64,8 @@ export const S = {
 
   namespaces: "Namespaces",
   namespace: "Namespace",
+  ofStore: "Store",
+  rate: "Messages a second",
   epoch: "Epoch",
   noServer: "none",
   filter: "Filter by name or server",

@@ -14,8 +14,8 @@ import { S } from "../../strings/servers.js";
 
 /** @typedef {Schemas["FleetNamespace"]} Namespace */
 
-/** @param {{ namespaces: Namespace[] }} properties */
-export function Namespaces({ namespaces }) {
+/** @param {{ namespaces: Namespace[], stores: number }} properties */
+export function Namespaces({ namespaces, stores }) {
   const [filter, setFilter] = useQuery("filter");
   const [show, setShow] = useQuery("show");
   const [sort, setSort] = useQuery("sort");
@@ -31,7 +31,7 @@ export function Namespaces({ namespaces }) {
     ${rows.length === 0
       ? html`<div class="card"><${Empty} title=${show === "problems" && filter === "" ? S.noProblem : S.noneTitle}>
           <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button><//></div>`
-      : html`<${Table} label=${S.namespaces} columns=${COLUMNS} rows=${rows} keyOf=${(/** @type {Namespace} */ row) => row.name} sort=${sort} onSort=${setSort} heightMax=${640} />`}</section>`;
+      : html`<${Table} label=${S.namespaces} columns=${stores === 1 ? OF_ONE_STORE : COLUMNS} rows=${rows} keyOf=${(/** @type {Namespace} */ row) => row.name} sort=${sort} onSort=${setSort} heightMax=${640} />`}</section>`;
 }
 
 /** @param {Namespace} namespace
@@ -50,9 +50,14 @@ const COLUMNS = [
   { id: "name", label: S.namespace, sort: ({ name }) => name, cell: ({ name }) => html`<b><${Text} value=${name} max=${80} /></b>` },
   { id: "state", label: S.state, sort: stateOf, cell: (row) => html`<span class=${`tag ${hasProblem(row) ? "alarm" : ""}`}>${S[stateOf(row)]}</span>` },
   { id: "server", label: S.server, sort: ({ server }) => server ?? "", cell: ({ server }) => (server == null ? html`<span class="muted">${S.noServer}</span>` : html`<${Text} value=${server} max=${80} />`) },
+  { id: "store", label: S.ofStore, hide: "narrow", sort: ({ store }) => store, cell: ({ store }) => html`<${Text} value=${store} max=${80} />` },
+  { id: "rate", label: S.rate, align: "end", hide: "medium", sort: ({ rate }) => rate, cell: ({ rate }) => html`<${Count} value=${rate} />` },
   { id: "epoch", label: S.epoch, align: "end", sort: ({ epoch }) => epoch, cell: ({ epoch }) => html`<${Count} value=${epoch} />` },
   { id: "why", label: "", hide: "narrow", isWide: true, cell: ({ quarantined, suspended }) => {
     const why = quarantined ?? suspended ?? "";
     return html`<span class="muted" title=${why}><${Text} value=${why} max=${200} /></span>`;
   } },
 ];
+
+/** One store needs no name. */
+const OF_ONE_STORE = COLUMNS.filter(({ id }) => id !== "store");

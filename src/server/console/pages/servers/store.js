@@ -11,11 +11,12 @@ const AGE_ALARM = 1_500_000_000;
 /** Milliseconds between the clocks that the servers warn of. */
 const CLOCK_ALARM = 200;
 
-/** @param {{ store: Schemas["FleetStore"], configuration: Schemas["FleetConfiguration"] }} properties */
-export function Store({ store, configuration }) {
-  const { place, identity, standby_lag_bytes: lag, transaction_age: age, inactive_slots: slots, clock_offset_ms: clock } = store;
+/** @param {{ store: Schemas["FleetStore"], isOne: boolean, configuration: Schemas["FleetConfiguration"] }} properties */
+export function Store({ store, isOne, configuration }) {
+  const { name, place, identity, standby_lag_bytes: lag, transaction_age: age, inactive_slots: slots, clock_offset_ms: clock } = store;
   const alarm = (/** @type {boolean} */ is) => (is ? "alarm-text" : "");
-  return html`<section aria-label=${S.store(place)}><div class="card-head"><h2><${Text} value=${S.store(place)} max=${200} /></h2>
+  const title = isOne ? S.store(place) : S.namedStore(name, place);
+  return html`<section aria-label=${title}><div class="card-head"><h2><${Text} value=${title} max=${200} /></h2>
       <span class="muted">${S.identity} <code class="store-identity">${identity}</code></span></div>
     <dl class="figures store-figures">
       <div title=${S.lagTitle}><dt>${S.lag}</dt><dd><${Size} value=${lag} /></dd></div>
