@@ -145,6 +145,8 @@ pub const RELIEF_RECORDS: u64 = 256;
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.
 pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
+/// Bytes of messages in one group of a journal that a namespace is put into: a row of a store has about as many.
+pub const TRANSFER_GROUP_BYTES: usize = STORE_ROW_BYTES;
 /// Bytes of records in one checksummed block of a checkpoint.
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
 /// Prepared segments that are kept when segments are removed, or a quarter of those in use: as many
@@ -645,6 +647,16 @@ pub const STORE_RETRY_FIRST: Millis = Millis::from_millis(50);
 pub const STORE_RETRY_MAX: Millis = Millis::from_millis(500);
 /// How long a statement that raises an epoch waits before what holds it up is ended.
 pub const STORE_BLOCKED_WAIT: Millis = Millis::from_millis(500);
+/// Epochs that are left out after the database was restored to an earlier point in time: no server has had one of those that
+/// follow.
+pub const RESTORED_EPOCHS: i64 = 1 << 32;
+/// Sequence numbers that are left out then, in each partition of each entity: more than are given in a week at 100,000 a
+/// second, and few of the 2^48 that there are.
+pub const RESTORED_NUMBERS: u64 = 1 << 36;
+/// How long the removal of a namespace waits for programs that read its tables.
+pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
+/// Rows that one statement removes, of which each may have [`STORE_PART_BYTES`].
+pub const STORE_REMOVED_ROWS: i64 = 1_000;
 /// Bytes of a name in the header of a connection that is passed on.
 pub const PEER_NAME_BYTES_MAX: usize = 256;
 /// How long to wait for a connection to another server of the fleet, and for its first answers.

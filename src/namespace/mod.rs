@@ -16,6 +16,7 @@ mod damage;
 mod denied;
 mod directory;
 mod entities;
+mod extract;
 mod forward_checks;
 mod forwarding;
 mod jobs;

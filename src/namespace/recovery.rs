@@ -14,11 +14,11 @@ use crate::time::Timestamp;
 pub struct Snapshot {
     /// The id that the next entity gets.
     next: EntityId,
-    entities: Vec<(EntityId, String, Description)>,
-    rules: Vec<(EntityId, String, Vec<u8>)>,
-    jobs: Vec<(EntityId, JobId, Vec<u8>)>,
-    audit: Vec<(u64, Vec<u8>)>,
-    queues: Vec<QueueSnapshot>,
+    pub(super) entities: Vec<(EntityId, String, Description)>,
+    pub(super) rules: Vec<(EntityId, String, Vec<u8>)>,
+    pub(super) jobs: Vec<(EntityId, JobId, Vec<u8>)>,
+    pub(super) audit: Vec<(u64, Vec<u8>)>,
+    pub(super) queues: Vec<QueueSnapshot>,
 }
 
 /// The position of a search for messages in old segments.

@@ -125,6 +125,14 @@ impl Numbers {
         }
     }
 
+    /// Leaves out so many numbers of each partition.
+    pub(super) fn skip(&mut self, count: u64) {
+        for next in &mut self.next {
+            // Into another round, if need be, as when they are given one by one.
+            *next += count & MASK;
+        }
+    }
+
     fn take_in(&mut self, partition: usize) -> u64 {
         let Some(next) = self.next.get_mut(partition) else {
             return u64::MAX;

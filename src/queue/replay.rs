@@ -358,6 +358,12 @@ impl Queue {
 }
 
 impl QueueSnapshot {
+    /// Returns the queue's id.
+    #[must_use]
+    pub fn id(&self) -> EntityId {
+        self.id
+    }
+
     /// Emits the records from which [`Queue::replay`] rebuilds the queue.
     pub fn records(&self, emit: &mut dyn FnMut(&Record<'_>)) {
         let entity = self.id;

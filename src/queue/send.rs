@@ -144,6 +144,17 @@ impl Queue {
         number(ordinal)
     }
 
+    /// Leaves out so many numbers of each partition: they may have been given, by a log that has lost its end.
+    pub fn skip_numbers(&mut self, cx: &mut Context<'_>, count: u64) {
+        self.numbers.skip(count);
+        for next in self.numbers.iter() {
+            cx.journal.append(&Record::Counter {
+                entity: self.id,
+                next: number(next),
+            });
+        }
+    }
+
     /// Stores a message that was admitted, with the number that was reserved for it.
     pub fn enqueue_reserved(
         &mut self,

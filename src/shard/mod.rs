@@ -39,6 +39,7 @@ pub mod routing;
 mod statistics;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -132,6 +132,19 @@ impl Recovering {
         frame
     }
 
+    /// Leaves out so many sequence numbers of every entity, before anything that is due is done. That is durable with the
+    /// shard's first group.
+    pub fn skip_numbers(&mut self, count: u64) {
+        if 0 < count {
+            let mut cx = StepContext {
+                now: self.recovered.newest,
+                journal: &mut self.recovered.writer,
+                group: self.recovered.last_frame + 1,
+            };
+            self.gateway.namespaces_mut().skip_numbers(&mut cx, count);
+        }
+    }
+
     pub(super) fn gateway(&self) -> &Gateway {
         &self.gateway
     }
