@@ -248,6 +248,23 @@ impl Appender {
         }
     }
 
+    /// Begins with a log that was taken already, and read up to its last row.
+    #[must_use]
+    pub fn of_taken(
+        store: u64,
+        claim: Claim,
+        last: Appended,
+        random: Box<dyn FnMut() -> u128 + Send>,
+    ) -> Self {
+        Self {
+            claim,
+            durable: last,
+            tail: last,
+            state: State::Appending,
+            ..Self::new(store, claim.epoch, random)
+        }
+    }
+
     /// Returns the right by which the log is changed.
     #[must_use]
     pub fn claim(&self) -> Claim {

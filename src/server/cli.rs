@@ -48,6 +48,9 @@ enum Command {
     /// Check the log in a data directory.
     #[command(subcommand)]
     Log(commands::log::LogCommand),
+    /// Manage a store that servers share: move namespaces in and out, release and drop them.
+    #[command(subcommand)]
+    Store(commands::store::StoreCommand),
     /// Make a data directory from a backup.
     Restore(commands::backup::RestoreArgs),
     #[command(flatten)]
@@ -242,6 +245,7 @@ pub fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
         Command::Log(command) => commands::log::run(&command),
+        Command::Store(command) => commands::store::run(&command),
         Command::Restore(args) => commands::backup::restore(&args),
         Command::Broker(command) => commands::run(&command),
         Command::Completions { shell } => {

@@ -18,7 +18,7 @@ use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
 use super::serve;
 use super::shards::Shards;
-use super::store::{Fleet, StoreError};
+use super::store::{Fleet, NotDone, StoreError};
 use crate::access::Authority;
 use crate::config::{Configuration, fits_namespace};
 use crate::gateway::operations::{Operated, Operation};
@@ -78,10 +78,10 @@ pub(super) enum NamespaceError {
     Denied(Denied),
     #[error("The broker is stopping.")]
     Stopping,
-    #[error("A namespace in a store cannot be dropped yet: delete its entities instead.")]
-    Shared,
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("{0}")]
+    NotRemoved(NotDone),
     #[error(transparent)]
     Record(#[from] PlacementError),
 }
@@ -190,6 +190,28 @@ impl ServerNamespaces {
             is_first: false,
             is_configured: false,
         })
+    }
+
+    /// Drops a namespace of the store that servers share, and returns once all that it had is gone.
+    ///
+    /// # Errors
+    ///
+    /// It is still there, or it is in quarantine with a part of what it had.
+    pub(super) async fn drop_in_store(
+        &self,
+        fleet: &Fleet,
+        name: &str,
+    ) -> Result<(), NamespaceError> {
+        let name = name.to_lowercase();
+        if self.configured.load().contains(&name) || name == self.shards.routes().first() {
+            return Err(NamespaceError::Configured(name));
+        }
+        match fleet.remove_namespace(&name).await {
+            Ok(()) => Ok(()),
+            Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name)),
+            Err(NotDone::Store(error)) => Err(NamespaceError::Store(error)),
+            Err(error) => Err(NamespaceError::NotRemoved(error)),
+        }
     }
 
     /// Places the namespaces of a configuration that was read again. Those that are not served yet are recorded; they are served

@@ -351,6 +351,17 @@ impl Placement {
         (0..count.max(1)).min_by_key(namespaces).unwrap_or(0)
     }
 
+    /// Returns the namespace whose entities have no namespace in their paths, in lower case, if it is known.
+    pub(super) fn first(&self) -> Option<&str> {
+        self.first.as_deref()
+    }
+
+    /// Returns the namespaces of a shard, in lower case.
+    pub(super) fn namespaces_of(&self, shard: u32) -> impl Iterator<Item = &str> {
+        let all = self.namespaces.iter().filter(move |(_, it)| **it == shard);
+        all.map(|(name, _)| &name[..])
+    }
+
     /// Returns the namespaces that the operator has made.
     pub(super) fn made(&self) -> impl Iterator<Item = &str> {
         self.made.iter().map(String::as_str)

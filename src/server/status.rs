@@ -109,10 +109,23 @@ fn unhealthy(found: &serde_json::Value) -> Response {
 
 /// Says whether messages would be taken soon in every shard.
 fn health(server: &ServerState) -> Response {
+    if let Some(response) = replaced(server) {
+        return response;
+    }
     match server.shards.stuck().as_slice() {
         [] => healthy(),
         stuck => unhealthy(&are_stuck(stuck)),
     }
+}
+
+/// Says that the store is another one than at the start, if it is: no namespace is served.
+fn replaced(server: &ServerState) -> Option<Response> {
+    let fleet = server.fleet.as_ref()?;
+    let found = json!({
+        "status": "unhealthy",
+        "message": "A store was restored, or is another one than at the start: restart this server.",
+    });
+    fleet.is_replaced().then(|| unhealthy(&found))
 }
 
 /// Says that no message would be taken in some shards, or not soon.
@@ -126,6 +139,9 @@ fn are_stuck(shards: &[u32]) -> serde_json::Value {
 
 /// Says whether the server can be used: every shard is well, and the entities exist that the request names.
 async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response {
+    if let Some(response) = replaced(server) {
+        return response;
+    }
     let stuck = server.shards.stuck();
     if !stuck.is_empty() {
         return unhealthy(&are_stuck(&stuck));

@@ -141,6 +141,10 @@ pub(super) async fn release(call: &Call<'_>, name: &str) -> Answer {
             let text = format!("The namespace '{name}' is in no quarantine.");
             Err(Problem::new(StatusCode::CONFLICT, "not_allowed", text))
         }
+        Release::Begun(why) => {
+            let text = format!("The namespace '{name}' cannot be released: {why}.");
+            Err(Problem::new(StatusCode::CONFLICT, "not_allowed", text))
+        }
         Release::Unknown => Err(Problem::not_found(format!(
             "There is no namespace '{name}' in the store."
         ))),

@@ -83,10 +83,11 @@ pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
-    if call.server.fleet.is_some() {
-        return Err(NamespaceError::Shared.into());
+    let namespaces = &call.server.namespaces;
+    match &call.server.fleet {
+        Some(fleet) => namespaces.drop_in_store(fleet, name).await?,
+        None => namespaces.drop_one(name, authority).await?,
     }
-    call.server.namespaces.drop_one(name, authority).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -137,10 +138,10 @@ impl From<NamespaceError> for Problem {
             NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
             NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
-            NamespaceError::Configured(_) | NamespaceError::Shared => {
-                (StatusCode::CONFLICT, "not_allowed")
+            NamespaceError::Configured(_) => (StatusCode::CONFLICT, "not_allowed"),
+            NamespaceError::Busy(_) | NamespaceError::NotRemoved(_) => {
+                (StatusCode::CONFLICT, "in_use")
             }
-            NamespaceError::Busy(_) => (StatusCode::CONFLICT, "in_use"),
             NamespaceError::Denied(denied) => return denied.clone().into(),
             NamespaceError::Stopping => return Self::stopping(),
             NamespaceError::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),

@@ -14,6 +14,7 @@ mod messages;
 mod screen;
 mod server;
 mod stats;
+pub(super) mod store;
 mod table;
 mod top;
 

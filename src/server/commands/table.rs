@@ -221,6 +221,10 @@ const LINKS: Table = Table {
 const SHOWN_MAX: usize = 60;
 
 impl Table {
+    pub(super) const fn of(columns: &'static [(&'static str, &'static str)]) -> Self {
+        Self { columns }
+    }
+
     /// Draws rows; a column that has no value in any row is left out.
     pub(super) fn render(&self, rows: &[Value]) -> String {
         if rows.is_empty() {

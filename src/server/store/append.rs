@@ -325,8 +325,9 @@ impl Driver {
                 ownership::raise(&self.store, &session, &self.fence, *from, *to).await?,
             ),
             Question::Claim => {
-                let (epoch, owner) =
-                    ownership::claim(&self.store, &session, self.fence.namespace()).await?;
+                let found = ownership::claim(&self.store, &session, self.fence.namespace()).await?;
+                // One that was removed is nobody's, and its number is not used again.
+                let (epoch, owner) = found.unwrap_or((i64::MAX, None));
                 Answer::Claim(epoch, owner)
             }
             Question::Rows { from } => Answer::Rows(self.log.rows_from(&session, *from).await?),

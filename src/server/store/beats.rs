@@ -1,6 +1,7 @@
 //! A server says that it is alive, in each store, on a session of its own, and only while all its owners make progress.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -11,6 +12,7 @@ use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
 use super::lease::{self, Lease};
+use super::view::StoreView;
 use crate::limits;
 
 impl FleetStore {
@@ -119,6 +121,7 @@ impl FleetStore {
                     is_reported = false;
                 }
                 Ok((_, false)) => self.declared_dead().await,
+                Err(error @ StoreError::Replaced { .. }) => self.replaced(&error),
                 Err(error) if !is_reported => {
                     warn!(store = self.store.name(), "no beat: {error}");
                     is_reported = true;
@@ -142,6 +145,23 @@ impl FleetStore {
         let sql = "update server set beat = beat + 1 where name = $1 and incarnation::text = $2 and alive";
         let done = session.execute(sql, &[&self.server, &incarnation]).await?;
         Ok((session, done == 1))
+    }
+
+    /// The store is another one than this server has known: what it has in memory is not in there.
+    fn replaced(&self, error: &StoreError) {
+        if self.is_replaced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        error!(
+            store = self.store.name(),
+            "this server's namespaces of a store are dropped, and it serves none of it any more: {error}"
+        );
+        self.lease.load().end();
+        self.serving.lose_all();
+        self.view.store(Arc::new(StoreView {
+            name: self.store.name().to_owned(),
+            ..StoreView::default()
+        }));
     }
 
     /// The other servers have taken what this one had: it begins anew.

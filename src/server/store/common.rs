@@ -161,8 +161,10 @@ async fn share(
         let found = Values::read(store, &session).await?;
         sessions.push((store, session, found));
     }
-    let has = |values: &Values| values.peer_authority.is_some();
-    let first = sessions.iter().position(|(_, _, found)| has(found));
+    let position = |has: fn(&Values) -> bool| sessions.iter().position(|(_, _, it)| has(it));
+    let first = position(|values| values.peer_authority.is_some());
+    // One that namespaces were imported into, before servers have shared it.
+    let first = first.or_else(|| position(|values| values.root_key.is_some()));
     let first = first.unwrap_or_default();
     let keys = wanted.new_keys.as_ref();
     let mut common = Values {

@@ -69,6 +69,8 @@ pub(in crate::server) struct Store {
     place: String,
     /// What the store says it is, from the first session on.
     identity: OnceLock<String>,
+    /// Its first identity, which it keeps when it is restored: the other stores know it by that.
+    origin: OnceLock<String>,
     /// This server stops: nothing waits for the store any more.
     is_closed: AtomicBool,
     /// Sessions that are free.
@@ -88,7 +90,7 @@ impl std::fmt::Debug for Store {
 }
 
 /// The name of a store that was given without one.
-const ONLY: &str = "store";
+pub(super) const ONLY: &str = "store";
 
 /// Takes `NAME=URL` apart. A URL has a `:` before the first `=`, and settings in its place (`host=... user=...`) have no URL behind that.
 fn named(text: &str) -> Option<(&str, &str)> {
@@ -203,6 +205,7 @@ impl Store {
             config,
             tls,
             identity: OnceLock::new(),
+            origin: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
@@ -215,23 +218,44 @@ impl Store {
         &self.name
     }
 
-    /// Returns what the store says it is, if it was reached or the other stores know it.
+    /// Returns what the store says it is, if it was reached.
     pub(super) fn identity(&self) -> Option<&str> {
         self.identity.get().map(String::as_str)
     }
 
-    /// Takes what the store says it is, from its first session or from the other stores.
+    /// Returns its first identity, if it was reached or the other stores know it.
+    pub(super) fn origin(&self) -> Option<&str> {
+        self.origin.get().map(String::as_str)
+    }
+
+    /// Takes what the store says it is, from its first session.
     ///
     /// # Errors
     ///
     /// It was another before.
     pub(super) fn expect(&self, identity: &str) -> Result<(), StoreError> {
-        let known = self.identity.get_or_init(|| identity.to_owned());
+        self.compare(&self.identity, identity)
+    }
+
+    /// Takes the store's first identity, from its first session or from the other stores.
+    ///
+    /// # Errors
+    ///
+    /// It was another before.
+    pub(super) fn expect_origin(&self, origin: &str) -> Result<(), StoreError> {
+        self.compare(&self.origin, origin)
+    }
+
+    fn compare(&self, known: &OnceLock<String>, identity: &str) -> Result<(), StoreError> {
+        let known = known.get_or_init(|| identity.to_owned());
         if *known != identity {
-            return Err(self.unfit(format!(
-                "it is another store now ({identity}) than at the start ({known}): it was restored, or the address names \
-                 another database. Restart the server if that is right"
-            )));
+            return Err(StoreError::Replaced {
+                place: self.place.clone(),
+                what: format!(
+                    "it is another store now ({identity}) than at the start ({known}): it was restored, or the address \
+                     names another database. Restart the server if that is right"
+                ),
+            });
         }
         Ok(())
     }
@@ -257,8 +281,10 @@ impl Store {
     /// The database cannot be reached, or is not what it was.
     pub(super) async fn session(&self) -> Result<Session, StoreError> {
         let session = self.bare_session().await?;
-        let identity = session.one("select identity::text from store", &[]).await?;
-        let identity: String = self.get(&identity, 0)?;
+        let query = "select identity::text, coalesce(origin, identity::text) from store";
+        let row = session.one(query, &[]).await?;
+        let (identity, origin): (String, String) = (self.get(&row, 0)?, self.get(&row, 1)?);
+        self.expect_origin(&origin)?;
         self.expect(&identity)?;
         Ok(session)
     }

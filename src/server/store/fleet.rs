@@ -4,7 +4,7 @@
 //! is decided by `decide.rs` for all stores together.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,8 @@ pub(super) struct FleetStore {
     pub(super) lease: ArcSwap<Lease>,
     pub(super) serving: Arc<Serving>,
     pub(super) view: ArcSwap<StoreView>,
+    /// The store is another one than at the start.
+    pub(super) is_replaced: AtomicBool,
     pub(super) state: Mutex<State>,
     /// Bounds the take-overs at the same time.
     pub(super) takers: Semaphore,
@@ -115,6 +117,7 @@ impl Fleet {
                     name: store.name().to_owned(),
                     ..StoreView::default()
                 }),
+                is_replaced: AtomicBool::new(false),
                 state: Mutex::default(),
                 takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
             })
@@ -161,6 +164,12 @@ impl Fleet {
     /// Returns whether this server may answer for the namespaces that it has of all stores.
     pub(in crate::server) fn holds_lease(&self) -> bool {
         self.parts.iter().all(|part| part.lease.load().holds())
+    }
+
+    /// Returns whether a store is another one than at the start: it was restored. This server serves none of its namespaces.
+    pub(in crate::server) fn is_replaced(&self) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.is_replaced.load(Ordering::Relaxed))
     }
 
     /// Joins the fleet, and starts the tasks that beat and look.

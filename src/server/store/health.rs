@@ -9,6 +9,7 @@ use tracing::info;
 
 use super::StoreError;
 use super::fleet::{Fleet, FleetStore};
+use super::holding::{self, Release};
 use super::view::{NamespaceSeen, ServerSeen, StoreView};
 use crate::access::Actor;
 use crate::limits;
@@ -41,17 +42,6 @@ pub(in crate::server) struct StoreHealth {
     pub(in crate::server) holds_lease: bool,
     /// By how much this server's clock is ahead of the database's, in milliseconds.
     pub(in crate::server) clock_offset: i64,
-}
-
-/// What became of the wish to end a quarantine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum Release {
-    /// Servers may take it; this was the reason of the quarantine.
-    Done(String),
-    /// It is in no quarantine.
-    NotHeld,
-    /// There is no such namespace.
-    Unknown,
 }
 
 /// Why a namespace that has an owner is not served.
@@ -107,34 +97,14 @@ impl Fleet {
                     .unfit("it cannot be reached, and the namespace may be there".to_owned())),
             };
         };
-        let store = &part.store;
-        let session = store.take().await?;
-        let sql = "update namespace_state s set quarantined = null, failures = 0 \
-                   from (select n.id, q.quarantined from namespace n join namespace_state q on q.namespace = n.id \
-                   where n.name = $1 for update of q) held \
-                   where s.namespace = held.id and held.quarantined is not null returning held.quarantined";
-        let released = session.optional(sql, &[&name]).await?;
-        let release = match released {
-            Some(row) => {
-                let why: String = store.get(&row, 0)?;
-                let (actor, peer) = (&actor.name, &actor.peer);
-                info!(
-                    namespace = name,
-                    actor, peer, why, "the quarantine of a namespace was ended"
-                );
-                Release::Done(why)
-            }
-            None => {
-                let query = "select exists (select from namespace where name = $1)";
-                let row = session.one(query, &[&name]).await?;
-                if store.get(&row, 0)? {
-                    Release::NotHeld
-                } else {
-                    Release::Unknown
-                }
-            }
-        };
-        store.give_back(session);
+        let release = holding::lift(&part.store, &name).await?;
+        if let Release::Done(why) = &release {
+            let (actor, peer) = (&actor.name, &actor.peer);
+            info!(
+                namespace = name,
+                actor, peer, why, "the quarantine of a namespace was ended"
+            );
+        }
         Ok(release)
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -14,6 +15,7 @@ use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fleet::{self, Fleet, FleetStore};
 use super::ownership::{self, Owned, Taker};
+use super::restored::Skipped;
 use super::view::{NamespaceSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::limits;
@@ -172,7 +174,8 @@ impl FleetStore {
     /// Returns whether this server may take namespaces of the store.
     fn may_take(&self) -> bool {
         let state = self.state();
-        state.is_in_time && !state.incarnation.is_empty()
+        let is_replaced = self.is_replaced.load(Ordering::Relaxed);
+        state.is_in_time && !state.incarnation.is_empty() && !is_replaced
     }
 
     async fn look_once(&self) -> Result<(), StoreError> {
@@ -202,6 +205,7 @@ impl FleetStore {
             }
         }
         self.store.give_back(session);
+        self.serving.lose_taken(&self.server, &view.namespaces);
         self.view.store(Arc::new(view));
         self.note_health().await
     }
@@ -290,6 +294,7 @@ impl FleetStore {
             incarnation: self.state().incarnation.clone(),
         };
         let owned = ownership::take(&self.store, &taker, namespace, make).await?;
+        let skipped = Skipped::of(&owned);
         let configuration = self.serving.parts().configuration.load_full();
         let is_applied = seen.applied.is_some();
         self.serving
@@ -300,6 +305,13 @@ impl FleetStore {
         let namespace = (seen.id, &seen.name[..]);
         self.configure_taken(&configuration, namespace, seen.applied.clone())
             .await;
+        if let Some(skipped) = skipped {
+            skipped.note(&self.store).await?;
+            warn!(
+                namespace = seen.name,
+                "sequence numbers are left out, because the database was restored"
+            );
+        }
         Ok(())
     }
 

@@ -21,7 +21,11 @@
 //! | `looks.rs` | a server looks at each store, and does what is decided |
 //! | `rates.rs` | how busy namespaces are |
 //! | `fleet.rs` | this server's part of the fleet |
-//! | `health.rs` | what an operator is to know of them, and the end of a quarantine |
+//! | `health.rs` | what an operator is to know of them |
+//! | `holding.rs` | namespaces that a command holds so that no server has them; their list, and the end of a quarantine |
+//! | `transfer.rs` | namespaces moved between a data directory and a store |
+//! | `removal.rs` | namespaces removed from a store |
+//! | `restored.rs` | what is to be done after the database was restored to an earlier point in time |
 //!
 //! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
 
@@ -35,14 +39,18 @@ mod decide;
 mod fence;
 mod fleet;
 mod health;
+mod holding;
 mod lease;
 mod log;
 mod looks;
 mod ownership;
 mod rates;
+mod removal;
+mod restored;
 mod schema;
 mod serving;
 mod stores;
+mod transfer;
 mod view;
 
 pub(super) use append::StoreEvent;
@@ -50,10 +58,14 @@ pub(super) use common::{Common, Wanted, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
 pub(super) use fleet::{Fleet, FleetParts};
-pub(super) use health::{Health, Release, StoreHealth};
+pub(super) use health::{Health, StoreHealth};
+pub(super) use holding::{NotDone, Release, Tables, lift, list, open};
 pub(super) use lease::Lease;
+pub(super) use removal::remove;
+pub(super) use restored::{Restored, restored};
 pub(super) use serving::ServingParts;
 pub(super) use stores::Stores;
+pub(super) use transfer::{Moved, export, import};
 pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
 use crate::journal;
@@ -81,6 +93,9 @@ pub(super) enum StoreError {
         what: &'static str,
         seconds: u64,
     },
+    /// The database has another store than the one that this server knows: it was restored.
+    #[error("the store {place}: {what}")]
+    Replaced { place: String, what: String },
     /// Another server owns the namespace.
     #[error("another server owns the namespace")]
     Fenced,
@@ -103,9 +118,12 @@ impl StoreError {
                     .iter()
                     .any(|class| code.code().starts_with(class))
             }),
-            Self::Url(_) | Self::Unfit { .. } | Self::Fenced | Self::Lost(_) | Self::Journal(_) => {
-                false
-            }
+            Self::Url(_)
+            | Self::Unfit { .. }
+            | Self::Replaced { .. }
+            | Self::Fenced
+            | Self::Lost(_)
+            | Self::Journal(_) => false,
         }
     }
 }
@@ -126,6 +144,7 @@ impl From<StoreError> for journal::Error {
             StoreError::Journal(error) => error,
             other @ (StoreError::Url(_)
             | StoreError::Unfit { .. }
+            | StoreError::Replaced { .. }
             | StoreError::Database { .. }
             | StoreError::Slow { .. }
             | StoreError::Lost(_)) => Self::Store(other.to_string()),

@@ -14,7 +14,7 @@ use super::append::{StoreCommitter, StoreEvent};
 use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
-use super::{StoreError, schema};
+use super::{StoreError, restored, schema};
 use crate::gateway::Gateway;
 use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
 use crate::journal::rows::RowPlace;
@@ -45,6 +45,8 @@ pub(in crate::server) struct OwnedShard {
     /// Where the reader says that the log cannot be read.
     pub(in crate::server) teller: watch::Sender<StoreEvent>,
     pub(in crate::server) disk: Arc<dyn Disk>,
+    /// How often sequence numbers are to be left out, because the database was restored.
+    pub(in crate::server) skips: u32,
 }
 
 /// The one that takes a namespace.
@@ -97,6 +99,7 @@ async fn take_and_read(
         }
     }
     let (fence, log, mut recovering, last) = read.ok_or(StoreError::Fenced)?;
+    let skips = restored::skips(store, &fence).await?;
     let epoch = appender.claim().epoch;
     let (told, events) = watch::channel(StoreEvent::Back);
     let (mut committer, committing) = StoreCommitter::start(
@@ -122,10 +125,11 @@ async fn take_and_read(
         events,
         teller: told,
         disk: log,
+        skips,
     })
 }
 
-async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreError> {
+pub(super) async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreError> {
     let session = store.take().await?;
     let query = "select exists (select from segment where namespace = $1)";
     let row = session.one(query, &[&fence.namespace()]).await?;
@@ -205,7 +209,7 @@ pub(super) async fn raise(
     raised.map(|row| store.get(&row, 0)).transpose()
 }
 
-/// Returns the epoch and the owner of a namespace.
+/// Returns the epoch and the owner of a namespace; nothing if it was removed.
 ///
 /// # Errors
 ///
@@ -214,16 +218,19 @@ pub(super) async fn claim(
     store: &Store,
     session: &Session,
     namespace: i64,
-) -> Result<(i64, Option<u128>), StoreError> {
+) -> Result<Option<(i64, Option<u128>)>, StoreError> {
     let query = "select epoch, owner from namespace where id = $1";
-    let row = session.one(query, &[&namespace]).await?;
-    let owner: Option<Uuid> = store.get(&row, 1)?;
-    Ok((store.get(&row, 0)?, owner.map(|owner| owner.0)))
+    let row = session.optional(query, &[&namespace]).await?;
+    let claim = row.map(|row| {
+        let owner: Option<Uuid> = store.get(&row, 1)?;
+        Ok((store.get(&row, 0)?, owner.map(|owner| owner.0)))
+    });
+    claim.transpose()
 }
 
 /// Waits for a statement that changes the fence. A session that was cut off in the middle of an append may hold the row,
 /// and no time-out of the database ends it: it is terminated.
-async fn unblocked<T>(
+pub(super) async fn unblocked<T>(
     store: &Arc<Store>,
     session: &Session,
     work: impl Future<Output = Result<T, StoreError>>,

@@ -6,8 +6,9 @@ use super::{StoreError, fence};
 use crate::journal::SegmentId;
 use crate::journal::rows::RowPlace;
 
-/// The version of the tables. A server refuses a store with a newer one.
-pub(super) const VERSION: i32 = 1;
+/// The version of the tables. A server refuses a store with a newer one. Version 2 has `skips`, which every later owner of a log
+/// must heed, and `pending`.
+pub(super) const VERSION: i32 = 2;
 
 /// Serializes the making of tables: any number that no other program uses.
 const LOCK: i64 = 0x6a69_746e_6579;
@@ -86,11 +87,14 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 4] = [
+const COLUMNS: [(&str, &str, &str); 7] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
     ("namespace_state", "formats", "int"),
+    ("namespace_state", "pending", "text"),
+    ("namespace_state", "skips", "int not null default 0"),
+    ("store", "origin", "text"),
 ];
 
 /// Tables that later releases have added.
@@ -128,9 +132,11 @@ async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError>
                 "its tables have version {found}, and this release knows {VERSION}: use the release that made them"
             )));
         }
-        if found == VERSION {
-            return add(store, session).await;
-        }
+        add(store, session).await?;
+        // Only now: the next start adds what is missing.
+        let raise = "update store set version = $1 where version < $1";
+        session.execute(raise, &[&VERSION]).await?;
+        return Ok(());
     }
     let identity = random_uuid();
     let all = format!(
@@ -150,7 +156,10 @@ async fn add(store: &Store, session: &Session) -> Result<(), StoreError> {
     for (table, column, kind) in COLUMNS {
         let row = session.one(query, &[&table, &column]).await?;
         if store.get::<i64>(&row, 0)? == 0 {
-            let add = format!("alter table {table} add column if not exists {column} {kind}");
+            let add = format!(
+                "begin; set local lock_timeout = '5s'; \
+                 alter table {table} add column if not exists {column} {kind}; commit"
+            );
             session.batch("add a column", &add).await?;
         }
     }

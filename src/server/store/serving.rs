@@ -16,6 +16,7 @@ use super::connect::Store;
 use super::fence::Fence;
 use super::lease::Lease;
 use super::ownership::{self, Owned, OwnedShard};
+use super::view::NamespaceSeen;
 use super::{StoreError, StoreEvent};
 use crate::access::{FailedAttempts, Profile};
 use crate::config::Namespace;
@@ -156,13 +157,15 @@ impl Serving {
         let OwnedShard {
             namespace,
             fence,
-            recovering,
+            mut recovering,
             committer,
             committing,
             events,
             teller,
             disk,
+            skips,
         } = owned;
+        recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
         let messages = recovering.messages;
         let configured = Self::configured(configuration, &namespace.name, is_applied);
         let shard = self.configure(recovering, configured)?;
@@ -335,13 +338,37 @@ impl Serving {
         }
     }
 
-    /// Drops every namespace: the other servers have declared this one dead.
+    /// Drops every namespace: the other servers have declared this one dead, or the store is another one.
     pub(super) fn lose_all(&self) {
         for id in self.ids() {
-            if let Some(served) = self.remove(id) {
-                served.fence.lose();
-                served.teller.send_replace(StoreEvent::Fenced);
-            }
+            self.lose(id);
+        }
+    }
+
+    /// Drops the namespaces that are removed from the store, or that are taken from this server: one with a later epoch than
+    /// this server's, of another owner. One without appends would not notice.
+    pub(super) fn lose_taken(&self, own: &str, seen: &BTreeMap<String, NamespaceSeen>) {
+        let served = self.served();
+        let is_taken = |id: i64, it: &Served| match seen.get(&it.name).filter(|it| it.id == id) {
+            Some(seen) => seen.server.as_deref() != Some(own) && it.fence.current().0 < seen.epoch,
+            None => true,
+        };
+        let taken = served.iter().filter(|(id, it)| is_taken(**id, it));
+        let taken: Vec<(i64, String)> = taken.map(|(id, it)| (*id, it.name.clone())).collect();
+        drop(served);
+        for (id, namespace) in taken {
+            info!(
+                namespace,
+                "a namespace is dropped: it was taken from this server, or removed"
+            );
+            self.lose(id);
+        }
+    }
+
+    fn lose(&self, id: i64) {
+        if let Some(served) = self.remove(id) {
+            served.fence.lose();
+            served.teller.send_replace(StoreEvent::Fenced);
         }
     }
 

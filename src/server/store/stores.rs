@@ -36,6 +36,8 @@ pub(super) struct Recorded {
     /// Its place among the stores.
     pub(super) at: usize,
     identity: String,
+    /// Its first identity.
+    origin: String,
     name: Option<String>,
     /// The names and identities of all stores of its fleet.
     stores: Option<String>,
@@ -49,15 +51,73 @@ impl Recorded {
     pub(super) async fn read(at: usize, store: &Store) -> Result<Self, StoreError> {
         let session = store.bare_session().await?;
         let row = session
-            .one("select identity::text, name, stores from store", &[])
+            .one(
+                "select identity::text, name, stores, coalesce(origin, identity::text) from store",
+                &[],
+            )
             .await?;
         Ok(Self {
             at,
             identity: store.get(&row, 0)?,
             name: store.get(&row, 1)?,
             stores: store.get(&row, 2)?,
+            origin: store.get(&row, 3)?,
         })
     }
+}
+
+/// Where the names of namespaces are reserved, as a store says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reserving {
+    /// What its servers call the store; none before they share it.
+    pub(super) name: Option<String>,
+    /// The names and identities of all stores of its fleet, as it records them.
+    pub(super) stores: Option<String>,
+}
+
+impl Reserving {
+    /// Asks a store.
+    ///
+    /// # Errors
+    ///
+    /// The store's; or its servers call it otherwise than this process was told.
+    pub(super) async fn read(store: &Store) -> Result<Self, StoreError> {
+        let session = store.take().await?;
+        let row = session.one("select name, stores from store", &[]).await?;
+        store.give_back(session);
+        Ok(Self {
+            name: store.get(&row, 0)?,
+            stores: store.get(&row, 1)?,
+        })
+    }
+
+    /// Returns whether another set of stores is being taken into use.
+    pub(super) fn is_changing(&self) -> bool {
+        let stores = self.stores.as_deref().unwrap_or_default();
+        stores.starts_with(CHANGING)
+    }
+
+    /// Returns the store in which a name is reserved, in lower case, if it is another one.
+    pub(super) fn elsewhere(&self, namespace: &str) -> Option<&str> {
+        let of = reserved_in(self.stores.as_deref()?, namespace)?;
+        (self.name.as_deref() != Some(of)).then_some(of)
+    }
+}
+
+/// Returns the store of a set in which the name of a namespace is reserved.
+fn reserved_in<'s>(set: &'s str, namespace: &str) -> Option<&'s str> {
+    names_of(set).max_by_key(|name| weight(name, namespace))
+}
+
+/// Returns the names of the stores of a set, as stores record it.
+fn names_of(set: &str) -> impl Iterator<Item = &str> {
+    stores_of(set).map(|(name, _)| name)
+}
+
+/// Returns the names and the first identities of the stores of a set, as stores record it.
+fn stores_of(set: &str) -> impl Iterator<Item = (&str, &str)> {
+    let set = set.strip_prefix(CHANGING).unwrap_or(set);
+    set.split(' ').filter_map(|it| it.split_once('='))
 }
 
 impl Stores {
@@ -103,7 +163,9 @@ impl Stores {
     /// They are of another fleet, or its servers have other stores.
     pub(super) fn check(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
         for of_store in recorded {
-            self.store(of_store.at).expect(&of_store.identity)?;
+            let store = self.store(of_store.at);
+            store.expect_origin(&of_store.origin)?;
+            store.expect(&of_store.identity)?;
         }
         for of_store in recorded {
             let store = self.store(of_store.at);
@@ -122,7 +184,7 @@ impl Stores {
         let mut identities = BTreeSet::new();
         let mut set = Vec::new();
         for store in &self.all {
-            let Some(identity) = store.identity() else {
+            let Some(identity) = store.origin() else {
                 return Err(store.unfit(format!(
                     "{} is new to the other stores, and cannot be reached: all stores must be reached when one is added",
                     store.name()
@@ -147,27 +209,20 @@ impl Stores {
 
     /// Checks that this server knows all stores that a store names.
     fn check_set(&self, store: &Store, set: &str) -> Result<(), StoreError> {
-        let set = set.strip_prefix(CHANGING).unwrap_or(set);
-        for (name, identity) in set.split(' ').filter_map(|it| it.split_once('=')) {
+        for (name, identity) in stores_of(set) {
             let Some(known) = self.all.iter().find(|it| it.name() == name) else {
-                let names = |set: &str| {
-                    let names = set.split(' ').filter_map(|it| it.split_once('='));
-                    names
-                        .map(|(name, _)| name.to_owned())
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                };
+                let all: Vec<&str> = names_of(set).collect();
                 let own: Vec<&str> = self.all.iter().map(|it| it.name()).collect();
                 return Err(store.unfit(format!(
                     "its fleet has the stores {}, and this server was started with {}: give it the same --store as the others",
-                    names(set),
+                    all.join(", "),
                     own.join(", ")
                 )));
             };
-            if known.expect(identity).is_err() {
+            if known.expect_origin(identity).is_err() {
                 return Err(known.unfit(format!(
                     "it is the store {}, and {} knows {name} as the store {identity}: the address names another database",
-                    known.identity().unwrap_or_default(),
+                    known.origin().unwrap_or_default(),
                     store.name()
                 )));
             }
@@ -176,7 +231,7 @@ impl Stores {
     }
 
     /// Returns the store in which the name of a namespace is reserved.
-    fn of(&self, namespace: &str) -> usize {
+    pub(super) fn of(&self, namespace: &str) -> usize {
         let all = self.all.iter().enumerate();
         let first = all.max_by_key(|(_, store)| weight(store.name(), namespace));
         first.map_or(0, |(at, _)| at)
@@ -341,6 +396,7 @@ mod tests {
         Recorded {
             at,
             identity: identity.to_owned(),
+            origin: identity.to_owned(),
             name: None,
             stores: stores.map(str::to_owned),
         }
@@ -377,6 +433,42 @@ mod tests {
     }
 
     #[test]
+    fn a_command_finds_the_store_of_a_name_as_servers_do() {
+        let all = stores(&["a", "b", "c"]);
+        for changing in ["", CHANGING] {
+            let reserving = Reserving {
+                name: Some("b".to_owned()),
+                stores: Some(format!("{changing}a=1 b=2 c=3")),
+            };
+            assert_eq!(reserving.is_changing(), !changing.is_empty());
+            for number in 0..100 {
+                let name = format!("namespace-{number}");
+                let of = all.store(all.of(&name)).name();
+                let expected = (of != "b").then_some(of);
+                assert_eq!(reserving.elsewhere(&name), expected, "{name}");
+            }
+        }
+        let unshared = Reserving::default();
+        assert_eq!(unshared.elsewhere("orders"), None);
+        assert!(!unshared.is_changing());
+    }
+
+    #[test]
+    fn a_store_that_was_restored_is_known_by_its_first_identity() {
+        let set = "a=1 b=2";
+        let mut both = [recorded(0, "1", Some(set)), recorded(1, "2", Some(set))];
+        both[0].identity = "9".to_owned();
+        let stores = stores(&["a", "b"]);
+        stores.check(&both).unwrap();
+        assert_eq!(stores.set(), set);
+        assert!(stores.is_agreed.load(Ordering::Relaxed));
+        assert_eq!(stores.all[0].identity(), Some("9"));
+        // Restored again, while this server runs.
+        assert!(stores.all[0].expect("8").is_err());
+        assert!(stores.all[0].expect_origin("1").is_ok());
+    }
+
+    #[test]
     fn servers_have_the_same_stores() {
         let set = "a=1 b=2";
         let both = |stores| [recorded(0, "1", stores), recorded(1, "2", stores)];
@@ -393,8 +485,8 @@ mod tests {
         // What is away is known by the other.
         let one = of();
         one.check(&both(Some(set))[..1]).unwrap();
-        assert_eq!(one.all[1].identity(), Some("2"));
-        assert!(one.all[1].expect("3").is_err());
+        assert_eq!(one.all[1].origin(), Some("2"));
+        assert!(one.all[1].expect_origin("3").is_err());
         assert!(refused(&of(), &both(None)[..1]).contains("cannot be reached"));
         let text = refused(&of(), &both(Some("a=1 b=2 c=3")));
         assert!(text.contains("a, b, c"), "{text}");

@@ -1,0 +1,296 @@
+//! `jitney store`: the operator's commands on a store that servers share. They use the database itself, whether servers run or
+//! not.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::Output;
+use super::jobs::confirm;
+use super::table::Table;
+use crate::server::cli::LogArgs;
+use crate::server::logging::{self, LogFormat};
+use crate::server::print;
+use crate::server::store::{self, Moved, NotDone, Release, Restored, Store, Tables};
+
+/// What can be done with a store. The exit code is 0 if it is done, 1 if it is refused, 2 if it was called wrongly, 3 if the
+/// store cannot be reached or used, and 4 if there is no such namespace.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum StoreCommand {
+    /// List the namespaces of the store: who has them, and why those in quarantine are there.
+    List(ListArgs),
+    /// Move the namespaces of a data directory into the store. No broker may have the directory, which stays as it is; do not serve
+    /// it again after that. Messages keep their sequence numbers.
+    Import(ImportArgs),
+    /// Move a namespace out of the store, into a new data directory for `jitney serve --data-dir`. While it is read no server has
+    /// it; it stays in the store.
+    Export(ExportArgs),
+    /// After the database was restored to an earlier point in time: let servers that knew it before stop, and give no sequence
+    /// number twice. Run it before servers are started, and again after each restore.
+    Restored(StoreUrl),
+    /// Let servers take a namespace that is in quarantine.
+    Release(NamespaceArgs),
+    /// Remove a namespace with all its messages.
+    Drop(DropArgs),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(in crate::server) struct StoreUrl {
+    /// The database: postgres://USER:PASSWORD@HOST:PORT/DATABASE. Of several stores of servers, one.
+    #[arg(
+        long,
+        value_name = "[NAME=]URL",
+        env = "JITNEY_STORE",
+        hide_env_values = true
+    )]
+    store: String,
+    /// The certificate authorities of the database, as PEM. The default is those of the system.
+    #[arg(long, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
+}
+
+/// List the namespaces.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ListArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// The form of the output.
+    #[arg(long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// Move namespaces into the store.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ImportArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// The data directory.
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Move this one of its namespaces only; several times for several. Without it all are moved. Where servers have several stores,
+    /// each takes the namespaces whose names are reserved in it.
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// Use the database although a check refuses it: for offers that replicate below PostgreSQL.
+    #[arg(long)]
+    store_unchecked: bool,
+}
+
+/// Move a namespace out of the store.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ExportArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// Its name.
+    namespace: String,
+    /// The data directory that is made; it must not exist, or be empty.
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Leave the namespace in quarantine, so that no message comes into the store after the export: until `jitney store release`, or
+    /// until it is dropped.
+    #[arg(long)]
+    hold: bool,
+}
+
+/// One namespace.
+#[derive(Debug, Args)]
+pub(in crate::server) struct NamespaceArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// Its name.
+    namespace: String,
+}
+
+/// Remove a namespace.
+#[derive(Debug, Args)]
+pub(in crate::server) struct DropArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// Its name.
+    namespace: String,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+const LISTED: Table = Table::of(&[
+    ("NAME", "/name"),
+    ("NUMBER", "/number"),
+    ("EPOCH", "/epoch"),
+    ("SERVER", "/server"),
+    ("SEGMENTS", "/segments"),
+    ("BYTES", "/bytes"),
+    ("FIRST", "/first"),
+    ("IN QUARANTINE", "/quarantined"),
+]);
+
+const NEWEST: Table = Table::of(&[("NAMESPACE", "/name"), ("NEWEST GROUP", "/group")]);
+
+/// Carries a command out.
+pub(in crate::server) fn run(command: &StoreCommand) -> ExitCode {
+    // A command that waits for the database says so there.
+    let logs = LogArgs {
+        log_format: LogFormat::Text,
+        log_requests: false,
+    };
+    if let Err(error) = logging::start(&logs) {
+        print::complain(error);
+        return ExitCode::from(2);
+    }
+    if let StoreCommand::Drop(args) = command {
+        let question = format!(
+            "Drop the namespace {} with all its messages?",
+            args.namespace
+        );
+        if let Err(error) = confirm(args.yes, &question) {
+            print::complain(format_args!("jitney: {error}"));
+            return ExitCode::from(error.exit_code());
+        }
+    }
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print::complain(format_args!("jitney: {error}"));
+            return ExitCode::from(3);
+        }
+    };
+    match carry_out(&runtime, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::complain(format_args!("jitney: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
+    let open = |url: &StoreUrl, tables: Tables| -> Result<Arc<Store>, NotDone> {
+        runtime.block_on(store::open(&url.store, url.store_ca.clone(), tables))
+    };
+    match command {
+        StoreCommand::List(args) => {
+            let store = open(&args.url, Tables::Needed)?;
+            let all = runtime.block_on(store::list(&store))?;
+            let rows: Vec<Value> = all.iter().map(|it| json!(it)).collect();
+            match args.output {
+                Output::Json => print::line(format_args!("{:#}", json!({"namespaces": rows}))),
+                Output::Table => print::line(LISTED.render(&rows)),
+            }
+        }
+        StoreCommand::Import(args) => {
+            let tables = if args.store_unchecked {
+                Tables::MadeUnchecked
+            } else {
+                Tables::Made
+            };
+            let store = open(&args.url, tables)?;
+            let moved = store::import(runtime.handle(), &store, &args.data_dir, &args.namespace)?;
+            show_import(&moved, store.place());
+        }
+        StoreCommand::Export(args) => {
+            let store = open(&args.url, Tables::Needed)?;
+            let (name, directory) = (&args.namespace, &args.data_dir);
+            let moved = store::export(runtime.handle(), &store, name, directory, args.hold)?;
+            print::line(format_args!(
+                "{}: {} is in {}, and verified",
+                moved.name,
+                contents(&moved),
+                directory.display()
+            ));
+            print::line(if args.hold {
+                "It is in quarantine in the store: no server takes it until jitney store release."
+            } else {
+                "It is served from the store as before: what is sent there from now on is not in the directory."
+            });
+        }
+        StoreCommand::Restored(url) => {
+            let store = open(url, Tables::Needed)?;
+            show_restored(&runtime.block_on(store::restored(&store))?);
+        }
+        StoreCommand::Release(args) => {
+            let store = open(&args.url, Tables::Needed)?;
+            let released = runtime.block_on(store::lift(&store, &args.namespace))?;
+            show_release(&args.namespace, released)?;
+        }
+        StoreCommand::Drop(args) => {
+            let store = open(&args.url, Tables::Needed)?;
+            runtime.block_on(store::remove(&store, &args.namespace))?;
+            print::line(format_args!(
+                "{}: removed. A server that is started with a configuration that names it makes it again, without messages.",
+                args.namespace
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn show_release(name: &str, released: Release) -> Result<(), NotDone> {
+    match released {
+        Release::Done(why) => {
+            print::line(format_args!(
+                "{name}: released. It was in quarantine: {why}"
+            ));
+            Ok(())
+        }
+        Release::NotHeld => Err(NotDone::Refused(format!(
+            "the namespace '{name}' is in no quarantine"
+        ))),
+        Release::Begun(why) => Err(NotDone::Refused(format!(
+            "the namespace '{name}' cannot be released: {why}"
+        ))),
+        Release::Unknown => Err(NotDone::Unknown(name.to_owned())),
+    }
+}
+
+fn contents(moved: &Moved) -> String {
+    format!(
+        "all of it ({} entities, {} messages, {} bytes)",
+        moved.entities, moved.messages, moved.bytes
+    )
+}
+
+fn show_import(moved: &[Moved], place: &str) {
+    for one in moved {
+        print::line(format_args!(
+            "{}: {} is in the store {place}, and verified",
+            one.name,
+            contents(one)
+        ));
+    }
+    print::line(
+        "Servers of the store serve them from now on. Do not serve the data directory any more.",
+    );
+    if moved.iter().any(|one| one.has_other_key) {
+        print::line(
+            "The store has another root key than the data directory: clients that use RootManageSharedAccessKey need the store's.",
+        );
+    }
+}
+
+fn show_restored(done: &Restored) {
+    print::line(format_args!(
+        "The store has the identity {}; before it was {}. {} sessions of servers were ended: servers that knew it before drop their \
+         namespaces, and must be restarted.",
+        done.identity, done.identity_before, done.sessions_ended
+    ));
+    print::line(
+        "Lost is all that was acknowledged after the point in time that was restored: messages that were sent, and states of \
+         message sessions. What can come twice is every message that was completed after it: it is there again.\n\
+         Sequence numbers continue behind a gap of 2^36 in each entity: none is given twice. Duplicates of messages that are lost \
+         are not recognized.",
+    );
+    let rows = done.namespaces.iter();
+    let rows = rows.map(|(name, group)| json!({"name": name, "group": group}));
+    let rows: Vec<Value> = rows.collect();
+    print::line(NEWEST.render(&rows));
+}

@@ -1,0 +1,531 @@
+//! Namespaces that are moved between a data directory and the store.
+//!
+//! What is moved is the state of a namespace and the bytes of its messages, not its log: a shard of a data directory may have
+//! several namespaces in one log, and in the store each has its own. Where it was put it is read again, and compared, before it
+//! is served: an import holds its namespaces in quarantine until all are compared, and an export makes the data directory
+//! beside its place.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::append::{StoreCommitter, StoreEvent};
+use super::connect::Store;
+use super::fence::{Fence, random_bits};
+use super::holding::{self, NotDone, Pending};
+use super::log::StoreLog;
+use super::ownership::{self, Owned};
+use super::stores::Reserving;
+use super::{StoreError, removal, restored, schema};
+use crate::access::Profile;
+use crate::gateway::Gateway;
+use crate::journal::appender::{Appender, Claim};
+use crate::journal::rows::{self, RowLog, RowPlace};
+use crate::journal::{self, Disk, Frame};
+use crate::limits;
+use crate::server::committer::{LogCommand, LogSink as _};
+use crate::server::disk::FileDisk;
+use crate::server::files::{self, Readers};
+use crate::server::placement::{self, Placement};
+use crate::server::read_only::ReadOnlyDisk;
+use crate::shard::Recovering;
+use crate::shard::transfer::{Contents, Summary, put_into_files};
+
+/// The files of the root key and of the operator's key in a data directory, and their columns in the store.
+const KEYS: [(&str, &str); 2] = [("root.key", "root_key"), ("operator.key", "operator_key")];
+
+/// A namespace that was moved.
+#[derive(Debug)]
+pub(in crate::server) struct Moved {
+    pub(in crate::server) name: String,
+    pub(in crate::server) entities: usize,
+    pub(in crate::server) messages: u64,
+    pub(in crate::server) bytes: u64,
+    /// The store has another root key than the data directory, if that has one.
+    pub(in crate::server) has_other_key: bool,
+}
+
+impl Moved {
+    fn new(name: &str, summary: Summary, has_other_key: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            entities: summary.entities,
+            messages: summary.messages,
+            bytes: summary.bytes,
+            has_other_key,
+        }
+    }
+}
+
+fn refused<T>(what: String) -> Result<T, NotDone> {
+    Err(NotDone::Refused(what))
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> NotDone {
+    let path = path.to_owned();
+    move |source| NotDone::Io {
+        path: path.clone(),
+        source,
+    }
+}
+
+fn gateway() -> Gateway {
+    Gateway::new(0, Profile::Development)
+}
+
+/// Returns how the log of a namespace is kept in a store.
+fn options(namespace: &Owned) -> journal::Options {
+    let mut options = journal::Options::new(namespace.log_store);
+    options.segment_bytes = limits::STORE_SEGMENT_BYTES;
+    options
+}
+
+/// Moves the namespaces of a data directory, which stays as it is, into the store: all, or those that are named. They are served
+/// when all of them are there.
+///
+/// # Errors
+///
+/// No broker may have the directory, and no namespace of these names may be in the store; it must be the one of its fleet in
+/// which these names are reserved. The store's, those of the log.
+pub(in crate::server) fn import(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    directory: &Path,
+    wanted: &[String],
+) -> Result<Vec<Moved>, NotDone> {
+    let mut shards = read_directory(directory)?;
+    keep_wanted(&mut shards, wanted)?;
+    let all: Vec<&Source> = shards.iter().flat_map(|shard| &shard.namespaces).collect();
+    let reserving = runtime.block_on(Reserving::read(store))?;
+    let names: Vec<&str> = all.iter().map(|source| &source.name[..]).collect();
+    check_place(&reserving, &names)?;
+    for source in &all {
+        runtime.block_on(make_free(store, &source.name))?;
+    }
+    let mut put = Vec::new();
+    for shard in &shards {
+        for source in &shard.namespaces {
+            let into = runtime.block_on(begin(store, &source.name, &reserving))?;
+            let summary = put_into_store(runtime, store, &into, &source.contents, &*shard.disk)?;
+            put.push((&source.name, into.1, summary));
+        }
+    }
+    let first = all.iter().find(|source| source.is_first);
+    let first = first.map(|source| &source.name[..]);
+    let has_other_key = runtime.block_on(keep_keys(store, directory, first))?;
+    let held: Vec<(Arc<Fence>, Option<String>)> = put
+        .iter()
+        .map(|(_, it, _)| (Arc::clone(it), None))
+        .collect();
+    runtime.block_on(holding::give_back(store, &held))?;
+    let moved = put.into_iter();
+    let moved = moved.map(|(name, _, summary)| Moved::new(name, summary, has_other_key));
+    Ok(moved.collect())
+}
+
+/// Leaves only the namespaces that are named, if any are.
+fn keep_wanted(shards: &mut [SourceShard], wanted: &[String]) -> Result<(), NotDone> {
+    let wanted: BTreeSet<String> = wanted.iter().map(|name| name.to_lowercase()).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let found = shards.iter().flat_map(|shard| &shard.namespaces);
+    let found: BTreeSet<&str> = found.map(|source| &source.name[..]).collect();
+    if let Some(name) = wanted.iter().find(|name| !found.contains(&name[..])) {
+        let found: Vec<&str> = found.into_iter().collect();
+        return refused(format!(
+            "the data directory has no namespace '{name}': it has {}",
+            found.join(", ")
+        ));
+    }
+    for shard in shards {
+        shard
+            .namespaces
+            .retain(|source| wanted.contains(&source.name));
+    }
+    Ok(())
+}
+
+/// Checks that the store is the one of its fleet in which these names are reserved.
+fn check_place(reserving: &Reserving, names: &[&str]) -> Result<(), NotDone> {
+    if reserving.is_changing() {
+        return refused(
+            "the stores of the fleet are being changed: nothing was imported; try it later"
+                .to_owned(),
+        );
+    }
+    let place = |name: &&&str| reserving.elsewhere(name);
+    let other: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(format!("{name} ({})", place(&name)?)))
+        .collect();
+    if other.is_empty() {
+        return Ok(());
+    }
+    let own = names.iter().filter(|name| place(name).is_none());
+    let own: Vec<&str> = own.copied().collect();
+    let own = if own.is_empty() {
+        "none".to_owned()
+    } else {
+        own.join(", ")
+    };
+    refused(format!(
+        "names of namespaces are reserved in other stores of the fleet: {}. Nothing was imported. Import into each store those \
+         that belong there, with --namespace NAME; here: {own}",
+        other.join(", ")
+    ))
+}
+
+/// A shard of a data directory.
+struct SourceShard {
+    disk: Arc<dyn Disk>,
+    namespaces: Vec<Source>,
+}
+
+/// A namespace of a data directory.
+struct Source {
+    /// In lower case.
+    name: String,
+    is_first: bool,
+    contents: Contents,
+}
+
+/// Reads all shards of a data directory, which no broker may have open.
+fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
+    if !directory.is_dir() {
+        return refused(format!("{} is no directory", directory.display()));
+    }
+    let placement = Placement::read(directory)?;
+    let recorded = placement.filter(|it| it.first().is_some());
+    let Some(placement) = recorded else {
+        return refused(format!(
+            "{} has no {} that names its namespaces: it is no data directory, or one of an old release. Start and stop \
+             jitney serve with it once",
+            directory.display(),
+            placement::FILE
+        ));
+    };
+    let mut shards = Vec::new();
+    for number in placement.shards(1) {
+        let place = placement::directory_of(directory, number);
+        let disk = match ReadOnlyDisk::open(&place) {
+            Err(journal::Error::Locked { .. }) => {
+                return refused(format!(
+                    "a broker runs with {}: stop it first",
+                    place.display()
+                ));
+            }
+            disk => disk?,
+        };
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let options = journal::Options::new(0);
+        let recovering = Recovering::read(gateway(), Arc::clone(&disk), options)?;
+        let names: BTreeSet<&str> = placement.namespaces_of(number).collect();
+        for found in recovering.namespaces() {
+            if !names.contains(&found[..]) {
+                return refused(format!(
+                    "the log of shard {number} has entities of the namespace '{found}', which {} does not name there: start \
+                     jitney serve with a configuration that names it, or delete its entities",
+                    placement::FILE
+                ));
+            }
+        }
+        let namespaces = names.into_iter().map(|name| {
+            let is_first = placement.first() == Some(name);
+            Source {
+                name: name.to_owned(),
+                is_first,
+                contents: Contents::of(&recovering, (!is_first).then_some(name)),
+            }
+        });
+        let namespaces = namespaces.collect();
+        shards.push(SourceShard { disk, namespaces });
+    }
+    Ok(shards)
+}
+
+/// Checks that a name is free, or makes it so where an import was ended, or where the namespace has no log.
+async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
+    let session = store.take().await?;
+    let found = holding::find(store, &session, name).await?;
+    let query = "select r.store from reservation r, store s where r.name = $1 and r.store is distinct from s.name";
+    let reserved = session.optional(query, &[&name]).await?;
+    store.give_back(session);
+    if let Some(row) = reserved {
+        let other: String = store.get(&row, 0)?;
+        return refused(format!(
+            "the namespace '{name}' is in the store {other} already: nothing was imported"
+        ));
+    }
+    let Some(found) = found else {
+        return Ok(());
+    };
+    let is_begun = found.pending == Some(Pending::Import);
+    if !is_begun && (found.has_log || found.is_owned) {
+        let by = found.server.map(|server| format!(", and {server} has it"));
+        return refused(format!(
+            "the namespace '{name}' is in the store {} already{}: nothing was imported. Remove it there first, with \
+             jitney store drop {name}, if its messages are not needed",
+            store.place(),
+            by.unwrap_or_default()
+        ));
+    }
+    let fence = holding::hold(store, &found, Pending::Import).await?;
+    removal::remove_held(store, &fence).await
+}
+
+/// Reserves the name of a namespace, with an empty log.
+async fn begin(
+    store: &Arc<Store>,
+    name: &str,
+    reserving: &Reserving,
+) -> Result<(Owned, Arc<Fence>), NotDone> {
+    let reserved = holding::reserve(store, name, Pending::Import, reserving).await?;
+    let Some((owned, fence)) = reserved else {
+        return refused(format!(
+            "another program has made the namespace '{name}' a moment ago, or the stores of the fleet are being changed: try it again"
+        ));
+    };
+    schema::make_segment(store, &fence, RowPlace::ROOT.segment()).await?;
+    Ok((owned, fence))
+}
+
+/// Puts a namespace into its empty log in the store, and reads it from there again.
+fn put_into_store(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    (owned, fence): &(Owned, Arc<Fence>),
+    contents: &Contents,
+    from: &dyn Disk,
+) -> Result<Summary, NotDone> {
+    let log = StoreLog::new(Arc::clone(store), Arc::clone(fence), runtime.clone());
+    let log = Arc::new(log);
+    let reading: Arc<dyn RowLog> = Arc::<StoreLog>::clone(&log);
+    let (empty, root) = rows::recover_rows(reading, options(owned), &mut |_, _| Ok(()))?;
+    let (epoch, owner) = fence.current();
+    let owner = owner.0;
+    let claim = Claim { epoch, owner };
+    let appender = Appender::of_taken(owned.log_store, claim, root, Box::new(random_bits));
+    let within = runtime.enter();
+    let (told, _events) = watch::channel(StoreEvent::Back);
+    let (mut committer, committing) = StoreCommitter::start(
+        Arc::clone(store),
+        Arc::clone(&log),
+        appender,
+        root.place,
+        told,
+    );
+    drop(within);
+    let mut progress = committer.progress();
+    let mut append = |frame: Frame| {
+        let number = frame.number;
+        committer.order(LogCommand::Commit(frame));
+        let durable = progress.wait_for(|progress| number <= progress.durable);
+        // The committer ends early if the namespace is taken from this command.
+        let durable = runtime.block_on(durable).map(drop);
+        durable.map_err(|_| journal::Error::Fenced)
+    };
+    let put = contents.put(from, &*log, empty.writer, &mut append)?;
+    drop(committer);
+    runtime.block_on(committing.join());
+    let found = read_again(runtime, store, owned, fence)?;
+    compare(&owned.name, put, found)?;
+    Ok(put)
+}
+
+/// Reads the log of a namespace that is held.
+fn read_log(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    owned: &Owned,
+    fence: &Arc<Fence>,
+) -> Result<(Arc<StoreLog>, Recovering), NotDone> {
+    let log = StoreLog::new(Arc::clone(store), Arc::clone(fence), runtime.clone());
+    let log = Arc::new(log);
+    let reading: Arc<dyn RowLog> = Arc::<StoreLog>::clone(&log);
+    let (recovering, _) = Recovering::read_rows(gateway(), reading, options(owned))?;
+    Ok((log, recovering))
+}
+
+fn read_again(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    owned: &Owned,
+    fence: &Arc<Fence>,
+) -> Result<Summary, NotDone> {
+    let (log, recovering) = read_log(runtime, store, owned, fence)?;
+    Ok(Contents::of(&recovering, None).summary(&*log)?)
+}
+
+fn compare(name: &str, put: Summary, found: Summary) -> Result<(), NotDone> {
+    if put == found {
+        return Ok(());
+    }
+    refused(format!(
+        "the namespace '{name}' was read again and is not what was put there ({} entities, {} messages and {} bytes instead of \
+         {}, {} and {}): it is not served",
+        found.entities, found.messages, found.bytes, put.entities, put.messages, put.bytes
+    ))
+}
+
+/// Gives the store the keys of a data directory and its first namespace, where it has none. Returns whether it has another
+/// root key.
+async fn keep_keys(store: &Store, directory: &Path, first: Option<&str>) -> Result<bool, NotDone> {
+    let session = store.take().await?;
+    let sql = "update store set first_namespace = $1 where first_namespace is null";
+    session.execute(sql, &[&first]).await?;
+    let mut has_other = false;
+    for (file, column) in KEYS {
+        let path = directory.join(file);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text.trim().to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(&path)(error)),
+        };
+        let sql = format!(
+            "update store set {column} = coalesce({column}, $1) returning {column} is distinct from $1"
+        );
+        let row = session.one(&sql, &[&text]).await?;
+        has_other |= column == "root_key" && store.get(&row, 0)?;
+    }
+    store.give_back(session);
+    Ok(has_other)
+}
+
+/// Moves a namespace of the store into a new data directory. While it is read no server has it. It stays in the store, and
+/// with `stays_held` in quarantine.
+///
+/// # Errors
+///
+/// There is no such namespace, or the directory is not empty. The store's, those of the log.
+pub(in crate::server) fn export(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    name: &str,
+    directory: &Path,
+    stays_held: bool,
+) -> Result<Moved, NotDone> {
+    let directory = std::path::absolute(directory).map_err(failed(directory))?;
+    check_empty(&directory)?;
+    let mut name_of_temporary = directory.file_name().unwrap_or_default().to_owned();
+    name_of_temporary.push(".exporting");
+    let temporary = directory.with_file_name(name_of_temporary);
+    make_directory(&temporary)?;
+    let held = runtime.block_on(holding::hold_named(store, name, Pending::Export));
+    let exported = held.and_then(|(found, fence)| {
+        let summary = put_into_directory(runtime, store, &found.owned, &fence, &temporary);
+        // One that was in quarantine stays there, for its own reason.
+        let before = found
+            .pending
+            .is_none()
+            .then_some(found.quarantined)
+            .flatten();
+        if !stays_held || summary.is_err() {
+            runtime.block_on(holding::give_back(store, &[(fence, before)]))?;
+        }
+        summary
+    });
+    let published = exported.and_then(|summary| {
+        fs::rename(&temporary, &directory).map_err(failed(&directory))?;
+        let parent = directory.parent().unwrap_or_else(|| Path::new("/"));
+        files::sync_directory(parent).map_err(failed(parent))?;
+        Ok(summary)
+    });
+    if published.is_err() {
+        // It has another name already, or nothing in it is needed.
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    Ok(Moved::new(&name.to_lowercase(), published?, false))
+}
+
+fn check_empty(directory: &Path) -> Result<(), NotDone> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => refused(format!(
+                "{} exists and is not empty: an empty directory, or a name that is free, is allowed",
+                directory.display()
+            )),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(directory)(error)),
+    }
+}
+
+fn make_directory(temporary: &Path) -> Result<(), NotDone> {
+    let parent = temporary.parent().unwrap_or_else(|| Path::new("/"));
+    fs::create_dir_all(parent).map_err(failed(parent))?;
+    match DirBuilder::new().mode(0o700).create(temporary) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused(format!(
+            "{} exists: another export is under way, or one was ended; remove it if none is",
+            temporary.display()
+        )),
+        Err(error) => Err(failed(temporary)(error)),
+    }
+}
+
+/// Makes a data directory that has a namespace which is held, and reads it again.
+fn put_into_directory(
+    runtime: &Handle,
+    store: &Arc<Store>,
+    owned: &Owned,
+    fence: &Arc<Fence>,
+    directory: &Path,
+) -> Result<Summary, NotDone> {
+    let mut summary = Summary::default();
+    if runtime.block_on(ownership::has_log(store, fence))? {
+        let (log, mut recovering) = read_log(runtime, store, owned, fence)?;
+        let skips = runtime.block_on(restored::skips(store, fence))?;
+        recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
+        let contents = Contents::of(&recovering, None);
+        let disk = FileDisk::open(directory)?;
+        let kept = journal::Options::new(owned.log_store);
+        summary = put_into_files(&contents, &*log, &disk, kept)?;
+        // The next one that opens it must find it closed.
+        drop(disk);
+        compare(&owned.name, summary, summary_of(directory)?)?;
+    }
+    let mut placement = Placement::load(directory)?;
+    placement.place(directory, &[&owned.name], 1, &[].into())?;
+    placement.store(directory)?;
+    write_keys(runtime, store, directory)?;
+    Ok(summary)
+}
+
+/// Reads the first namespace of a data directory.
+fn summary_of(directory: &Path) -> Result<Summary, NotDone> {
+    let disk: Arc<dyn Disk> = Arc::new(ReadOnlyDisk::open(directory)?);
+    let recovering = Recovering::read(gateway(), Arc::clone(&disk), journal::Options::new(0))?;
+    Ok(Contents::of(&recovering, None).summary(&*disk)?)
+}
+
+/// Gives a data directory the keys of the store: clients keep theirs.
+fn write_keys(runtime: &Handle, store: &Arc<Store>, directory: &Path) -> Result<(), NotDone> {
+    let keys = runtime.block_on(async {
+        let session = store.take().await?;
+        let query = "select root_key, operator_key from store";
+        let row = session.one(query, &[]).await?;
+        store.give_back(session);
+        let keys: [Option<String>; 2] = [store.get(&row, 0)?, store.get(&row, 1)?];
+        Ok::<_, StoreError>(keys)
+    })?;
+    let texts = KEYS.iter().zip(keys).filter_map(|((file, _), key)| {
+        let path: PathBuf = directory.join(file);
+        Some((path, format!("{}\n", key?)))
+    });
+    let texts: Vec<(PathBuf, String)> = texts.collect();
+    let all = texts.iter();
+    let all = all.map(|(path, text)| (path.clone(), text.as_bytes(), Readers::Owner));
+    let all: Vec<(PathBuf, &[u8], Readers)> = all.collect();
+    files::replace(&all).map_err(|error| NotDone::Io {
+        path: error.file,
+        source: error.source,
+    })
+}
