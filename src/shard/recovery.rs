@@ -133,16 +133,18 @@ impl Recovering {
     }
 
     /// Leaves out so many sequence numbers of every entity, before anything that is due is done. That is durable with the
-    /// shard's first group.
-    pub fn skip_numbers(&mut self, count: u64) {
+    /// shard's first group. Returns the number of that; none if there is nothing to be recorded.
+    pub fn skip_numbers(&mut self, count: u64) -> Option<u64> {
+        let group = self.recovered.last_frame + 1;
         if 0 < count {
             let mut cx = StepContext {
                 now: self.recovered.newest,
                 journal: &mut self.recovered.writer,
-                group: self.recovered.last_frame + 1,
+                group,
             };
             self.gateway.namespaces_mut().skip_numbers(&mut cx, count);
         }
+        (0 < self.recovered.writer.open_bytes()).then_some(group)
     }
 
     pub(super) fn gateway(&self) -> &Gateway {

@@ -326,7 +326,7 @@ impl Driver {
             ),
             Question::Claim => {
                 let found = ownership::claim(&self.store, &session, self.fence.namespace()).await?;
-                // One that was removed is nobody's, and its number is not used again.
+                // One that was removed has no owner, and its number is not used again.
                 let (epoch, owner) = found.unwrap_or((i64::MAX, None));
                 Answer::Claim(epoch, owner)
             }

@@ -15,7 +15,6 @@ use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fleet::{self, Fleet, FleetStore};
 use super::ownership::{self, Owned, Taker};
-use super::restored::Skipped;
 use super::view::{NamespaceSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::limits;
@@ -293,8 +292,8 @@ impl FleetStore {
             server: self.server.clone(),
             incarnation: self.state().incarnation.clone(),
         };
-        let owned = ownership::take(&self.store, &taker, namespace, make).await?;
-        let skipped = Skipped::of(&owned);
+        let mut owned = ownership::take(&self.store, &taker, namespace, make).await?;
+        let skipped = owned.skipped.take();
         let configuration = self.serving.parts().configuration.load_full();
         let is_applied = seen.applied.is_some();
         self.serving

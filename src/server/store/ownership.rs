@@ -14,6 +14,7 @@ use super::append::{StoreCommitter, StoreEvent};
 use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
+use super::restored::Skipped;
 use super::{StoreError, restored, schema};
 use crate::gateway::Gateway;
 use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
@@ -45,8 +46,8 @@ pub(in crate::server) struct OwnedShard {
     /// Where the reader says that the log cannot be read.
     pub(in crate::server) teller: watch::Sender<StoreEvent>,
     pub(in crate::server) disk: Arc<dyn Disk>,
-    /// How often sequence numbers are to be left out, because the database was restored.
-    pub(in crate::server) skips: u32,
+    /// Sequence numbers that are left out, because the database was restored.
+    pub(super) skipped: Option<Skipped>,
 }
 
 /// The one that takes a namespace.
@@ -99,7 +100,6 @@ async fn take_and_read(
         }
     }
     let (fence, log, mut recovering, last) = read.ok_or(StoreError::Fenced)?;
-    let skips = restored::skips(store, &fence).await?;
     let epoch = appender.claim().epoch;
     let (told, events) = watch::channel(StoreEvent::Back);
     let (mut committer, committing) = StoreCommitter::start(
@@ -116,6 +116,14 @@ async fn take_and_read(
     let durable = progress.wait_for(|progress| number <= progress.durable);
     // The committer ends early if the namespace was taken again.
     durable.await.map_err(|_| StoreError::Fenced)?;
+    let skips = restored::skips(store, &fence).await?;
+    let group = recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
+    let skipped = (0 < skips).then(|| Skipped {
+        fence: Arc::clone(&fence),
+        count: skips,
+        group: group.unwrap_or(number),
+        progress: committer.progress(),
+    });
     Ok(OwnedShard {
         namespace: Owned { epoch, ..namespace },
         fence,
@@ -125,7 +133,7 @@ async fn take_and_read(
         events,
         teller: told,
         disk: log,
-        skips,
+        skipped,
     })
 }
 

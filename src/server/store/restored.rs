@@ -9,11 +9,10 @@ use super::connect::{Session, Store};
 use super::fence::{Fence, random_uuid};
 use super::holding::NotDone;
 use super::log::unsigned;
-use super::ownership::OwnedShard;
 use super::{StoreError, schema};
 use crate::journal::SegmentId;
 use crate::limits;
-use crate::server::committer::{LogSink as _, SyncProgress};
+use crate::server::committer::SyncProgress;
 
 /// What was done.
 #[derive(Debug)]
@@ -100,23 +99,14 @@ pub(super) async fn skips(store: &Store, fence: &Fence) -> Result<u32, StoreErro
 
 /// Numbers that a namespace leaves out as it is begun, which is to be noted when it is durable.
 pub(super) struct Skipped {
-    fence: Arc<Fence>,
-    count: u32,
-    group: u64,
-    progress: watch::Receiver<SyncProgress>,
+    pub(super) fence: Arc<Fence>,
+    pub(super) count: u32,
+    /// The group by which they are left out durably.
+    pub(super) group: u64,
+    pub(super) progress: watch::Receiver<SyncProgress>,
 }
 
 impl Skipped {
-    /// Returns those of a namespace that was taken over; none if it leaves out none.
-    pub(super) fn of(owned: &OwnedShard) -> Option<Self> {
-        (0 < owned.skips).then(|| Self {
-            fence: Arc::clone(&owned.fence),
-            count: owned.skips,
-            group: owned.recovering.recovered().last_frame + 1,
-            progress: owned.committer.progress(),
-        })
-    }
-
     /// Waits until it is durable, and notes that it is done. If that fails, the next owner leaves out more.
     ///
     /// # Errors

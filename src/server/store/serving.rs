@@ -157,15 +157,14 @@ impl Serving {
         let OwnedShard {
             namespace,
             fence,
-            mut recovering,
+            recovering,
             committer,
             committing,
             events,
             teller,
             disk,
-            skips,
+            skipped: _,
         } = owned;
-        recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
         let messages = recovering.messages;
         let configured = Self::configured(configuration, &namespace.name, is_applied);
         let shard = self.configure(recovering, configured)?;
