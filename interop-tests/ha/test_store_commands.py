@@ -349,7 +349,7 @@ def test_a_namespace_is_dropped_on_all_servers_with_its_tables(tmp_path: Path, c
         for drop in (lambda: store(cluster, "drop", "extra", "--yes"), lambda: ask(two, "DELETE", "namespaces/extra")):
             assert ask(one, "PUT", "namespaces/extra")[0] == 201
             fleet.wait_owned("extra")
-            assert ask(one, "PUT", "entities/plain?namespace=extra", {"kind": "queue", "max_message_kilobytes": 4_096})[0] == 201
+            assert ask(one, "PUT", "entities/plain?namespace=extra", {"kind": "queue", "properties": {"max_message_kilobytes": 4_096}})[0] == 201
             with client(fleet.balancer.port, "extra") as sbc:
                 assert peeked(sbc, ("plain",)) == [], "nothing is left of one that had the name before"
                 send(sbc, "plain", ServiceBusMessage("one"), ServiceBusMessage(b"x" * 3_000_000))
