@@ -423,37 +423,67 @@ impl Planner {
 
 /// The beats of other servers in a store, as this one has seen them: by what names an incarnation.
 #[derive(Debug)]
-pub(super) struct Beats<K>(BTreeMap<K, (i64, Instant)>);
+pub(super) struct Beats<K> {
+    seen: BTreeMap<K, Beat>,
+    /// When they were looked at last.
+    looked: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Beat {
+    number: i64,
+    /// When it was seen first.
+    since: Instant,
+    /// For how long it was seen unchanged.
+    silence: Duration,
+}
 
 impl<K> Default for Beats<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            seen: BTreeMap::new(),
+            looked: None,
+        }
     }
 }
 
 impl<K: Ord + Clone> Beats<K> {
     /// Returns since when the beat of an incarnation is seen.
     pub(super) fn since(&self, incarnation: &K) -> Option<Instant> {
-        let seen = self.0.get(incarnation);
-        seen.map(|(_, since)| *since)
+        self.seen.get(incarnation).map(|beat| beat.since)
     }
 
-    /// Takes the beats of all other servers that are alive; returns the incarnations whose beats were unchanged for too long.
+    /// Takes the beats of all other servers that are alive; returns the incarnations whose beats were seen unchanged for too long.
+    ///
+    /// Time without looks does not count, but for two beats: while the store was away, no server could beat, and after it this one may be
+    /// the first.
     pub(super) fn silent(
         &mut self,
         now: Instant,
         alive: impl IntoIterator<Item = (K, i64)>,
     ) -> Vec<K> {
-        let mut before = std::mem::take(&mut self.0);
+        let span = self.looked.replace(now);
+        let span = span.map_or(Duration::ZERO, |looked| {
+            now.saturating_duration_since(looked)
+        });
+        let span = span.min(2 * limits::BEAT.as_duration());
+        let mut before = std::mem::take(&mut self.seen);
         let mut silent = Vec::new();
-        for (incarnation, beat) in alive {
+        for (incarnation, number) in alive {
             let known = before.remove(&incarnation);
-            let known = known.filter(|(known, _)| *known == beat);
-            let since = known.map_or(now, |(_, since)| since);
-            if limits::BEAT_SILENCE_MAX.as_duration() <= now.saturating_duration_since(since) {
+            let known = known.filter(|known| known.number == number);
+            let mut beat = known.unwrap_or(Beat {
+                number,
+                since: now,
+                silence: Duration::ZERO,
+            });
+            if known.is_some() {
+                beat.silence += span;
+            }
+            if limits::BEAT_SILENCE_MAX.as_duration() <= beat.silence {
                 silent.push(incarnation.clone());
             }
-            self.0.insert(incarnation, (beat, since));
+            self.seen.insert(incarnation, beat);
         }
         silent
     }

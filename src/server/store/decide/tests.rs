@@ -210,13 +210,21 @@ fn rates_that_change_a_little_move_nothing() {
 fn a_beat_that_does_not_change_is_silence() {
     let mut beats = Beats::default();
     let began = Instant::now();
-    let at = |millis| began + Duration::from_millis(millis);
-    assert!(beats.silent(at(0), [("x", 1), ("y", 1)]).is_empty());
-    assert!(beats.silent(at(2_900), [("x", 1), ("y", 2)]).is_empty());
-    assert_eq!(beats.silent(at(3_000), [("x", 1), ("y", 2)]), ["x"]);
-    assert!(beats.silent(at(5_800), [("y", 2)]).is_empty());
+    let mut at = |millis, alive: &[(&'static str, i64)]| {
+        let now = began + Duration::from_millis(millis);
+        beats.silent(now, alive.iter().copied())
+    };
+    for half in 0..6 {
+        let silent = at(500 * half, &[("x", 1), ("y", 1 + i64::from(half == 5))]);
+        assert!(silent.is_empty(), "{half}");
+    }
+    assert_eq!(at(3_000, &[("x", 1), ("y", 2)]), ["x"]);
+    assert!(at(3_500, &[("y", 2)]).is_empty());
     // It was away, and is counted anew.
-    assert_eq!(beats.silent(at(5_900), [("x", 1), ("y", 2)]), ["y"]);
+    assert!(at(4_000, &[("x", 1), ("y", 2)]).is_empty());
+    // The store was away, and no server could beat: 1.5 s were seen until then, and 1 s counts.
+    assert!(at(60_000, &[("x", 1), ("y", 2)]).is_empty());
+    assert_eq!(at(60_500, &[("x", 2), ("y", 2)]), ["y"]);
 }
 
 mod simulation;
