@@ -135,6 +135,14 @@ impl Shards {
         stuck.map(|member| member.number).collect()
     }
 
+    /// Returns the numbers of the shards in which no message would be taken, or not soon, but for those whose store is away.
+    pub(super) fn stuck_with_store(&self) -> Vec<u32> {
+        let all = self.all().into_iter();
+        let stuck = all
+            .filter(|member| !member.vitals.are_good() && member.vitals.suspended_for().is_none());
+        stuck.map(|member| member.number).collect()
+    }
+
     /// Hands an input to every shard.
     pub(super) async fn send_all(&self, input: impl Fn() -> Input) {
         for member in self.all() {
@@ -216,6 +224,10 @@ mod tests {
         assert_eq!(shards.stuck(), [0, 2]);
         shards.all()[2].vitals.set_room(true);
         assert_eq!(shards.stuck(), [0]);
+        assert_eq!(shards.stuck_with_store(), [0]);
+        shards.all()[0].vitals.set_suspended(true);
+        assert_eq!(shards.stuck(), [0]);
+        assert!(shards.stuck_with_store().is_empty());
     }
 
     #[tokio::test]

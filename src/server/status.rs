@@ -112,7 +112,7 @@ fn health(server: &ServerState) -> Response {
     if let Some(response) = replaced(server) {
         return response;
     }
-    match server.shards.stuck().as_slice() {
+    match stuck(server).as_slice() {
         [] => healthy(),
         stuck => unhealthy(&are_stuck(stuck)),
     }
@@ -126,6 +126,17 @@ fn replaced(server: &ServerState) -> Option<Response> {
         "message": "A store was restored, or is another one than at the start: restart this server.",
     });
     fleet.is_replaced().then(|| unhealthy(&found))
+}
+
+/// Returns the shards in which no message would be taken, or not soon. While some stores are there, those of others do not count:
+/// no other server could serve them, and this one serves the rest.
+fn stuck(server: &ServerState) -> Vec<u32> {
+    let fleet = server.fleet.as_ref();
+    if fleet.is_some_and(|fleet| fleet.holds_some_lease()) {
+        server.shards.stuck_with_store()
+    } else {
+        server.shards.stuck()
+    }
 }
 
 /// Says that no message would be taken in some shards, or not soon.
@@ -142,7 +153,7 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
     if let Some(response) = replaced(server) {
         return response;
     }
-    let stuck = server.shards.stuck();
+    let stuck = stuck(server);
     if !stuck.is_empty() {
         return unhealthy(&are_stuck(&stuck));
     }

@@ -102,6 +102,9 @@ impl FleetStore {
                 _ = ticks.tick() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
+            if self.state().has_left {
+                continue;
+            }
             if !self.serving.makes_progress() {
                 error!("an owner makes no progress: this server does not say that it is alive");
                 continue;
@@ -120,6 +123,8 @@ impl FleetStore {
                     session = Some(open);
                     is_reported = false;
                 }
+                // It has left while the beat was on its way.
+                Ok((_, false)) if self.state().has_left => {}
                 Ok((_, false)) => self.declared_dead().await,
                 Err(error @ StoreError::Replaced { .. }) => self.replaced(&error),
                 Err(error) if !is_reported => {

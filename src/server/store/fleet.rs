@@ -83,6 +83,8 @@ pub(super) struct FleetStore {
 pub(super) struct State {
     /// Empty before this server is registered.
     pub(super) incarnation: String,
+    /// This server has left, and beats no more.
+    pub(super) has_left: bool,
     pub(super) beats: Beats<String>,
     /// Since when namespaces are served here.
     pub(super) since: BTreeMap<i64, Instant>,
@@ -170,6 +172,11 @@ impl Fleet {
     pub(in crate::server) fn is_replaced(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.is_replaced.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether this server may answer for the namespaces that it has of some store.
+    pub(in crate::server) fn holds_some_lease(&self) -> bool {
+        self.parts.iter().any(|part| part.lease.load().holds())
     }
 
     /// Joins the fleet, and starts the tasks that beat and look.
@@ -270,6 +277,7 @@ impl FleetStore {
             given.spawn(async move { serving.give(id).await });
         }
         while given.join_next().await.is_some() {}
+        self.state().has_left = true;
         let told = self.tell("alive = false", &incarnation).await;
         if let Err(error) = told {
             warn!("the other servers do not know that this one has left: {error}");
