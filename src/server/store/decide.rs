@@ -2,8 +2,8 @@
 //! alike. Where views differ the fence decides.
 //!
 //! A namespace weighs something for being there, and its messages a second. Free namespaces are distributed so that all servers carry
-//! about the same, of all stores together. Namespaces of live servers move only when the loads differ by a fifth of their mean, and
-//! then until they differ by a tenth: rates that change a little move nothing.
+//! about the same, of all stores together. Namespaces of live servers move only when the loads differ by more than a namespace and a
+//! fifth of what rates are of their mean, and then until they differ by a tenth of that: rates that change a little move nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -81,9 +81,9 @@ pub(super) struct Look {
 
 /// What a namespace weighs for being there, in messages a second.
 const WEIGHT: i64 = 1_000;
-/// Loads that differ by more than their mean divided by this are made alike.
+/// Loads that differ by more than the mean of their rates divided by this, and a namespace, are made alike.
 const UNEVEN: i64 = 5;
-/// Loads are alike when they differ by their mean divided by this.
+/// Loads are alike when they differ by the mean of their rates divided by this, and a namespace.
 const EVEN: i64 = 10;
 
 impl Live {
@@ -172,7 +172,7 @@ impl Look {
                 continue;
             };
             let difference = plan.load(from) - plan.load(to);
-            if difference <= plan.mean / EVEN {
+            if difference <= WEIGHT + plan.rate / EVEN {
                 break;
             }
             if difference <= namespace.weight() {
@@ -219,7 +219,8 @@ impl Look {
 struct Plan {
     /// What each server carries after the moves.
     loads: Vec<i64>,
-    mean: i64,
+    /// What rates are of the mean of the loads.
+    rate: i64,
     /// The loads differ by so much that something is to be moved.
     is_uneven: bool,
     /// How many more each server may give, and be given.
@@ -234,7 +235,7 @@ impl Plan {
         let loads = look.loads();
         let count = loads.len();
         let mut plan = Self {
-            mean: 0,
+            rate: 0,
             is_uneven: false,
             left: vec![most; count],
             room: vec![usize::MAX; count],
@@ -251,8 +252,12 @@ impl Plan {
             *room = most.saturating_sub(usize::MAX - *room);
         }
         let ends = plan.loads.iter().max().zip(plan.loads.iter().min());
-        plan.mean = plan.loads.iter().sum::<i64>() / i64::try_from(count).unwrap_or(1).max(1);
-        plan.is_uneven = ends.is_some_and(|(most, least)| plan.mean / UNEVEN < most - least);
+        let namespaces = look.namespaces.iter();
+        let carried = namespaces.filter(|it| matches!(it.owner, Owner::Live(_) | Owner::Absent));
+        let rates: i64 = carried.map(|it| it.weight() - WEIGHT).sum();
+        plan.rate = rates / i64::try_from(count).unwrap_or(1).max(1);
+        plan.is_uneven =
+            ends.is_some_and(|(most, least)| WEIGHT + plan.rate / UNEVEN < most - least);
         plan
     }
 

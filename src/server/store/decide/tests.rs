@@ -198,12 +198,24 @@ fn rates_that_change_a_little_move_nothing() {
             })
             .collect(),
     };
-    for rate in [700, 1_000, 1_300] {
+    for rate in [850, 1_000, 1_150] {
         for own in [0, 1] {
             assert!(all(rate).to_give(own, 9).is_empty(), "{rate}");
         }
     }
     assert_eq!(all(2_000).to_give(0, 9).len(), 3);
+}
+
+#[test]
+fn namespaces_without_messages_are_spread_to_the_last() {
+    let look = Look {
+        live: servers(&["a", "b", "c"]),
+        namespaces: (0..1_000)
+            .map(|id| seen(id, Owner::Live(usize::from(id % 3 != 0)), 0))
+            .collect(),
+    };
+    assert_eq!(look.to_give(1, 1_000).len(), 333);
+    assert_eq!(look.to_give(0, 1_000).len(), 0, "it has its share");
 }
 
 #[test]
