@@ -698,6 +698,8 @@ pub const RATE_CHANGE_MIN: i64 = 250;
 pub const RATE_WAIT: Millis = Millis::from_secs(2);
 /// How often a server tries again to make what the stores do not have yet.
 pub const STORES_RETRY: Millis = Millis::from_secs(1);
+/// How long a server that stops waits for its take-overs to end.
+pub const TAKEOVERS_END_WAIT: Millis = Millis::from_millis(500);
 /// How far a server's clock may be from the database's before it takes nothing, and before it says so.
 pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
 /// See [`CLOCK_SKEW_MAX`].

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 use super::StoreError;
@@ -271,6 +271,7 @@ impl FleetStore {
         if let Err(error) = told {
             warn!("the other servers do not know that this one leaves: {error}");
         }
+        self.end_takeovers().await;
         let mut given = JoinSet::new();
         for id in self.serving.ids() {
             let serving = Arc::clone(&self.serving);
@@ -284,6 +285,24 @@ impl FleetStore {
         }
         // A take-over that has not ended is the other servers'.
         self.store.close();
+    }
+
+    /// Begins no take-over any more, and waits a while for those that are at work: what they have taken is given away, too, and none of
+    /// them reads a log when the process ends.
+    async fn end_takeovers(&self) {
+        self.takers.close();
+        let ended = async {
+            while self.takers.available_permits() < limits::TAKEOVERS_AT_ONCE {
+                sleep(limits::OWNER_LOOK.as_duration()).await;
+            }
+        };
+        let wait = limits::TAKEOVERS_END_WAIT.as_duration();
+        if timeout(wait, ended).await.is_err() {
+            warn!(
+                store = self.store.name(),
+                "take-overs have not ended in time: other servers take these namespaces"
+            );
+        }
     }
 
     /// Changes this server's row.
