@@ -186,7 +186,8 @@ def test_a_store_that_is_away_suspends_its_namespaces_and_no_others(two: Two) ->
         sender.send_messages(ServiceBusMessage("after"))
     with client(two.fleet, of_b[0]) as connected, connected.get_queue_receiver("q") as receiver:
         texts = [str(message) for message in receiver.receive_messages(9, max_wait_time=5)]
-    assert texts.count("before") == texts.count("after") == 1, texts
+    # The SDK may have sent the second one again, if its answer did not come.
+    assert texts.count("before") == 1 <= texts.count("after"), texts
     for namespace in of_b[1:]:
         exchange(two.fleet, namespace)
 
