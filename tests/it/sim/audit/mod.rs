@@ -296,13 +296,7 @@ impl Auditor {
 
     /// Returns whether a message is there, or went in a way that the documentation knows.
     pub(in crate::sim) fn accounts_for(&self, id: u64) -> bool {
-        let mut places = self.model.places();
-        self.model.gone.contains(&id)
-            || self.model.dropped.contains(&id)
-            || places.any(|place| {
-                let mut messages = self.model.queue(place).messages.values();
-                messages.any(|message| message.draft.id == id)
-            })
+        self.model.gone.contains(&id) || self.model.dropped.contains(&id) || self.model.has(id)
     }
 
     /// Returns requests that were never answered although their link was there.

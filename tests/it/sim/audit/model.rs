@@ -623,6 +623,21 @@ impl Model {
         }
     }
 
+    /// Returns whether a message is at some place.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.places().any(|place| {
+            let mut messages = self.queue(place).messages.values();
+            messages.any(|message| message.draft.id == id)
+        })
+    }
+
+    /// One of the copies of a message has gone as a duplicate: it is accounted for, unless another is left.
+    pub(super) fn gone_if_last(&mut self, id: u64) {
+        if !self.has(id) {
+            self.gone.insert(id);
+        }
+    }
+
     pub(super) fn remove(&mut self, place: Place, ordinal: u64) -> Message {
         let message = self.queue_mut(place).messages.remove(&ordinal);
         let message = message.expect("it was found");

@@ -261,8 +261,9 @@ impl Model {
             }
             return Ok(Err(DUPLICATE));
         }
-        // The new one is the same message still.
+        // The new one is the same message still. It may have been forwarded already, and dropped as a duplicate of this one.
         self.queue_mut(from).messages.remove(&ordinal);
+        self.gone_if_last(drafts[0].id);
         self.dispatch(round, from, &BTreeSet::new())?;
         self.settle_due(round, from)?;
         Ok(Ok(()))

@@ -145,13 +145,7 @@ impl Model {
     ) -> Result<(), String> {
         self.due(round, place)?;
         if self.duplicate(round, place, &message.draft).is_some() {
-            let another = self.places().any(|place| {
-                let mut messages = self.queue(place).messages.values();
-                messages.any(|other| other.draft.id == message.draft.id)
-            });
-            if !another {
-                self.gone.insert(message.draft.id);
-            }
+            self.gone_if_last(message.draft.id);
             return self.go_on(round, place);
         }
         self.add(round, place, message, number)
