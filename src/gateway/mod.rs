@@ -232,6 +232,11 @@ impl Gateway {
         self.access.follow_clock(step);
     }
 
+    /// Ends a turn: requests that look at messages have their budget again, whether anything was due in it or not.
+    pub(crate) fn finish_turn(&mut self) {
+        self.looks = Looks::default();
+    }
+
     /// Returns the time at which [`Gateway::handle_timeout`] may have something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {

@@ -326,6 +326,7 @@ impl Shard {
             Store::Away => return,
             Store::Fenced => return self.send_all(),
         }
+        self.gateway.finish_turn();
         self.seal_if_wanted(now);
         self.forward(now);
         self.work(now);
