@@ -65,11 +65,11 @@ pub struct Append {
 /// What is to be done.
 #[derive(Debug)]
 pub enum Command {
-    /// Append a row, on the session of the appends before, without waiting for their answers. Each answer is
-    /// told to [`Appender::appended`], in the order of the commands.
+    /// Append a row, on the session of the appends before, without waiting for their answers. The answers are handed to
+    /// [`Appender::appended`] in the order of the commands.
     Append(Append),
-    /// Ask the store; the answer is told to [`Appender::answered`]. Appends that are unanswered get no answer any more:
-    /// their session is not used again.
+    /// Ask the store, and hand the answer to [`Appender::answered`]. The session of unanswered appends is not used again, and
+    /// their answers are not handed over.
     Ask(Question),
     /// Something that the owner of the shard has to know.
     Tell(Event),
@@ -89,7 +89,7 @@ pub enum Question {
     Read,
     /// Raise the epoch, if it and the owner are these still, and set the owner: [`Answer::Raised`].
     Raise {
-        /// What they are, as far as is known.
+        /// The last claim that this server knows.
         from: Claim,
         /// The new owner.
         to: u128,
@@ -131,7 +131,7 @@ pub enum Answer {
     Raised(Option<i64>),
     /// The last row of the log that was read.
     Read(Appended),
-    /// The epoch, and the owner if there is one.
+    /// The epoch, and the owner if the namespace has one.
     Claim(i64, Option<u128>),
     /// The rows.
     Rows(Vec<Appended>),
@@ -277,12 +277,6 @@ impl Appender {
         self.durable.place.frame
     }
 
-    /// Returns whether rows were sent whose answer has not come.
-    #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        !self.sent.is_empty()
-    }
-
     /// Returns whether nothing will be done any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -307,7 +301,7 @@ impl Appender {
         self.is_closed = true;
     }
 
-    /// Returns what is to be done next; nothing before something is told.
+    /// Returns the next command. After none, there is none until a group is committed, or an answer is handed over.
     pub fn poll(&mut self) -> Option<Command> {
         if let Some(event) = self.told.take() {
             return Some(Command::Tell(event));

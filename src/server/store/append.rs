@@ -289,50 +289,58 @@ impl Driver {
             self.sent.clear();
             self.leave_session();
         }
-        match self.answer(question).await {
-            Ok(answer) => {
-                self.wait = limits::STORE_RETRY_FIRST.as_duration();
-                answer
-            }
-            Err(error) => {
-                if self.wait == limits::STORE_RETRY_FIRST.as_duration() {
-                    let namespace = self.fence.name();
-                    warn!(namespace, "suspended until the store answers: {error}");
+        let answer = match self.session().await {
+            Ok(session) => match self.answer(&session, question).await {
+                Ok(answer) => {
+                    self.wait = limits::STORE_RETRY_FIRST.as_duration();
+                    return answer;
                 }
-                // Other namespaces that have it take another, too.
-                self.leave_session();
-                sleep(self.wait).await;
-                self.wait = (2 * self.wait).min(limits::STORE_RETRY_MAX.as_duration());
-                self.take_orders();
-                Answer::Failed(error.to_string())
-            }
-        }
+                Err(error) => Answer::Failed(error.to_string()),
+            },
+            Err(error) => Answer::Unasked(error.to_string()),
+        };
+        self.wait_for_store(&answer).await;
+        answer
     }
 
-    async fn answer(&mut self, question: &Question) -> Result<Answer, StoreError> {
-        let session = match self.session().await {
-            Ok(session) => session,
-            Err(error) => {
-                sleep(self.wait).await;
-                return Ok(Answer::Unasked(error.to_string()));
-            }
-        };
+    /// Waits before the next question after one that the store did not answer, longer each time.
+    async fn wait_for_store(&mut self, answer: &Answer) {
+        if let Answer::Failed(why) | Answer::Unasked(why) = answer
+            && self.wait == limits::STORE_RETRY_FIRST.as_duration()
+        {
+            let namespace = self.fence.name();
+            warn!(namespace, "suspended until the store answers: {why}");
+        }
+        // Other namespaces that have the session take another, too.
+        self.leave_session();
+        sleep(self.wait).await;
+        self.wait = (2 * self.wait).min(limits::STORE_RETRY_MAX.as_duration());
+        // The server may stop meanwhile: the appender then gives up at the next answer that does not come.
+        self.take_orders();
+    }
+
+    /// It takes the whole driver: a future with a shared reference to it could not leave its thread.
+    async fn answer(
+        &mut self,
+        session: &Arc<Session>,
+        question: &Question,
+    ) -> Result<Answer, StoreError> {
         Ok(match question {
             Question::Take { .. } | Question::Read => {
                 Answer::Unasked("the log was taken before".to_owned())
             }
             Question::Raise { from, to } => Answer::Raised(
-                ownership::raise(&self.store, &session, &self.fence, *from, *to).await?,
+                ownership::raise(&self.store, session, &self.fence, *from, *to).await?,
             ),
             Question::Claim => {
-                let found = ownership::claim(&self.store, &session, self.fence.namespace()).await?;
+                let found = ownership::claim(&self.store, session, self.fence.namespace()).await?;
                 // One that was removed has no owner, and its number is not used again.
                 let (epoch, owner) = found.unwrap_or((i64::MAX, None));
                 Answer::Claim(epoch, owner)
             }
-            Question::Rows { from } => Answer::Rows(self.log.rows_from(&session, *from).await?),
+            Question::Rows { from } => Answer::Rows(self.log.rows_from(session, *from).await?),
             Question::Barrier(claim) => {
-                if ownership::barrier(&session, self.fence.namespace(), *claim).await? {
+                if ownership::barrier(session, self.fence.namespace(), *claim).await? {
                     Answer::Done
                 } else {
                     Answer::Refused
