@@ -207,9 +207,11 @@ async fn a_thousand_namespaces_in_a_shard_have_no_threads_files_or_segments_of_t
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     for life in 0..2_usize {
         let process = start(directory.path(), &all, "1");
-        assert!(threads(&process) <= threads_of_one + 1);
-        // A file that is being prepared may be open, or not.
-        assert!(files(&process) <= files_of_one + 2, "{}", files(&process));
+        // The runtime's threads for blocking work begin and end, and a file that is being prepared is open for a while: a few more
+        // at one moment are not one for each namespace.
+        let (threads, files) = (threads(&process), files(&process));
+        assert!(threads <= threads_of_one + 8, "{threads}");
+        assert!(files <= files_of_one + 8, "{files}");
         for namespace in [0, 1, 500, 999] {
             let name = all[namespace];
             assert_eq!(bodies(&process, name).await.len(), life);
