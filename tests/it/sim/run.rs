@@ -1,5 +1,7 @@
 //! One run: turns of clients, time, faults, and the log; then everything is collected and counted.
 
+use jitney::limits;
+
 use super::acts::Act;
 use super::clients::Clients;
 use super::operations::Request;
@@ -296,6 +298,10 @@ impl Run {
 
     fn step(&mut self, act: &Act) -> Result<(), Stop> {
         self.steps += 1;
+        if self.steps.is_multiple_of(limits::MAILBOX_DRAIN) {
+            // The server ends a turn after so many inputs.
+            self.world.finish_turn()?;
+        }
         self.world.step(act)
     }
 
