@@ -81,6 +81,7 @@ pub(in crate::server) struct Serving {
 
 /// A namespace that is served.
 struct Served {
+    /// In lower case.
     name: String,
     shard: ShardIndex,
     fence: Arc<Fence>,
@@ -143,7 +144,7 @@ impl Serving {
     }
 
     /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds. If no configuration was
-    /// applied to it yet, this one is, before clients reach it.
+    /// applied to it yet, this one is, before clients reach it. Returns the index of its shard.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl Serving {
         owned: OwnedShard,
         lease: Arc<Lease>,
         (configuration, is_applied): (&StoreConfiguration, bool),
-    ) -> Result<(), StoreError> {
+    ) -> Result<ShardIndex, StoreError> {
         let OwnedShard {
             namespace,
             fence,
@@ -209,11 +210,12 @@ impl Serving {
             runtime,
             vitals,
         };
-        self.add(namespace.id, name, (fence, teller), member);
+        let id = namespace.id;
+        let index = self.add(id, name, (fence, teller), member);
         let serving = Arc::clone(self);
-        let follow = async move { serving.follow(namespace.id, owner_task, committing).await };
+        let follow = async move { serving.follow(id, index, (owner_task, committing)).await };
         supervisor::spawn("end of a namespace", follow).allow_end();
-        Ok(())
+        Ok(index)
     }
 
     /// Configures a namespace whose log was read.
@@ -251,14 +253,14 @@ impl Serving {
         begun.map(|ready| ready.shard).map_err(StoreError::Lost)
     }
 
-    /// Lets clients reach a namespace.
+    /// Lets clients reach a namespace; returns the index of its shard.
     fn add(
         &self,
         id: i64,
         name: String,
         (fence, teller): (Arc<Fence>, watch::Sender<StoreEvent>),
         member: Member,
-    ) {
+    ) -> ShardIndex {
         let shard = ShardIndex(self.next.fetch_add(1, Ordering::Relaxed));
         let served = Served {
             name: name.clone(),
@@ -268,25 +270,28 @@ impl Serving {
             vitals: Arc::clone(&member.vitals),
             teller,
         };
-        self.served().insert(id, served);
         self.parts.shards.add(shard, member);
         self.parts
             .shards
             .change_routes(|routes| routes.with(&name, shard));
+        // Only now can it be removed: its removal finds all that is to be undone.
+        self.served().insert(id, served);
+        shard
     }
 
     /// Waits until a namespace is served no longer, and removes it.
-    async fn follow(&self, id: i64, owner: Task, committing: Task) {
+    async fn follow(&self, id: i64, shard: ShardIndex, (owner, committing): (Task, Task)) {
         owner.join().await;
         committing.join().await;
-        self.remove(id);
+        self.remove(id, shard);
     }
 
-    fn remove(&self, id: i64) -> Option<Served> {
-        let served = self.served().remove(&id)?;
-        self.parts.shards.remove(served.shard);
-        let name = served.name.to_lowercase();
-        self.withdraw(&name, served.shard);
+    /// Removes a namespace, unless another take-over has come between: that has another shard.
+    fn remove(&self, id: i64, shard: ShardIndex) -> Option<Served> {
+        let is_same = |_: &i64, served: &mut Served| served.shard == shard;
+        let (_, served) = self.served().extract_if(id..=id, is_same).next()?;
+        self.parts.shards.remove(shard);
+        self.withdraw(&served.name, shard);
         Some(served)
     }
 
@@ -306,7 +311,7 @@ impl Serving {
     pub(super) async fn give(&self, id: i64) {
         let found = self.served().get(&id).map(|it| {
             let (owner, fence) = (it.owner.clone(), Arc::clone(&it.fence));
-            (it.shard, owner, it.name.to_lowercase(), fence)
+            (it.shard, owner, it.name.clone(), fence)
         });
         let Some((shard, owner, name, fence)) = found else {
             return;
@@ -320,8 +325,8 @@ impl Serving {
         .await;
         // What no client waits for may still be on its way.
         let wait = limits::HANDOVER_WAIT.as_duration();
-        let _ = timeout(wait, self.gone(id)).await;
-        self.remove(id);
+        let _ = timeout(wait, self.gone(id, shard)).await;
+        self.remove(id, shard);
         if let Err(error) = ownership::release(&self.store, &fence).await {
             warn!(
                 namespace = name,
@@ -331,16 +336,19 @@ impl Serving {
     }
 
     /// Waits until a namespace is served no longer, and all that its owner has ordered is done.
-    async fn gone(&self, id: i64) {
-        while self.served().contains_key(&id) {
+    async fn gone(&self, id: i64, shard: ShardIndex) {
+        while self.served().get(&id).is_some_and(|it| it.shard == shard) {
             tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
         }
     }
 
     /// Drops every namespace: the other servers have declared this one dead, or the store is another one.
     pub(super) fn lose_all(&self) {
-        for id in self.ids() {
-            self.lose(id);
+        let served = self.served();
+        let all: Vec<(i64, ShardIndex)> = served.iter().map(|(id, it)| (*id, it.shard)).collect();
+        drop(served);
+        for (id, shard) in all {
+            self.lose(id, shard);
         }
     }
 
@@ -353,19 +361,21 @@ impl Serving {
             None => true,
         };
         let taken = served.iter().filter(|(id, it)| is_taken(**id, it));
-        let taken: Vec<(i64, String)> = taken.map(|(id, it)| (*id, it.name.clone())).collect();
+        let taken = taken.map(|(id, it)| (*id, it.shard, it.name.clone()));
+        let taken: Vec<(i64, ShardIndex, String)> = taken.collect();
         drop(served);
-        for (id, namespace) in taken {
+        for (id, shard, namespace) in taken {
             info!(
                 namespace,
                 "a namespace is dropped: it was taken from this server, or removed"
             );
-            self.lose(id);
+            self.lose(id, shard);
         }
     }
 
-    fn lose(&self, id: i64) {
-        if let Some(served) = self.remove(id) {
+    /// Drops a namespace, unless another take-over has come between.
+    pub(super) fn lose(&self, id: i64, shard: ShardIndex) {
+        if let Some(served) = self.remove(id, shard) {
             served.fence.lose();
             served.teller.send_replace(StoreEvent::Fenced);
         }
@@ -387,7 +397,7 @@ impl Serving {
         let served = self.served();
         let is_unknown = |it: &&Served| matches!(*it.teller.borrow(), StoreEvent::Unknown { .. });
         let unknown = served.values().filter(is_unknown);
-        unknown.map(|it| it.name.to_lowercase()).collect()
+        unknown.map(|it| it.name.clone()).collect()
     }
 
     /// Returns where the owner of a namespace is reached, if it is served.
