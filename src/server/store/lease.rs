@@ -30,6 +30,11 @@ impl Lease {
         self.until.store(0, Ordering::SeqCst);
     }
 
+    /// Returns whether it was ended, or never began. One that has lapsed is another: it holds again after the next beat.
+    pub(super) fn has_ended(&self) -> bool {
+        self.until.load(Ordering::SeqCst) == 0
+    }
+
     /// Returns how long ago the last beat was sent that has succeeded.
     pub(super) fn age(&self) -> Duration {
         let span = u64::try_from(limits::LEASE.as_millis()).unwrap_or_default();
@@ -63,10 +68,12 @@ mod tests {
         lease.renew(now());
         assert!(lease.holds());
         assert!(lease.age() < Duration::from_secs(1));
+        assert!(!lease.has_ended());
         lease.end();
-        assert!(!lease.holds());
+        assert!(!lease.holds() && lease.has_ended());
         let span = u64::try_from(limits::LEASE.as_millis()).unwrap();
         lease.renew(now().saturating_sub(span));
         assert!(!lease.holds(), "the answer came too late");
+        assert!(!lease.has_ended());
     }
 }

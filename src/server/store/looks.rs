@@ -296,8 +296,13 @@ impl FleetStore {
         let skipped = owned.skipped.take();
         let configuration = self.serving.parts().configuration.load_full();
         let is_applied = seen.applied.is_some();
-        self.serving
-            .begin(owned, lease, (&configuration, is_applied))?;
+        let applied = (&*configuration, is_applied);
+        let shard = self.serving.begin(owned, Arc::clone(&lease), applied)?;
+        if lease.has_ended() {
+            // This server was declared dead meanwhile, and what it had then was dropped before this was there.
+            self.serving.lose(seen.id, shard);
+            return Err(StoreError::Fenced);
+        }
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
         self.state().since.insert(seen.id, Instant::now());
