@@ -273,9 +273,6 @@ impl FleetStore {
         formats: i32,
     ) -> Result<(), StoreError> {
         let began = Instant::now();
-        if seen.was_owned {
-            self.count_failure(&seen).await?;
-        }
         if seen.formats.max(FIRST_FORMATS) < formats {
             self.record_formats(seen.id, formats).await?;
         }
@@ -291,6 +288,7 @@ impl FleetStore {
         let taker = Taker {
             server: self.server.clone(),
             incarnation: self.state().incarnation.clone(),
+            counts_failure: seen.was_owned,
         };
         let mut owned = ownership::take(&self.store, &taker, namespace, make).await?;
         let skipped = owned.skipped.take();
@@ -327,22 +325,6 @@ impl FleetStore {
                    do update set formats = greatest(namespace_state.formats, excluded.formats)";
         session.execute(sql, &[&id, &formats]).await?;
         self.store.give_back(session);
-        Ok(())
-    }
-
-    /// Counts that the owner of a namespace has died, and leaves it alone if that is too often.
-    async fn count_failure(&self, seen: &NamespaceSeen) -> Result<(), StoreError> {
-        let session = self.store.take().await?;
-        let sql = "insert into namespace_state (namespace, failures) values ($1, 1) \
-                   on conflict (namespace) do update set failures = namespace_state.failures + 1 returning failures";
-        let row = session.one(sql, &[&seen.id]).await?;
-        let failures: i32 = self.store.get(&row, 0)?;
-        self.store.give_back(session);
-        if limits::TAKEOVERS_MAX < failures {
-            return Err(StoreError::Lost(format!(
-                "its owner has died {failures} times without a healthy minute between"
-            )));
-        }
         Ok(())
     }
 

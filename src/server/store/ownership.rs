@@ -55,13 +55,15 @@ pub(in crate::server) struct OwnedShard {
 pub(super) struct Taker {
     pub(super) server: String,
     pub(super) incarnation: String,
+    /// The owner before has died, which is counted.
+    pub(super) counts_failure: bool,
 }
 
 /// Takes a namespace over, whose epoch was seen: another server that has taken it meanwhile keeps it.
 ///
 /// # Errors
 ///
-/// [`StoreError::Fenced`] if another server has taken it; the store's.
+/// [`StoreError::Fenced`] if another server has taken it; [`StoreError::Lost`] if its owners have died too often; the store's.
 pub(super) async fn take(
     store: &Arc<Store>,
     taker: &Taker,
@@ -146,7 +148,11 @@ pub(super) async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreE
 }
 
 /// Raises the epoch that was seen, and makes this server the owner; returns the new epoch, or nothing if another server was
-/// first.
+/// first. That the owner before has died is counted with it, once, and before its log is read: reading it may end this server, too.
+///
+/// # Errors
+///
+/// [`StoreError::Lost`] if the owners have died too often: this server has the namespace, and is to leave it alone. The store's.
 async fn acquire(
     store: &Arc<Store>,
     taker: &Taker,
@@ -154,21 +160,33 @@ async fn acquire(
     to: u128,
 ) -> Result<Option<i64>, StoreError> {
     let session = store.take().await?;
-    let raise = "update namespace set epoch = epoch + 1, owner = $3, server = $4, \
+    let raise = "with raised as (update namespace set epoch = epoch + 1, owner = $3, server = $4, \
                  incarnation = $5::text::uuid where id = $1 and epoch = $2 \
                  and exists (select from server s where s.name = $4 and s.incarnation = $5::text::uuid and s.alive) \
-                 returning epoch";
+                 returning id, epoch), \
+                 counted as (insert into namespace_state (namespace, failures) select id, 1 from raised where $6::bool \
+                 on conflict (namespace) do update set failures = namespace_state.failures + 1 returning failures) \
+                 select r.epoch, coalesce(c.failures, 0) from raised r left join counted c on true";
     let params: super::connect::Params<'_> = &[
         &namespace.id,
         &namespace.epoch,
         &Uuid(to),
         &taker.server,
         &taker.incarnation,
+        &taker.counts_failure,
     ];
     let raised = unblocked(store, &session, session.optional(raise, params)).await?;
-    let epoch = raised.map(|row| store.get(&row, 0)).transpose()?;
     store.give_back(session);
-    Ok(epoch)
+    let Some(row) = raised else {
+        return Ok(None);
+    };
+    let (epoch, failures): (i64, i32) = (store.get(&row, 0)?, store.get(&row, 1)?);
+    if limits::TAKEOVERS_MAX < failures {
+        return Err(StoreError::Lost(format!(
+            "its owner has died {failures} times without a healthy minute between"
+        )));
+    }
+    Ok(Some(epoch))
 }
 
 /// Reads the log of a namespace that this server owns; returns its last row too.
