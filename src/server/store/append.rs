@@ -347,7 +347,7 @@ impl Driver {
                 }
             }
             Question::Quarantine { why } => {
-                ownership::quarantine(&self.store, self.fence.namespace(), why).await?;
+                ownership::quarantine(&self.store, self.fence.namespace(), why, None).await?;
                 Answer::Done
             }
         })

@@ -241,15 +241,14 @@ impl FleetStore {
         let Ok(_permit) = self.takers.acquire().await else {
             return;
         };
-        // Another server may have been faster meanwhile.
+        // Another server may have been faster meanwhile, also in finding that the log is at fault.
         let view = self.view.load_full();
         let found = view.namespaces.values().find(|it| it.id == id);
-        let is_other = |it: &&NamespaceSeen| {
-            it.server
-                .as_ref()
-                .is_some_and(|server| *server != self.server)
+        let is_free = |it: &&NamespaceSeen| {
+            let owner = it.server.as_ref();
+            it.quarantined.is_none() && owner.is_none_or(|owner| *owner == self.server)
         };
-        let Some(namespace) = found.filter(|it| !is_other(it)).cloned() else {
+        let Some(namespace) = found.filter(is_free).cloned() else {
             return;
         };
         let name = namespace.name.clone();
@@ -328,14 +327,15 @@ impl FleetStore {
         Ok(())
     }
 
-    /// Puts a namespace into quarantine, if its log is at fault; an operator lets it out.
+    /// Puts a namespace into quarantine that this server has taken, if its log is at fault; an operator lets it out.
     async fn leave_alone(&self, id: i64, error: &StoreError) {
         let is_its_fault = matches!(error, StoreError::Lost(_) | StoreError::Journal(_));
         if !is_its_fault {
             return;
         }
         let why = error.to_string();
-        let put = ownership::quarantine(&self.store, id, &why);
+        let incarnation = self.state().incarnation.clone();
+        let put = ownership::quarantine(&self.store, id, &why, Some(&incarnation));
         if let Err(error) = put.await {
             warn!("a namespace could not be put into quarantine: {error}");
         }

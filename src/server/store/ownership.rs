@@ -317,16 +317,23 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
     Ok(())
 }
 
-/// Leaves a namespace alone until an operator lets it out: no server takes it.
+/// Leaves a namespace alone until an operator lets it out: no server takes it. Where a taker is named by its incarnation, nothing is
+/// done if another server or a command has the namespace by now: what the taker read was changed while it read.
 ///
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn quarantine(store: &Store, namespace: i64, why: &str) -> Result<(), StoreError> {
+pub(super) async fn quarantine(
+    store: &Store,
+    namespace: i64,
+    why: &str,
+    taker: Option<&str>,
+) -> Result<(), StoreError> {
     let session = store.take().await?;
-    let sql = "insert into namespace_state (namespace, quarantined) values ($1, $2) \
+    let sql = "insert into namespace_state (namespace, quarantined) select n.id, $2::text from namespace n \
+               where n.id = $1 and ($3::text is null or n.incarnation::text = $3::text) for share of n \
                on conflict (namespace) do update set quarantined = excluded.quarantined";
-    session.execute(sql, &[&namespace, &why]).await?;
+    session.execute(sql, &[&namespace, &why, &taker]).await?;
     store.give_back(session);
     Ok(())
 }
