@@ -341,15 +341,16 @@ impl FleetStore {
         }
     }
 
-    /// Forgets the failures of namespaces that were served for long.
+    /// Forgets the failures of namespaces that this server has served for long.
     async fn note_health(&self) -> Result<(), StoreError> {
+        let long = limits::TAKEOVER_HEALTHY.as_duration();
         let healthy: Vec<i64> = {
             let mut state = self.state();
-            let long = limits::TAKEOVER_HEALTHY.as_duration();
-            let since = state
-                .since
-                .extract_if(.., |_, since| long < since.elapsed());
-            since.map(|(id, _)| id).collect()
+            // In their order. What is served is known before since when it is.
+            let served = self.serving.ids();
+            state.since.retain(|id, _| served.binary_search(id).is_ok());
+            let healthy = state.since.iter().filter(|it| long < it.1.elapsed());
+            healthy.map(|(id, _)| *id).collect()
         };
         if healthy.is_empty() {
             return Ok(());
@@ -359,6 +360,12 @@ impl FleetStore {
             "update namespace_state set failures = 0 where namespace = any($1) and failures <> 0";
         session.execute(sql, &[&healthy]).await?;
         self.store.give_back(session);
+        // One that was taken again meanwhile is not healthy yet.
+        let mut state = self.state();
+        let is_new = |since: &Instant| since.elapsed() <= long;
+        state
+            .since
+            .retain(|id, since| is_new(since) || !healthy.contains(id));
         Ok(())
     }
 }
