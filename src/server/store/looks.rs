@@ -15,7 +15,7 @@ use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fleet::{self, Fleet, FleetStore};
 use super::ownership::{self, Owned, Taker};
-use super::view::{NamespaceSeen, StoreView, View};
+use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::limits;
 use crate::server::supervisor;
@@ -126,12 +126,10 @@ impl Fleet {
 /// Returns what decisions are made from.
 fn look_of(view: &View) -> Look {
     let mut live: BTreeMap<&str, Live> = BTreeMap::new();
-    for (at, store) in view.stores.iter().enumerate() {
-        let servers = store
-            .servers
-            .iter()
-            .filter(|it| it.is_alive && !it.is_leaving);
-        for server in servers.filter(|_| store.is_reached) {
+    let stores = view.stores.iter().enumerate();
+    for (at, store) in stores.filter(|(_, store)| store.is_reached) {
+        let servers = store.servers.iter();
+        for server in servers.filter(|it| it.is_alive && !it.is_leaving) {
             let found = live.entry(&server.name).or_insert_with(|| Live {
                 name: server.name.clone(),
                 formats: server.formats,
@@ -181,17 +179,27 @@ impl FleetStore {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
         let view = StoreView::read(&self.store, &session).await?;
-        let others = view.servers.iter();
+        self.declare_dead(&session, &view.servers).await?;
+        self.store.give_back(session);
+        self.serving.lose_taken(&self.server, &view.namespaces);
+        self.view.store(Arc::new(view));
+        self.note_health().await
+    }
+
+    /// Declares those of the servers dead that are silent, unless they have beaten since the look.
+    async fn declare_dead(
+        &self,
+        session: &Session,
+        servers: &[ServerSeen],
+    ) -> Result<(), StoreError> {
+        let others = servers.iter();
         let others = others.filter(|it| it.is_alive && it.name != self.server);
         let others = others.map(|it| (it.incarnation.clone(), it.beat));
         let silent = self.state().beats.silent(Instant::now(), others);
-        for dead in view
-            .servers
-            .iter()
-            .filter(|it| silent.contains(&it.incarnation))
-        {
-            let sql = "update server set alive = false where name = $1 and incarnation::text = $2 \
-                       and beat = $3 and alive";
+        let is_silent = |it: &&ServerSeen| silent.contains(&it.incarnation);
+        let sql = "update server set alive = false where name = $1 and incarnation::text = $2 \
+                   and beat = $3 and alive";
+        for dead in servers.iter().filter(is_silent) {
             let done = session
                 .execute(sql, &[&dead.name, &dead.incarnation, &dead.beat])
                 .await?;
@@ -203,10 +211,7 @@ impl FleetStore {
                 );
             }
         }
-        self.store.give_back(session);
-        self.serving.lose_taken(&self.server, &view.namespaces);
-        self.view.store(Arc::new(view));
-        self.note_health().await
+        Ok(())
     }
 
     /// Compares this server's clock with the database's: whether namespaces may be taken by it. A clock that is far off would end
