@@ -63,8 +63,8 @@ pub(super) fn provision(
     Ok(())
 }
 
-/// Provisions the namespace of a shard that was taken over, and no configuration was applied to before. What cannot be done is
-/// left out: a namespace that many servers share is not given up for a line of a file.
+/// Provisions the namespace of a shard that was taken over. What cannot be done is left out: a line of a file is no reason to give
+/// up a namespace that servers share.
 pub(super) fn take_over(
     gateway: &mut Gateway,
     cx: &mut StepContext<'_>,

@@ -264,7 +264,7 @@ fn removed<'a>(
 }
 
 impl WatchedConfig {
-    /// Brings what a configuration names about.
+    /// Makes and changes what a configuration names.
     async fn apply(
         &mut self,
         mut config: Configuration,

@@ -1156,8 +1156,8 @@ export interface components {
             lease_held: boolean;
             /**
              * Format: int64
-             * @description How long ago it looked at the store that it looked at first, in milliseconds: what is said here is of then or later. Absent before
-             *     the first look at all of them.
+             * @description How long ago it looked at the stores, in milliseconds; of several, at the one whose last look is the oldest. Absent before all were
+             *     looked at.
              */
             looked_ms_ago?: number | null;
             namespaces: components["schemas"]["FleetNamespace"][];

@@ -16,8 +16,8 @@ pub(super) struct FleetShown {
     server: String,
     /// It may answer clients of all stores: its last beats are young enough.
     lease_held: bool,
-    /// How long ago it looked at the store that it looked at first, in milliseconds: what is said here is of then or later. Absent before
-    /// the first look at all of them.
+    /// How long ago it looked at the stores, in milliseconds; of several, at the one whose last look is the oldest. Absent before all were
+    /// looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     looked_ms_ago: Option<u64>,
     stores: Vec<FleetStore>,

@@ -1,4 +1,4 @@
-//! What is looked at before a store is used: settings of the database with which acknowledged messages can be lost.
+//! Checks of a store at the start: settings of the database with which acknowledged messages can be lost.
 
 use tracing::warn;
 

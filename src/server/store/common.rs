@@ -9,7 +9,7 @@ use super::connect::{Session, Store};
 use super::stores::{Recorded, Stores};
 use super::{StoreError, checks, schema};
 
-/// What stores are to have before servers share them.
+/// What a server brings to the stores at its start. A store takes what it does not have yet.
 pub(in crate::server) struct Wanted<'a> {
     /// The name of this server.
     pub(in crate::server) server: &'a str,
@@ -38,7 +38,7 @@ pub(in crate::server) struct Common {
     pub(in crate::server) peer_authority: String,
 }
 
-/// What a store has of what is common.
+/// The part of what is common that one store has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Values {
     root_key: Option<String>,
@@ -191,7 +191,7 @@ async fn share(
 }
 
 /// Records the configuration of this server, if the store is reached whose configuration counts; returns the one that counts, with
-/// its number, and the number of this server's.
+/// its number, and the number of this server's file.
 async fn configuration(
     stores: &Stores,
     reached: &[Recorded],
@@ -251,8 +251,7 @@ async fn newest_of(store: &Store) -> Result<Option<Numbered>, StoreError> {
     row.map(read).transpose()
 }
 
-/// Copies a configuration into a store that has not got it, or had it before others. The numbers that the store gives later are
-/// greater.
+/// Copies a configuration into a store whose own ones are older. The numbers that the store gives later are greater.
 ///
 /// # Errors
 ///

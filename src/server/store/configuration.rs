@@ -312,7 +312,7 @@ fn parsed(text: &str) -> Option<Configuration> {
     parsed.inspect_err(report).ok()
 }
 
-/// How the configuration is called in messages about its mistakes.
+/// The name of the configuration in messages about its mistakes.
 const PLACE: &str = "the store's configuration";
 
 /// Reads the text of the store's configuration.

@@ -43,7 +43,7 @@ pub struct StoreArgs {
     /// Use the store although a check at the start refuses it: for offers that replicate below PostgreSQL.
     #[arg(long, requires = "store")]
     pub store_unchecked: bool,
-    /// The name of this server, which no other that has the store may have.
+    /// The name of this server. No other server of the store may have it.
     #[arg(long, value_name = "NAME", env = "JITNEY_SERVER", requires = "store")]
     pub server: Option<String>,
     /// The address at which the other servers reach this one.

@@ -3,7 +3,7 @@
 //!
 //! A namespace weighs something for being there, and its messages a second. Free namespaces are distributed so that all servers carry
 //! about the same, of all stores together. Namespaces of live servers move only when the loads differ by more than a namespace and a
-//! fifth of what rates are of their mean, and then until they differ by a tenth of that: rates that change a little move nothing.
+//! fifth of a server's mean rate, and then until they differ by a namespace and a tenth of it: small changes of rates move nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -81,9 +81,9 @@ pub(super) struct Look {
 
 /// What a namespace weighs for being there, in messages a second.
 const WEIGHT: i64 = 1_000;
-/// Loads that differ by more than the mean of their rates divided by this, and a namespace, are made alike.
+/// Loads are made alike when they differ by more than a namespace and a server's mean rate divided by this.
 const UNEVEN: i64 = 5;
-/// Loads are alike when they differ by the mean of their rates divided by this, and a namespace.
+/// Loads are alike when they differ by a namespace and a server's mean rate divided by this, at most.
 const EVEN: i64 = 10;
 
 impl Live {
@@ -219,7 +219,7 @@ impl Look {
 struct Plan {
     /// What each server carries after the moves.
     loads: Vec<i64>,
-    /// What rates are of the mean of the loads.
+    /// The mean rate of a server: its load without what namespaces weigh for being there.
     rate: i64,
     /// The loads differ by so much that something is to be moved.
     is_uneven: bool,
@@ -242,7 +242,7 @@ impl Plan {
             movable: look.by_owner(),
             loads,
         };
-        // Those that are on their way are where they are going.
+        // A free namespace is on its way, and counts for the server that takes it.
         for namespace in look.free() {
             if let Some(to) = look.least(&plan.loads, &plan.room, &namespace) {
                 plan.receive(to, &namespace);
@@ -415,7 +415,7 @@ impl Planner {
         self.giving.remove(&key);
     }
 
-    /// Namespaces are given away at the stop, which no decision has said.
+    /// This server stops, and gives namespaces away without a decision.
     pub(super) fn gives(&mut self, keys: &[NamespaceKey]) {
         self.giving.extend(keys);
     }
@@ -426,7 +426,7 @@ impl Planner {
     }
 }
 
-/// The beats of other servers in a store, as this one has seen them: by what names an incarnation.
+/// The beats of other servers in a store, as this one has seen them, by the incarnations of these servers.
 #[derive(Debug)]
 pub(super) struct Beats<K> {
     seen: BTreeMap<K, Beat>,

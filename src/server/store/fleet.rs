@@ -1,4 +1,4 @@
-//! This server's part of the fleet: of all stores, each of which it says that it is alive in, looks at, and takes namespaces of.
+//! This server's part of the fleet. In each store it says that it is alive, looks at the other servers, and takes namespaces.
 //!
 //! A store that is away suspends its own namespaces only: beats, leases, looks and take-overs are of one store. What each server does
 //! is decided by `decide.rs` for all stores together.
@@ -32,7 +32,7 @@ pub(super) fn formats() -> i32 {
     i32::from(journal::NEWEST_KIND)
 }
 
-/// What a server of the fleet is.
+/// What a server's part of the fleet is made of.
 pub(in crate::server) struct FleetParts {
     pub(in crate::server) stores: Arc<Stores>,
     /// Its name.
@@ -283,12 +283,12 @@ impl FleetStore {
         if let Err(error) = told {
             warn!("the other servers do not know that this one has left: {error}");
         }
-        // A take-over that has not ended is the other servers'.
+        // Other servers take the namespace of a take-over that has not ended.
         self.store.close();
     }
 
-    /// Begins no take-over any more, and waits a while for those that are at work: what they have taken is given away, too, and none of
-    /// them reads a log when the process ends.
+    /// Begins no more take-overs, and waits a while for those that are at work: what they take is given away, too, and none of them reads
+    /// a log when the process ends.
     async fn end_takeovers(&self) {
         self.takers.close();
         let ended = async {

@@ -17,7 +17,7 @@ use crate::limits;
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Health {
-    /// How long ago the store was looked at that was looked at first; none before the first look at all.
+    /// The age of the oldest of the last looks at the stores; none before each store was looked at.
     pub(in crate::server) looked: Option<Duration>,
     /// How long ago the beat of each live server changed, as this one has seen it, by the servers' names: in the store where that is
     /// longest, of those that are reached. Of this server, since it was sent.

@@ -375,7 +375,7 @@ impl FleetStore {
     }
 }
 
-/// The newest kind of record that every server reads which ever had a store.
+/// The newest kind of record that every release reads which has stores.
 const FIRST_FORMATS: i32 = 17;
 
 /// Returns the newest kind of record that this server may write: all servers that are alive read it.

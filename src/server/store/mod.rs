@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `connect.rs` | sessions of the database: what every one sets and verifies |
-//! | `checks.rs` | what is refused or told of the database at the start |
+//! | `checks.rs` | settings of the database that are refused, or warned of, at the start |
 //! | `schema.rs` | the tables, and how they are made |
 //! | `stores.rs` | the stores of a fleet: that all servers know the same, and in which the name of a namespace is reserved |
 //! | `common.rs` | what all servers have in common: keys, configuration |

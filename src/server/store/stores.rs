@@ -43,7 +43,7 @@ pub(super) struct Recorded {
     stores: Option<String>,
 }
 
-/// What is before a set that is not in use yet.
+/// The prefix of a set that is not in use yet.
 const CHANGING: &str = "changing ";
 
 impl Recorded {
@@ -296,7 +296,7 @@ impl Stores {
         Ok(())
     }
 
-    /// Reserves the names of all namespaces that are there where they are to be reserved now.
+    /// Reserves the names of all namespaces in the stores in which they belong now.
     async fn reserve_all(&self, sessions: &[(&Arc<Store>, Session)]) -> Result<(), StoreError> {
         let mut all: BTreeMap<usize, (Vec<String>, Vec<&str>)> = BTreeMap::new();
         for (store, session) in sessions {
@@ -317,12 +317,12 @@ impl Stores {
         Ok(())
     }
 
-    /// Reserves the names of namespaces, in lower case, and makes those that are not reserved: each in the store in which its name is.
+    /// Reserves the names of namespaces, in lower case, each in its store, and makes the namespaces whose names were free.
     /// Returns how many were made. A server takes them at its next look.
     ///
     /// # Errors
     ///
-    /// A store cannot be reached, or its servers have other stores; those of the other stores were made.
+    /// A store cannot be reached, or its servers have other stores; the namespaces of the other stores were made.
     pub(super) async fn make(&self, server: &str, names: &[String]) -> Result<u64, StoreError> {
         self.agree(server).await?;
         let mut all: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
@@ -367,7 +367,7 @@ impl Stores {
     }
 }
 
-/// Returns how much a store is one for a namespace: the first eight bytes of the SHA-256 of `STORE/NAMESPACE`.
+/// Returns the weight of a store for a namespace, of which the greatest wins: the first eight bytes of the SHA-256 of `STORE/NAMESPACE`.
 fn weight(store: &str, namespace: &str) -> u64 {
     let sum = digest(&SHA256, format!("{store}/{namespace}").as_bytes());
     let first = sum.as_ref().iter().take(8);

@@ -24,7 +24,7 @@ pub(in crate::server) struct StoreView {
     pub(in crate::server) servers: Vec<ServerSeen>,
     /// By their names in lower case.
     pub(in crate::server) namespaces: BTreeMap<String, NamespaceSeen>,
-    /// What an operator of the database is to know.
+    /// What an operator of the database needs to know.
     pub(in crate::server) database: DatabaseSeen,
     /// When that was; none before the first look.
     pub(super) looked: Option<Instant>,
@@ -32,10 +32,10 @@ pub(in crate::server) struct StoreView {
     pub(in crate::server) is_reached: bool,
 }
 
-/// The state of the database that ends in a stop of it, if it is left alone.
+/// What stops the database in the end, if no operator acts on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::server) struct DatabaseSeen {
-    /// Transactions since the oldest that no table has forgotten: at two billion it takes no writes.
+    /// Transactions since the oldest that the database has not frozen: at two billion it takes no writes.
     pub(in crate::server) transaction_age: i64,
     /// Replication slots that no standby uses: they keep the log of the database for ever.
     pub(in crate::server) inactive_slots: i64,
