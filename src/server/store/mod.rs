@@ -104,7 +104,7 @@ pub(super) enum StoreError {
     Lost(String),
     /// The journal cannot be read.
     #[error(transparent)]
-    Journal(#[from] journal::Error),
+    Journal(journal::Error),
 }
 
 impl StoreError {
@@ -135,6 +135,16 @@ fn chain(error: &dyn std::error::Error) -> String {
         .chain(causes)
         .map(ToString::to_string);
     texts.collect::<Vec<String>>().join(": ")
+}
+
+impl From<journal::Error> for StoreError {
+    fn from(error: journal::Error) -> Self {
+        if matches!(error, journal::Error::Fenced) {
+            // The log is not at fault.
+            return Self::Fenced;
+        }
+        Self::Journal(error)
+    }
 }
 
 impl From<StoreError> for journal::Error {
