@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::thread;
 
 use tokio::runtime::Handle;
+use tokio_postgres::error::SqlState;
 use tracing::{debug, warn};
 
 use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
-use super::{StoreError, schema};
+use super::{StoreError, ownership, schema};
 use crate::journal::appender::Appended;
 use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
@@ -223,6 +224,25 @@ impl StoreLog {
         Ok(())
     }
 
+    /// Returns whether a table is missing because the namespace was taken or removed meanwhile. Nothing else tells a take-over that:
+    /// it appends only after it has read the log.
+    fn was_taken(&self, error: &StoreError) -> bool {
+        let StoreError::Database { source, .. } = error else {
+            return false;
+        };
+        if source.code() != Some(&SqlState::UNDEFINED_TABLE) {
+            return false;
+        }
+        let (epoch, owner) = self.fence.current();
+        let found = self.runtime.block_on(async {
+            let session = self.store.take().await?;
+            let found = ownership::claim(&self.store, &session, self.fence.namespace()).await?;
+            self.store.give_back(session);
+            Ok::<_, StoreError>(found)
+        });
+        found.is_ok_and(|found| found != Some((epoch, Some(owner.0))))
+    }
+
     /// Runs something, again and again while the store is away.
     fn block<T>(
         &self,
@@ -246,7 +266,7 @@ impl StoreLog {
                 }
                 Err(error) => error,
             };
-            if self.fence.is_lost() || self.store.is_closed() {
+            if self.fence.is_lost() || self.store.is_closed() || self.was_taken(&error) {
                 return Err(Error::Fenced);
             }
             if !is_reported {
