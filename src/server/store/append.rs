@@ -18,11 +18,11 @@ use super::fence::{Fence, Uuid};
 use super::log::StoreLog;
 use super::{StoreError, chain, ownership, schema};
 use crate::histogram::Histogram;
-use crate::journal::SegmentId;
 use crate::journal::appender::{
     Answer, Append, AppendAnswer, Appender, Command, End, Event, Question,
 };
 use crate::journal::rows::{self, Row, RowPlace};
+use crate::journal::{Frame, SegmentId};
 use crate::limits;
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::supervisor::{self, Task};
@@ -130,6 +130,30 @@ impl StoreCommitter {
         };
         (committer, task)
     }
+
+    /// Orders a group, and waits until it is durable.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait_durable`].
+    pub(super) async fn commit(&mut self, frame: Frame) -> Result<(), StoreError> {
+        let number = frame.number;
+        self.order(LogCommand::Commit(frame));
+        wait_durable(&mut self.progress(), number).await
+    }
+}
+
+/// Waits until a group is durable.
+///
+/// # Errors
+///
+/// [`StoreError::Fenced`] if the committer ends before: the namespace was taken from it.
+pub(super) async fn wait_durable(
+    progress: &mut watch::Receiver<SyncProgress>,
+    group: u64,
+) -> Result<(), StoreError> {
+    let durable = progress.wait_for(|progress| group <= progress.durable);
+    durable.await.map(drop).map_err(|_| StoreError::Fenced)
 }
 
 impl LogSink for StoreCommitter {

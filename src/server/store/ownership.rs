@@ -21,7 +21,7 @@ use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Quest
 use crate::journal::rows::RowPlace;
 use crate::journal::{self, Disk};
 use crate::limits;
-use crate::server::committer::{LogCommand, LogSink as _};
+use crate::server::committer::LogSink as _;
 use crate::server::supervisor::Task;
 use crate::shard::Recovering;
 
@@ -113,11 +113,7 @@ async fn take_and_read(
     );
     let barrier = recovering.barrier();
     let number = barrier.number;
-    committer.order(LogCommand::Commit(barrier));
-    let mut progress = committer.progress();
-    let durable = progress.wait_for(|progress| number <= progress.durable);
-    // The committer ends early if the namespace was taken again.
-    durable.await.map_err(|_| StoreError::Fenced)?;
+    committer.commit(barrier).await?;
     let skips = restored::skips(store, &fence).await?;
     let group = recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
     let skipped = (0 < skips).then(|| Skipped {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::append::wait_durable;
 use super::connect::{Session, Store};
 use super::fence::{Fence, random_uuid};
 use super::holding::NotDone;
@@ -113,9 +114,7 @@ impl Skipped {
     ///
     /// The store's, or another server has the namespace.
     pub(super) async fn note(mut self, store: &Store) -> Result<(), StoreError> {
-        let group = self.group;
-        let durable = self.progress.wait_for(|progress| group <= progress.durable);
-        durable.await.map_err(|_| StoreError::Fenced)?;
+        wait_durable(&mut self.progress, self.group).await?;
         let session = store.take().await?;
         let (epoch, owner) = self.fence.current();
         let sql = "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 and f.owner = $4 \

@@ -29,7 +29,6 @@ use crate::journal::appender::{Appender, Claim};
 use crate::journal::rows::{self, RowLog, RowPlace};
 use crate::journal::{self, Disk, Frame};
 use crate::limits;
-use crate::server::committer::{LogCommand, LogSink as _};
 use crate::server::disk::FileDisk;
 use crate::server::files::{self, Readers};
 use crate::server::placement::{self, Placement};
@@ -322,14 +321,9 @@ fn put_into_store(
         told,
     );
     drop(within);
-    let mut progress = committer.progress();
     let mut append = |frame: Frame| {
-        let number = frame.number;
-        committer.order(LogCommand::Commit(frame));
-        let durable = progress.wait_for(|progress| number <= progress.durable);
-        // The committer ends early if the namespace is taken from this command.
-        let durable = runtime.block_on(durable).map(drop);
-        durable.map_err(|_| journal::Error::Fenced)
+        let durable = runtime.block_on(committer.commit(frame));
+        durable.map_err(journal::Error::from)
     };
     let put = contents.put(from, &*log, empty.writer, &mut append)?;
     drop(committer);
