@@ -57,8 +57,13 @@ impl Fence {
     }
 
     /// Returns the epoch and the owner.
+    pub(super) fn claim(&self) -> Claim {
+        self.locked().claim
+    }
+
+    /// Returns the epoch and the owner, as statements have them.
     pub(super) fn current(&self) -> (i64, Uuid) {
-        let claim = self.locked().claim;
+        let claim = self.claim();
         (claim.epoch, Uuid(claim.owner))
     }
 

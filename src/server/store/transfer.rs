@@ -25,8 +25,8 @@ use super::stores::Reserving;
 use super::{StoreError, removal, restored, schema};
 use crate::access::Profile;
 use crate::gateway::Gateway;
-use crate::journal::appender::{Appender, Claim};
-use crate::journal::rows::{self, RowLog, RowPlace};
+use crate::journal::appender::Appender;
+use crate::journal::rows::{self, RowPlace};
 use crate::journal::{self, Disk, Frame};
 use crate::limits;
 use crate::server::disk::FileDisk;
@@ -303,14 +303,11 @@ fn put_into_store(
     contents: &Contents,
     from: &dyn Disk,
 ) -> Result<Summary, NotDone> {
-    let log = StoreLog::new(Arc::clone(store), Arc::clone(fence), runtime.clone());
-    let log = Arc::new(log);
-    let reading: Arc<dyn RowLog> = Arc::<StoreLog>::clone(&log);
+    let log = log_of(runtime, store, fence);
+    let reading = Arc::<StoreLog>::clone(&log);
     let (empty, root) = rows::recover_rows(reading, options(owned), &mut |_, _| Ok(()))?;
-    let (epoch, owner) = fence.current();
-    let owner = owner.0;
-    let claim = Claim { epoch, owner };
-    let appender = Appender::of_taken(owned.log_store, claim, root, Box::new(random_bits));
+    let random = Box::new(random_bits);
+    let appender = Appender::of_taken(owned.log_store, fence.claim(), root, random);
     let within = runtime.enter();
     let (told, _events) = watch::channel(StoreEvent::Back);
     let (mut committer, committing) = StoreCommitter::start(
@@ -328,33 +325,22 @@ fn put_into_store(
     let put = contents.put(from, &*log, empty.writer, &mut append)?;
     drop(committer);
     runtime.block_on(committing.join());
-    let found = read_again(runtime, store, owned, fence)?;
-    compare(&owned.name, put, found)?;
+    let found = Contents::of(&read_log(&log, owned)?, None);
+    compare(&owned.name, put, found.summary(&*log)?)?;
     Ok(put)
 }
 
-/// Reads the log of a namespace that is held.
-fn read_log(
-    runtime: &Handle,
-    store: &Arc<Store>,
-    owned: &Owned,
-    fence: &Arc<Fence>,
-) -> Result<(Arc<StoreLog>, Recovering), NotDone> {
+/// Returns the log of a namespace that is held.
+fn log_of(runtime: &Handle, store: &Arc<Store>, fence: &Arc<Fence>) -> Arc<StoreLog> {
     let log = StoreLog::new(Arc::clone(store), Arc::clone(fence), runtime.clone());
-    let log = Arc::new(log);
-    let reading: Arc<dyn RowLog> = Arc::<StoreLog>::clone(&log);
-    let (recovering, _) = Recovering::read_rows(gateway(), reading, options(owned))?;
-    Ok((log, recovering))
+    Arc::new(log)
 }
 
-fn read_again(
-    runtime: &Handle,
-    store: &Arc<Store>,
-    owned: &Owned,
-    fence: &Arc<Fence>,
-) -> Result<Summary, NotDone> {
-    let (log, recovering) = read_log(runtime, store, owned, fence)?;
-    Ok(Contents::of(&recovering, None).summary(&*log)?)
+/// Reads the log of a namespace that is held.
+fn read_log(log: &Arc<StoreLog>, owned: &Owned) -> Result<Recovering, NotDone> {
+    let reading = Arc::<StoreLog>::clone(log);
+    let (recovering, _) = Recovering::read_rows(gateway(), reading, options(owned))?;
+    Ok(recovering)
 }
 
 fn compare(name: &str, put: Summary, found: Summary) -> Result<(), NotDone> {
@@ -475,7 +461,8 @@ fn put_into_directory(
 ) -> Result<Summary, NotDone> {
     let mut summary = Summary::default();
     if runtime.block_on(ownership::has_log(store, fence))? {
-        let (log, mut recovering) = read_log(runtime, store, owned, fence)?;
+        let log = log_of(runtime, store, fence);
+        let mut recovering = read_log(&log, owned)?;
         let skips = runtime.block_on(restored::skips(store, fence))?;
         recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
         let contents = Contents::of(&recovering, None);
