@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
-use super::{StoreError, ownership, schema};
+use super::{StoreError, ownership, removal, schema};
 use crate::journal::appender::Appended;
 use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
@@ -209,11 +209,7 @@ impl StoreLog {
         for row in session.rows(query, &[&namespace]).await? {
             let number: i64 = self.store.get(&row, 0)?;
             let table = schema::table(namespace, SegmentId(unsigned(number)));
-            // Behind a drop that waits for a reader, every other statement on the table would wait.
-            let drop = format!(
-                "begin; set local lock_timeout = '200ms'; drop table if exists {table}; commit"
-            );
-            if let Err(error) = session.batch("drop a table", &drop).await {
+            if let Err(error) = removal::drop_table(&session, &table).await {
                 debug!(table, "a table is dropped later: {error}");
                 return Ok(());
             }
