@@ -38,10 +38,12 @@ impl Snapshot {
             let Ok(mut found) = serde_json::from_slice::<AuditEntry>(entry) else {
                 return false;
             };
-            let is_own = found.namespace == prefix;
+            if found.namespace != prefix {
+                return false;
+            }
             found.namespace.clear();
             *entry = serde_json::to_vec(&found).expect("numbers and texts are JSON");
-            is_own
+            true
         });
         self.queues.retain(|queue| is_kept(queue.id()));
         self

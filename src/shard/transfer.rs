@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::Recovering;
 use crate::address;
-use crate::ids::BodyRef;
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::journal::{self, Disk, Error, Frame, Stretch, Writer};
 use crate::limits;
 use crate::namespace::Snapshot;
@@ -65,13 +65,8 @@ impl Contents {
     /// A message cannot be read as it was written.
     pub fn summary(&self, disk: &dyn Disk) -> Result<Summary, Error> {
         let mut bodies = self.bodies();
-        let mut bytes = 0;
-        self.read(disk, &mut bodies, |place, body| {
-            bytes += u64::from(place.old.length);
-            place.hash = hash(body);
-            Ok(())
-        })?;
-        Ok(self.summed(&bodies, bytes))
+        self.read(disk, &mut bodies, |_, _| Ok(()))?;
+        Ok(self.summed(&bodies))
     }
 
     /// Puts it into a journal that is empty: `append` gets the groups with its messages' bytes, `to` the checkpoint. Returns
@@ -88,10 +83,7 @@ impl Contents {
         append: &mut Append<'_>,
     ) -> Result<Summary, Error> {
         let mut bodies = self.bodies();
-        let mut bytes = 0;
         self.read(from, &mut bodies, |place, body| {
-            bytes += u64::from(place.old.length);
-            place.hash = hash(body);
             // It is never replayed: the checkpoint is behind it. Its position is what counts.
             let record = Record::Relocated {
                 entity: place.entity,
@@ -117,7 +109,7 @@ impl Contents {
                 }
             });
         })?;
-        Ok(self.summed(&bodies, bytes))
+        Ok(self.summed(&bodies))
     }
 
     /// Returns the places of all bytes of messages, in the order of their positions.
@@ -145,7 +137,7 @@ impl Contents {
         bodies
     }
 
-    /// Reads the bytes of messages.
+    /// Reads the bytes of messages, and hashes them.
     fn read(
         &self,
         disk: &dyn Disk,
@@ -165,15 +157,18 @@ impl Contents {
                     body.expect("a stretch has the body that it was read for")
                 }
             };
+            place.hash = hash(&body);
             visit(place, &body)?;
         }
         Ok(())
     }
 
-    fn summed(&self, bodies: &[Place], bytes: u64) -> Summary {
+    /// Sums up what there is; the bytes were read.
+    fn summed(&self, bodies: &[Place]) -> Summary {
+        let lengths = bodies.iter().map(|place| u64::from(place.old.length));
         let mut summary = Summary {
             entities: self.snapshot.entity_count(),
-            bytes,
+            bytes: lengths.sum(),
             ..Summary::default()
         };
         self.snapshot.records(&mut |record| {
@@ -202,8 +197,8 @@ impl Contents {
 #[derive(Debug)]
 struct Place {
     /// One of the messages that have them.
-    entity: crate::ids::EntityId,
-    number: crate::ids::SequenceNumber,
+    entity: EntityId,
+    number: SequenceNumber,
     /// Where they are.
     old: BodyRef,
     /// Where they are in the other journal.
@@ -270,7 +265,6 @@ mod tests {
     use super::*;
     use crate::access::Profile;
     use crate::gateway::Gateway;
-    use crate::ids::SequenceNumber;
     use crate::journal::Options;
     use crate::journal::memory::MemoryDisk;
     use crate::memory::Memory;
