@@ -10,15 +10,15 @@ import contextlib
 import random
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import psycopg
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 
-from fleet import Fleet, Server
+from fleet import Fleet, Server, start
 from load import Load, patience
 from postgres import ROLE, Cluster, Member, tool
 from proxy import Proxy
@@ -75,6 +75,12 @@ class Scene:
         self.load.wait_more(1)
         start(servers)
 
+    def check_load(self, complaint: str) -> None:
+        """Asserts that no namespace's load has stopped."""
+        before = dict(self.load.acknowledged())
+        time.sleep(2)
+        assert all(self.load.acknowledged()[name] > count for name, count in before.items()), complaint
+
     def rejoin(self, former: Member) -> None:
         """Makes a former primary a standby."""
         self.cluster.rejoin(former)
@@ -89,33 +95,25 @@ class Scene:
         return [standby.upstream for standby in self.cluster.standbys]
 
 
-def start(servers: Iterable[Server]) -> None:
-    """Starts servers at the same time."""
-    with ThreadPoolExecutor() as pool:
-        for _ in pool.map(Server.start, servers):
-            pass
-
-
 @contextlib.contextmanager
-def held(networks: list[Proxy], seconds: float) -> Iterator[None]:
-    """Networks lose every packet for so long; then what is to be done at the moment when they are whole is done."""
+def broken(networks: list[Proxy], seconds: float, break_: Callable[[Proxy], None], mend: Callable[[Proxy], None]) -> Iterator[None]:
+    """Breaks networks for so long. The block runs at the end of that, just before they are mended."""
     for network in networks:
-        network.hold()
+        break_(network)
     time.sleep(seconds)
     yield
     for network in networks:
-        network.release()
+        mend(network)
 
 
-@contextlib.contextmanager
-def down(networks: list[Proxy], seconds: float) -> Iterator[None]:
-    """Networks refuse every connection for so long, as a machine without its programs."""
-    for network in networks:
-        network.down()
-    time.sleep(seconds)
-    yield
-    for network in networks:
-        network.up()
+def held(networks: list[Proxy], seconds: float) -> AbstractContextManager[None]:
+    """`broken`: networks lose every packet."""
+    return broken(networks, seconds, Proxy.hold, Proxy.release)
+
+
+def down(networks: list[Proxy], seconds: float) -> AbstractContextManager[None]:
+    """`broken`: networks refuse every connection, as a machine without its programs."""
+    return broken(networks, seconds, Proxy.down, Proxy.up)
 
 
 FAULTS: dict[str, Callable[[Scene], None]] = {}
@@ -271,9 +269,7 @@ def the_former_primary_was_stopped_and_comes_back(scene: Scene) -> None:
     scene.load.wait_more(5)
     former.thaw()
     # It still says that it is the primary, and nobody is led to it.
-    before = dict(scene.load.acknowledged())
-    time.sleep(2)
-    assert all(scene.load.acknowledged()[name] > count for name, count in before.items()), "a former primary that came back stopped the load"
+    scene.check_load("a former primary that came back stopped the load")
     scene.rejoin(former)
 
 
@@ -354,9 +350,7 @@ def tables_are_read(scene: Scene) -> Iterator[None]:
             connection.execute(f"lock table {name} in access share mode")
         scene.notes.append(f"{len(names)} tables")
         yield
-        before = dict(scene.load.acknowledged())
-        time.sleep(2)
-        assert all(scene.load.acknowledged()[name] > count for name, count in before.items()), "a reader of the tables stopped the load"
+        scene.check_load("a reader of the tables stopped the load")
     scene.since(RESUME_SECONDS)
 
 

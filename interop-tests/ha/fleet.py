@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -212,9 +212,7 @@ class Fleet:
         """Starts all servers at the same time; returns when they are healthy."""
         atexit.register(self.close)
         try:
-            with ThreadPoolExecutor() as pool:
-                for _ in pool.map(Server.start, self.servers):
-                    pass
+            start(self.servers)
             wait(lambda: len(self.balancer.well()) == len(self.servers), START_DEADLINE, "the balancer found not all servers well")
         except BaseException:
             self.close()
@@ -266,6 +264,13 @@ class Fleet:
             owners = self.owners()
             missing = [name for name in namespaces if len(owners.get(name, [])) != 1]
             raise FleetError(f"{error}: {len(missing)} of {len(namespaces)} have not one owner, such as {missing[:3]}") from None
+
+
+def start(servers: Iterable[Server]) -> None:
+    """Starts servers at the same time; returns when they are healthy."""
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(Server.start, servers):
+            pass
 
 
 def wait(condition: Callable[[], object], seconds: float, complaint: str):
