@@ -20,6 +20,7 @@ import socket
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
@@ -135,6 +136,18 @@ class Server:
     def get(self, path: str, seconds: float = 2) -> str:
         with urllib.request.urlopen(f"http://{self.host}:{self.open[1]}{path}", timeout=seconds) as answer:
             return answer.read().decode()
+
+    def ask(self, method: str, path: str, body: object = None, seconds: float = 15) -> tuple[int, dict]:
+        """The status and the body of an answer of its JSON API; a body that is no object is its `detail`."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://{self.host}:{self.http[1]}/api/v1/{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:
+                return answer.status, json.loads(answer.read() or b"{}")
+        except urllib.error.HTTPError as error:
+            text = error.read().decode()
+            return error.code, json.loads(text) if text.startswith("{") else {"detail": text}
 
     def owned(self) -> set[str]:
         """The namespaces that it owns, by what it says; none if it does not answer."""

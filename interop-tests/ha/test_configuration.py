@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,21 +32,10 @@ def ask(server: Server, path: str, method: str = "GET", body: object = None) -> 
     """The status and the body of an answer of the API. While a namespace moves, it is asked again."""
     deadline = time.monotonic() + FOLLOW_SECONDS
     while True:
-        status, answer = ask_once(server, path, method, body)
+        status, answer = server.ask(method, path, body, 5)
         if status not in (502, 503) or time.monotonic() > deadline:
             return status, answer
         time.sleep(0.1)
-
-
-def ask_once(server: Server, path: str, method: str, body: object) -> tuple[int, dict]:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://{server.host}:{server.http[1]}/api/v1/{path}", data, {"Content-Type": "application/json"}, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return answer.status, json.loads(answer.read() or b"{}")
-    except urllib.error.HTTPError as error:
-        text = error.read().decode()
-        return error.code, json.loads(text) if text.startswith("{") else {"detail": text}
 
 
 def start(server: Server) -> None:

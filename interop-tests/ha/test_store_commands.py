@@ -9,7 +9,6 @@ import socket
 import subprocess
 import threading
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -324,15 +323,8 @@ def client_of(server: Server) -> ServiceBusClient:
 
 
 def ask(server: Server, method: str, path: str, body: dict | None = None) -> tuple[int, dict]:
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"http://{server.host}:{server.http[1]}/api/v1/{path}", data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=40) as answer:
-            text = answer.read()
-            return answer.status, json.loads(text or "{}")
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+    # A removal waits for readers of the tables.
+    return server.ask(method, path, body, 40)
 
 
 def known(server: Server) -> set[str]:

@@ -193,12 +193,7 @@ def test_a_store_that_is_away_suspends_its_namespaces_and_no_others(two: Two) ->
 
 
 def make(server: Server, namespace: str) -> int:
-    request = urllib.request.Request(f"http://{server.host}:{server.http[1]}/api/v1/namespaces/{namespace}", method="PUT")
-    try:
-        with urllib.request.urlopen(request, timeout=15) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
+    return server.ask("PUT", f"namespaces/{namespace}")[0]
 
 
 def test_nothing_that_was_acknowledged_is_lost_while_a_store_is_away(two: Two, tmp_path: Path) -> None:
