@@ -136,12 +136,15 @@ class Peer(Process):
         address = f"127.0.0.1:{free_ports(1)[0]}"
         words, environment = cls.command(directory, address, names)
         began = time.monotonic()
+        return cls(cls.launch(directory, words, environment), directory, address, began)
+
+    @staticmethod
+    def launch(directory: Path, words: Sequence[str], environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Runs a command that logs to the directory, and waits for nothing. It ends with this process, however that ends."""
         with (directory / "broker.log").open("ab") as log:
-            # It ends with this process, however that ends.
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             )
-        return cls(process, directory, address, began)
 
     def node(self, queue: str) -> str:
         """The address of a queue on the wire."""
@@ -526,7 +529,7 @@ class Series:
             for broker, messages, found in zip(brokers, amounts, reports):
                 found.append(self.load(broker, messages, **options))
                 # What it has put off must not disturb the next one.
-                wait_until_idle(broker)
+                wait_until_idle(broker.cpu_seconds)
         return [
             {name: median(report[name] for report in found) for name in ("rate", "cpu")} | {"messages": messages}
             for found, messages in zip(reports, amounts)
@@ -586,14 +589,15 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def wait_until_idle(broker: Any, seconds: float = 5.0) -> None:
-    """Waits until a broker takes less than a tenth of a processor; not for ever, for some never rest."""
+def wait_until_idle(spent: Callable[[], float], seconds: float = 5.0, interval: float = 0.2, little: float = 0.02) -> None:
+    """Waits until less CPU time than `little` is spent in an interval: usually a tenth of a processor. Not for ever, for some brokers
+    never rest."""
     deadline = time.monotonic() + seconds
-    before = broker.cpu_seconds()
+    before = spent()
     while time.monotonic() < deadline:
-        time.sleep(0.2)
-        now = broker.cpu_seconds()
-        if now - before < 0.02:
+        time.sleep(interval)
+        now = spent()
+        if now - before < little:
             return
         before = now
 

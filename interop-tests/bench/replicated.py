@@ -71,6 +71,10 @@ class Side:
     user: str | None = None
     password: str | None = None
 
+    def client(self) -> dict[str, Any]:
+        """The load generator's options for a client of the queue."""
+        return {"node": self.node(), "user": self.user, "password": self.password}
+
     def node(self) -> str:
         """The address of the queue on the wire."""
         raise NotImplementedError
@@ -171,21 +175,6 @@ class Node(peers.RabbitMQ43Quorum):
 
     node_name: str
 
-    @classmethod
-    def launch(cls, directory: Path, address: str, name: str, distribution: int, names_port: int, further: str) -> Callable[[], Node]:
-        """Starts it. What is returned waits until it listens."""
-        began = time.monotonic()
-        words = cls.node_command(directory, address, name, distribution, names_port, cls.definitions([]), further)
-        with (directory / "broker.log").open("ab") as log:
-            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-        def started() -> Node:
-            node = cls(process, directory, address, began)
-            node.node_name = name
-            return node
-
-        return started
-
 
 class RabbitCluster(Side):
     key, name = "rabbitmq", "RabbitMQ, quorum queue with three members"
@@ -221,13 +210,16 @@ class RabbitCluster(Side):
         """Starts nodes at the same time, for each waits for the others of its cluster."""
         nodes = "".join(f"cluster_formation.classic_config.nodes.{at + 1} = {each}\n" for at, each in enumerate(self.places))
         further = f"\ncluster_formation.peer_discovery_backend = classic_config\n{nodes}"
-        waiting = []
+        launched = []
         for name in names:
             place, port, distribution = self.places[name]
-            waiting.append(Node.launch(place, f"127.0.0.1:{port}", name, distribution, self.names_port, further))
-        for started in waiting:
-            node = started()
-            self.nodes[node.node_name] = node
+            address, began = f"127.0.0.1:{port}", time.monotonic()
+            words = Node.node_command(place, address, name, distribution, self.names_port, Node.definitions([]), further)
+            launched.append((name, Node.launch(place, words), place, address, began))
+        for name, *parts in launched:
+            # It waits until the node listens.
+            self.nodes[name] = Node(*parts)
+            self.nodes[name].node_name = name
         # A node listens before it is ready.
         for program in (["await_startup"], ["await_online_nodes", str(MEMBERS)]):
             self.tool("rabbitmqctl", *program, "--timeout", f"{MEND_DEADLINE:.0f}")
@@ -303,8 +295,7 @@ def usage(side: Side, serving: Any) -> dict[str, float]:
 
 
 def loaded(side: Side, serving: Any, **options: Any) -> dict[str, Any]:
-    options = {"node": side.node(), "user": side.user, "password": side.password, "timeout": LOAD_DEADLINE, **options}
-    return load(side.address(serving), **options)
+    return load(side.address(serving), **{**side.client(), "timeout": LOAD_DEADLINE, **options})
 
 
 def counted(side: Side, found: Measured, **options: Any) -> dict[str, Any]:
@@ -333,13 +324,7 @@ def rest(side: Side, seconds: float = 10.0) -> None:
     def spent() -> float:
         return sum(process.cpu_seconds() for processes in side.processes(serving).values() for process in processes)
 
-    deadline, before = time.monotonic() + seconds, spent()
-    while time.monotonic() < deadline:
-        time.sleep(0.5)
-        now = spent()
-        if now - before < 0.06:
-            return
-        before = now
+    peers.wait_until_idle(spent, seconds, 0.5, 0.06)
 
 
 def in_turn(sides: Sequence[Side], found: dict[str, Measured], arguments: argparse.Namespace) -> None:
@@ -381,8 +366,7 @@ PARTS = ("serving", "others", "primary", "standbys")
 @contextmanager
 def quiet_load(side: Side, server: Any) -> Iterator[None]:
     """A slow load on a server, which ends with it."""
-    options = {"node": side.node(), "user": side.user, "password": side.password}
-    words = loadgen_command("load", side.address(server), rate=QUIET_PACE, duration=MEND_DEADLINE, **options)
+    words = loadgen_command("load", side.address(server), rate=QUIET_PACE, duration=MEND_DEADLINE, **side.client())
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
@@ -394,7 +378,7 @@ def quiet_load(side: Side, server: Any) -> Iterator[None]:
 def take_over(side: Side) -> dict[str, float]:
     """Kills the server that has the queue; returns the seconds until a message was accepted, and until one was delivered, by others."""
     serving = side.serving()
-    ways = cycle(side.address(server) for server in side.others(serving))
+    ways = cycle(side.others(serving))
     with quiet_load(side, serving):
         time.sleep(1)
         killed, clock = time.time(), time.monotonic()
@@ -406,8 +390,7 @@ def take_over(side: Side) -> dict[str, float]:
             if left <= 0:
                 raise MeasureError(f"{side.key}: no message {TAKE_OVER_DEADLINE:.0f} s after SIGKILL, in {attempts} attempts: {why}")
             try:
-                options = {"node": side.node(), "user": side.user, "password": side.password, "timeout": left}
-                report = load(next(ways), messages=1, **options)
+                report = loaded(side, next(ways), messages=1, timeout=left)
                 break
             except MeasureError as error:
                 why = str(error)
