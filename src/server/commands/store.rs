@@ -21,7 +21,7 @@ use crate::server::store::{self, Moved, NotDone, Release, Restored, Store, Table
 /// store cannot be reached or used, and 4 if there is no such namespace.
 #[derive(Debug, Subcommand)]
 pub(in crate::server) enum StoreCommand {
-    /// List the namespaces of the store: who has them, and why those in quarantine are there.
+    /// List the namespaces of the store, with the server that has each, and with the reasons of quarantines.
     List(ListArgs),
     /// Move the namespaces of a data directory into the store. No broker may have the directory, which stays as it is; do not serve
     /// it again after that. Messages keep their sequence numbers.
@@ -41,7 +41,8 @@ pub(in crate::server) enum StoreCommand {
 /// Which store.
 #[derive(Debug, Args)]
 pub(in crate::server) struct StoreUrl {
-    /// The database: postgres://USER:PASSWORD@HOST:PORT/DATABASE. Of several stores of servers, one.
+    /// The database: postgres://USER:PASSWORD@HOST:PORT/DATABASE. If the servers have several stores, the URL of one of
+    /// them.
     #[arg(
         long,
         value_name = "[NAME=]URL",
@@ -74,8 +75,8 @@ pub(in crate::server) struct ImportArgs {
     /// The data directory.
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
-    /// Move this one of its namespaces only; several times for several. Without it all are moved. Where servers have several stores,
-    /// each takes the namespaces whose names are reserved in it.
+    /// Move only this namespace; may be given several times. Without it, all namespaces are moved. If the servers have several
+    /// stores, import into each store the namespaces whose names are reserved in it.
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
     /// Use the database although a check refuses it: for offers that replicate below PostgreSQL.
@@ -279,15 +280,15 @@ fn show_import(moved: &[Moved], place: &str) {
 
 fn show_restored(done: &Restored) {
     print::line(format_args!(
-        "The store has the identity {}; before it was {}. {} sessions of servers were ended: servers that knew it before drop their \
-         namespaces, and must be restarted.",
+        "The store has the new identity {}; the old one was {}. {} sessions of servers were ended. Servers that knew the old \
+         identity drop their namespaces, and must be restarted.",
         done.identity, done.identity_before, done.sessions_ended
     ));
     print::line(
-        "Lost is all that was acknowledged after the point in time that was restored: messages that were sent, and states of \
-         message sessions. What can come twice is every message that was completed after it: it is there again.\n\
-         Sequence numbers continue behind a gap of 2^36 in each entity: none is given twice. Duplicates of messages that are lost \
-         are not recognized.",
+        "Everything that was acknowledged after the restored point in time is lost: messages, entities, rules and states of \
+         message sessions. Messages that were completed after it are there again, and can come twice.\n\
+         Each entity leaves out 2^36 sequence numbers, so that no number is given twice. Duplicates of lost messages are not \
+         recognized.",
     );
     let rows = done.namespaces.iter();
     let rows = rows.map(|(name, group)| json!({"name": name, "group": group}));

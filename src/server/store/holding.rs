@@ -84,13 +84,13 @@ impl Pending {
     fn reason(self) -> &'static str {
         match self {
             Self::Import => {
-                "it is being imported: where the command was ended, run it again, or run jitney store drop"
+                "it is being imported: if the command was interrupted, run it again, or run jitney store drop"
             }
             Self::Export => {
                 "it is being exported, or was exported with --hold: jitney store release lets servers take it again"
             }
             Self::Removal => {
-                "it is being removed: where the command was ended, run jitney store drop again"
+                "it is being removed: if the command was interrupted, run jitney store drop again"
             }
         }
     }

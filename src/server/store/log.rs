@@ -468,7 +468,7 @@ impl Disk for StoreLog {
             let (epoch, owner) = self.fence.current();
             let namespace = self.fence.namespace();
             let number = signed(number);
-            // Of older ones that were begun and never finished there are parts.
+            // Older checkpoints that were never finished have left parts.
             for table in ["checkpoint", "checkpoint_chunk"] {
                 let sql = format!(
                     "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \

@@ -26,8 +26,9 @@ pub(in crate::server) struct Restored {
     pub(in crate::server) namespaces: Vec<(String, i64)>,
 }
 
-/// Gives the store another identity, beside the first one by which other stores know it, and raises all epochs; the next owner of each namespace leaves out sequence numbers. All
-/// sessions of servers are ended, so that they look at the identity.
+/// Gives the store another identity, and raises all epochs. The first identity stays recorded: other stores know the store by it.
+/// The next owner of each namespace leaves out sequence numbers. All sessions of servers are ended, so that servers look at the
+/// identity.
 ///
 /// # Errors
 ///

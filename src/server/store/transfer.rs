@@ -175,8 +175,8 @@ fn check_place(reserving: &Reserving, names: &[&str]) -> Result<(), NotDone> {
         own.join(", ")
     };
     refused(format!(
-        "names of namespaces are reserved in other stores of the fleet: {}. Nothing was imported. Import into each store those \
-         that belong there, with --namespace NAME; here: {own}",
+        "names of namespaces are reserved in other stores of the fleet: {}. Nothing was imported. Import each \
+         namespace into the store in which its name is reserved, with --namespace NAME. Those of this store: {own}",
         other.join(", ")
     ))
 }
