@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole, for all users but the log.
+//! Files that are replaced as a whole, for all users but the log, and directories that are made as a whole.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -74,6 +74,69 @@ pub(super) fn make_private_directory(path: &Path) -> io::Result<Option<u32>> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Why [`make_whole`] has made no directory.
+#[derive(Debug)]
+pub(super) enum NotMade {
+    /// It exists, and is not empty.
+    NotEmpty(PathBuf),
+    /// The directory that would get its name exists: it is being filled, or that was interrupted.
+    Left(PathBuf),
+    /// The system refuses something.
+    Io { path: PathBuf, source: io::Error },
+}
+
+fn not_made(path: &Path) -> impl Fn(io::Error) -> NotMade {
+    move |source| NotMade::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Makes a directory that is there wholly or not at all. `write` fills one beside it, whose name has the suffix and which only the
+/// broker's user may read; in the end that gets the name.
+///
+/// # Errors
+///
+/// The directory exists and is not empty, or another program makes it; those of `write` and of the system.
+pub(super) fn make_whole<T, E: From<NotMade>>(
+    directory: &Path,
+    suffix: &str,
+    write: impl FnOnce(&Path) -> Result<T, E>,
+) -> Result<T, E> {
+    let directory = std::path::absolute(directory).map_err(not_made(directory))?;
+    match fs::read_dir(&directory) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(NotMade::NotEmpty(directory).into());
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(not_made(&directory)(error).into()),
+    }
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    let temporary = directory.with_file_name(name);
+    let parent = directory.parent().unwrap_or_else(|| Path::new("/"));
+    fs::create_dir_all(parent).map_err(not_made(parent))?;
+    match DirBuilder::new().mode(0o700).create(&temporary) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(NotMade::Left(temporary).into());
+        }
+        Err(error) => return Err(not_made(&temporary)(error).into()),
+    }
+    let made = write(&temporary).and_then(|made| {
+        fs::rename(&temporary, &directory).map_err(not_made(&directory))?;
+        sync_directory(parent).map_err(not_made(parent))?;
+        Ok(made)
+    });
+    if made.is_err() {
+        // It has another name already, or nothing in it is needed.
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    made
 }
 
 /// Syncs a directory, so that its names are durable.

@@ -1,6 +1,6 @@
 //! The making of a data directory from a backup.
 //!
-//! It is made beside its place, synced, and then gets its name: it is there wholly or not at all.
+//! Its files are synced before it gets its name: it is there wholly or not at all.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::backup::copy;
 use super::backup::manifest::{Manifest, StoredFile};
-use super::files;
+use super::files::{self, NotMade};
 
 /// Why no data directory was made.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,16 @@ impl RestoreError {
     }
 }
 
+impl From<NotMade> for RestoreError {
+    fn from(error: NotMade) -> Self {
+        match error {
+            NotMade::NotEmpty(path) => Self::NotEmpty(path),
+            NotMade::Left(path) => Self::Left(path),
+            NotMade::Io { path, source } => failed(&path)(source),
+        }
+    }
+}
+
 fn failed(place: &Path) -> impl Fn(io::Error) -> RestoreError {
     move |source| RestoreError::Io {
         place: place.display().to_string(),
@@ -52,37 +62,9 @@ pub(super) fn restore(backup: &Path, data: &Path) -> Result<Manifest, RestoreErr
     let _lock = lock(backup)?;
     let manifest = Manifest::read(backup).map_err(failed(backup))?;
     let manifest = manifest.ok_or_else(|| RestoreError::NoBackup(backup.to_owned()))?;
-    let data = std::path::absolute(data).map_err(failed(data))?;
-    match fs::read_dir(&data) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(RestoreError::NotEmpty(data));
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(&data)(error)),
-    }
-    let mut name = data.file_name().unwrap_or_default().to_owned();
-    name.push(".restoring");
-    let temporary = data.with_file_name(name);
-    let parent = data.parent().unwrap_or_else(|| Path::new("/"));
-    fs::create_dir_all(parent).map_err(failed(parent))?;
-    match DirBuilder::new().mode(0o700).create(&temporary) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(RestoreError::Left(temporary));
-        }
-        Err(error) => return Err(failed(&temporary)(error)),
-    }
-    let made = write(backup, &manifest, &temporary).and_then(|()| {
-        fs::rename(&temporary, &data).map_err(failed(&data))?;
-        files::sync_directory(parent).map_err(failed(parent))
-    });
-    if let Err(error) = made {
-        // It has another name already, or nothing in it is needed.
-        let _ = fs::remove_dir_all(&temporary);
-        return Err(error);
-    }
+    files::make_whole(data, ".restoring", |temporary| {
+        write(backup, &manifest, temporary)
+    })?;
     Ok(manifest)
 }
 

@@ -6,9 +6,8 @@
 //! beside its place.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ use crate::journal::rows::{self, RowPlace};
 use crate::journal::{self, Disk, Frame};
 use crate::limits;
 use crate::server::disk::FileDisk;
-use crate::server::files::{self, Readers};
+use crate::server::files::{self, NotMade, Readers};
 use crate::server::placement::{self, Placement};
 use crate::server::read_only::ReadOnlyDisk;
 use crate::shard::Recovering;
@@ -391,15 +390,10 @@ pub(in crate::server) fn export(
     directory: &Path,
     stays_held: bool,
 ) -> Result<Moved, NotDone> {
-    let directory = std::path::absolute(directory).map_err(failed(directory))?;
-    check_empty(&directory)?;
-    let mut name_of_temporary = directory.file_name().unwrap_or_default().to_owned();
-    name_of_temporary.push(".exporting");
-    let temporary = directory.with_file_name(name_of_temporary);
-    make_directory(&temporary)?;
-    let held = runtime.block_on(holding::hold_named(store, name, Pending::Export));
-    let exported = held.and_then(|(found, fence)| {
-        let summary = put_into_directory(runtime, store, &found.owned, &fence, &temporary);
+    let exported = files::make_whole(directory, ".exporting", |temporary| {
+        let held = holding::hold_named(store, name, Pending::Export);
+        let (found, fence) = runtime.block_on(held)?;
+        let summary = put_into_directory(runtime, store, &found.owned, &fence, temporary);
         // One that was in quarantine stays there, for its own reason.
         let before = found
             .pending
@@ -411,43 +405,22 @@ pub(in crate::server) fn export(
         }
         summary
     });
-    let published = exported.and_then(|summary| {
-        fs::rename(&temporary, &directory).map_err(failed(&directory))?;
-        let parent = directory.parent().unwrap_or_else(|| Path::new("/"));
-        files::sync_directory(parent).map_err(failed(parent))?;
-        Ok(summary)
-    });
-    if published.is_err() {
-        // It has another name already, or nothing in it is needed.
-        let _ = fs::remove_dir_all(&temporary);
-    }
-    Ok(Moved::new(&name.to_lowercase(), published?, false))
+    Ok(Moved::new(&name.to_lowercase(), exported?, false))
 }
 
-fn check_empty(directory: &Path) -> Result<(), NotDone> {
-    match fs::read_dir(directory) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => refused(format!(
+impl From<NotMade> for NotDone {
+    fn from(error: NotMade) -> Self {
+        match error {
+            NotMade::NotEmpty(path) => Self::Refused(format!(
                 "{} exists and is not empty: an empty directory, or a name that is free, is allowed",
-                directory.display()
+                path.display()
             )),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(failed(directory)(error)),
-    }
-}
-
-fn make_directory(temporary: &Path) -> Result<(), NotDone> {
-    let parent = temporary.parent().unwrap_or_else(|| Path::new("/"));
-    fs::create_dir_all(parent).map_err(failed(parent))?;
-    match DirBuilder::new().mode(0o700).create(temporary) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused(format!(
-            "{} exists: another export is under way, or one was ended; remove it if none is",
-            temporary.display()
-        )),
-        Err(error) => Err(failed(temporary)(error)),
+            NotMade::Left(path) => Self::Refused(format!(
+                "{} exists: another export is under way, or one was ended; remove it if none is",
+                path.display()
+            )),
+            NotMade::Io { path, source } => Self::Io { path, source },
+        }
     }
 }
 
