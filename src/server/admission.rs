@@ -157,13 +157,13 @@ struct PeerCount {
     connections: usize,
 }
 
-/// When a warning was last logged.
+/// When a warning about connections was last logged: each kind of warning has one.
 #[derive(Debug, Default)]
-struct Warning(Option<Instant>);
+pub(super) struct Warning(Option<Instant>);
 
 impl Warning {
     /// Returns whether the warning may be logged again, and notes that it is.
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self
             .0

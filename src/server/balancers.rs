@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::Args;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tracing::warn;
 
+use super::admission::Warning;
 use super::listener::Scheme;
 use super::proxy_protocol::{HeaderError, ProxyHeader, field};
 use crate::limits;
@@ -133,8 +134,8 @@ impl fmt::Display for Network {
 pub(super) struct Balancers {
     named: Vec<Network>,
     awaited: Arc<Semaphore>,
-    /// When a refused header was last logged.
-    logged: Mutex<Option<Instant>>,
+    /// About refused headers.
+    warning: Mutex<Warning>,
 }
 
 /// Returns how many connections of balancers, whose header is awaited, there may be within a number of slots.
@@ -193,7 +194,7 @@ impl Balancers {
         Self {
             named: args.proxy_protocol_from.clone(),
             awaited: Arc::new(Semaphore::new(headers_awaited(slots))),
-            logged: Mutex::default(),
+            warning: Mutex::default(),
         }
     }
 
@@ -238,13 +239,10 @@ impl Balancers {
 
     /// Logs at a bounded rate.
     fn warn(&self, log: impl FnOnce()) {
-        let now = Instant::now();
         // It is not partial when a thread panics.
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let interval = limits::CONNECTION_WARNING_INTERVAL.as_duration();
-        if logged.is_none_or(|logged| logged + interval <= now) {
-            *logged = Some(now);
-            drop(logged);
+        let warning = self.warning.lock();
+        let is_due = warning.unwrap_or_else(PoisonError::into_inner).is_due();
+        if is_due {
             log();
         }
     }

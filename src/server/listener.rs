@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, error, warn};
 
 use super::admission::{
-    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
+    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, Warning, peer_of,
 };
 use super::api::Changes;
 use super::backup::Backups;
@@ -186,8 +186,8 @@ struct Acceptor {
     listener: TcpListener,
     kind: ListenerKind,
     slots: ConnectionSlots,
-    /// When a failed `accept` was last logged.
-    logged: Option<Instant>,
+    /// About a failed `accept`.
+    warning: Warning,
 }
 
 /// A connection that has a slot.
@@ -203,7 +203,7 @@ impl Acceptor {
             listener,
             kind,
             slots,
-            logged: None,
+            warning: Warning::default(),
         }
     }
 
@@ -250,7 +250,10 @@ impl Acceptor {
                     return (self, accepted);
                 }
                 Err(error) => {
-                    log_accept_error(&mut self.logged, &error);
+                    // The system lacks a resource.
+                    if self.warning.is_due() {
+                        warn!(%error, "cannot accept a connection");
+                    }
                     tokio::time::sleep(limits::ACCEPT_RETRY.as_duration()).await;
                 }
             }
@@ -261,16 +264,6 @@ impl Acceptor {
 fn log_panic(ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
         error!("the task of a connection panicked, which is a bug: the connection was closed");
-    }
-}
-
-/// Logs, at a bounded rate, that `accept` failed: the system lacks a resource.
-fn log_accept_error(logged: &mut Option<Instant>, error: &std::io::Error) {
-    let now = Instant::now();
-    if logged.is_none_or(|logged| logged + limits::CONNECTION_WARNING_INTERVAL.as_duration() <= now)
-    {
-        *logged = Some(now);
-        warn!(%error, "cannot accept a connection");
     }
 }
 
