@@ -407,17 +407,12 @@ pub(super) async fn serve_amqp(
         permit,
         is_trusted: server.is_open,
     };
-    let (clock, shards) = (Arc::clone(&server.clock), Arc::clone(&server.shards));
-    // What was passed on once is not passed on again.
-    let hop = match kind {
-        ListenerKind::Peer => Hop::Last,
-        ListenerKind::General | ListenerKind::Administration | ListenerKind::Metrics => Hop::First,
-    };
     let servers = connection::Servers {
-        shards,
+        shards: Arc::clone(&server.shards),
         peers: server.peers.clone(),
-        hop,
+        hop: Hop::of(kind),
     };
+    let clock = Arc::clone(&server.clock);
     connection::serve(stream, peer, clock, servers, server.stopped.clone()).await;
     drop(slot);
 }

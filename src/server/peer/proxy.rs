@@ -16,7 +16,6 @@ use tracing::debug;
 use super::header::Client;
 use super::reach::{Hop, NotPassed, PeerConnection, Peers, Reached};
 use crate::limits;
-use crate::server::admission::ListenerKind;
 use crate::server::http::Caller;
 use crate::server::listener::{Scheme, ServerState};
 use crate::server::supervisor;
@@ -43,11 +42,8 @@ pub(in crate::server) async fn reach(
         certificate: caller.origin.certificate.clone(),
         is_secure: caller.scheme == Scheme::Https,
     };
-    let hop = match caller.kind {
-        ListenerKind::Peer => Hop::Last,
-        ListenerKind::General | ListenerKind::Administration | ListenerKind::Metrics => Hop::First,
-    };
     let (shards, stopped) = (&server.shards, server.stopped.clone());
+    let hop = Hop::of(caller.kind);
     let reached = peers.reach(shards, Some(host), &client, hop, stopped);
     match reached.await {
         Ok(Reached::Here(_)) => Ok(None),

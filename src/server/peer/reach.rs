@@ -16,6 +16,7 @@ use super::authority::PeerTls;
 use super::header::Client;
 use super::owners::{Owner, Owners};
 use crate::limits;
+use crate::server::admission::ListenerKind;
 use crate::server::shards::Shards;
 use crate::shard::routing::ShardIndex;
 
@@ -36,6 +37,18 @@ pub(in crate::server) enum Hop {
     First,
     /// Another server has passed it on: it is served here or not at all.
     Last,
+}
+
+impl Hop {
+    /// Returns the hop of a connection that came to a listener of some kind.
+    pub(in crate::server) const fn of(kind: ListenerKind) -> Self {
+        match kind {
+            ListenerKind::Peer => Self::Last,
+            ListenerKind::General | ListenerKind::Administration | ListenerKind::Metrics => {
+                Self::First
+            }
+        }
+    }
 }
 
 /// Where a connection is served.
