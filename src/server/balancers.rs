@@ -169,21 +169,15 @@ impl Forwarded {
     };
 
     fn of(header: &ProxyHeader) -> Self {
-        /// The client came over TLS (section 2.2.6).
-        const CLIENT_SSL: u8 = 0x01;
         let name = header.field(field::AUTHORITY);
         let tls = header.field(field::SSL).and_then(<[u8]>::first);
-        let is_secure = tls.is_some_and(|client| client & CLIENT_SSL != 0);
+        let is_secure = tls.is_some_and(|bits| bits & field::CLIENT_SSL != 0);
         Self {
             address: header.source,
             server_name: name
                 .filter(|name| name.len() <= limits::PEER_NAME_BYTES_MAX)
                 .and_then(|name| String::from_utf8(name.to_vec()).ok()),
-            scheme: if is_secure {
-                Scheme::Https
-            } else {
-                Scheme::Http
-            },
+            scheme: Scheme::of(is_secure),
         }
     }
 }

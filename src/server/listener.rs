@@ -76,6 +76,11 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
+    /// Returns the scheme of a client that came over TLS, or without it.
+    pub(super) const fn of(is_secure: bool) -> Self {
+        if is_secure { Self::Https } else { Self::Http }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",

@@ -25,6 +25,10 @@ pub(super) mod field {
     pub(in crate::server) const SSL: u8 = 0x20;
     /// Within [`SSL`]: the common name of the client's certificate.
     pub(in crate::server) const SSL_CN: u8 = 0x22;
+    /// A bit of the first byte of [`SSL`] (section 2.2.6): the client came over TLS.
+    pub(in crate::server) const CLIENT_SSL: u8 = 0x01;
+    /// A bit of that byte: the client has shown a certificate in this connection.
+    pub(in crate::server) const CLIENT_CERT_CONN: u8 = 0x02;
 }
 
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";

@@ -31,10 +31,7 @@ pub(super) enum ClientError {
     Field(u8),
 }
 
-/// The bits that begin the field about TLS (section 2.2.6): the client came over TLS, and has shown a certificate.
-const CLIENT_SSL: u8 = 0x01;
-const CLIENT_CERT_CONN: u8 = 0x02;
-/// Of that field: those bits, and zeros if the certificate was verified.
+/// Bytes that begin the field about TLS (section 2.2.6): bits, and four zeros if the certificate was verified.
 const SSL_HEAD: usize = 5;
 
 impl Client {
@@ -48,15 +45,13 @@ impl Client {
             header.add(field::AUTHORITY, name.clone().into_bytes());
         }
         let certificate = self.certificate.as_ref().filter(fits);
-        let mut tls = vec![0; SSL_HEAD];
-        if let Some(client) = tls.first_mut() {
-            *client |= if self.is_secure { CLIENT_SSL } else { 0 };
-            *client |= certificate.map_or(0, |_| CLIENT_CERT_CONN);
-        }
+        let secure = if self.is_secure { field::CLIENT_SSL } else { 0 };
+        let shown = certificate.map_or(0, |_| field::CLIENT_CERT_CONN);
+        let mut tls = vec![secure | shown, 0, 0, 0, 0];
         if let Some(name) = certificate {
             write_field(&mut tls, field::SSL_CN, name.as_bytes());
         }
-        if self.is_secure || certificate.is_some() {
+        if secure | shown != 0 {
             header.add(field::SSL, tls);
         }
         header.encode()
@@ -70,7 +65,7 @@ impl Client {
     pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, ClientError> {
         let header = ProxyHeader::read(stream).await?;
         let source = header.source.ok_or(ClientError::Unknown)?;
-        let mut client = Self {
+        let mut found = Self {
             address: source.ip(),
             server_name: header
                 .field(field::AUTHORITY)
@@ -83,16 +78,16 @@ impl Client {
             let head = tls.split_first_chunk::<SSL_HEAD>();
             let (head, rest) = head.ok_or(ClientError::Field(field::SSL))?;
             let [bits, verified @ ..] = *head;
-            client.is_secure = bits & CLIENT_SSL != 0;
-            for found in fields(rest) {
-                let (kind, value) = found?;
-                let is_shown = bits & CLIENT_CERT_CONN != 0 && verified == [0; 4];
-                if kind == field::SSL_CN && is_shown {
-                    client.certificate = Some(text(kind, value)?);
+            found.is_secure = bits & field::CLIENT_SSL != 0;
+            let is_proved = bits & field::CLIENT_CERT_CONN != 0 && verified == [0; 4];
+            for each in fields(rest) {
+                let (kind, value) = each?;
+                if kind == field::SSL_CN && is_proved {
+                    found.certificate = Some(text(kind, value)?);
                 }
             }
         }
-        Ok(client)
+        Ok(found)
     }
 }
 

@@ -116,11 +116,7 @@ async fn serve(stream: TlsStream<Socket>, client: Client, server: &Arc<ServerSta
         server_name: client.server_name,
         certificate: client.certificate,
     };
-    let scheme = if client.is_secure {
-        Scheme::Https
-    } else {
-        Scheme::Http
-    };
+    let scheme = Scheme::of(client.is_secure);
     listener::serve_passed(server, stream, address, scheme, origin).await;
 }
 
