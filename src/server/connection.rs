@@ -351,20 +351,7 @@ impl<S: Stream> ConnectionTask<S> {
             other.leave_early().await;
         }
         // The other server's answers follow these.
-        self.peer
-            .engine
-            .take_output(self.clock.elapsed(), self.output.bytes());
-        let flush = poll_fn(|cx| {
-            if let Err(error) = self.output.poll_write(&mut self.stream, cx) {
-                return Poll::Ready(Err(error));
-            }
-            if self.output.is_flushed() {
-                return Poll::Ready(Ok(()));
-            }
-            Poll::Pending
-        });
-        let wait = limits::LAST_WRITE_WAIT.as_duration();
-        if !matches!(timeout(wait, flush).await, Ok(Ok(()))) {
+        if !self.flush().await {
             return;
         }
         let received = self.received.take().unwrap_or_default();
@@ -375,22 +362,33 @@ impl<S: Stream> ConnectionTask<S> {
         let passed = peers.pass(&mut self.stream, &received, *connection, stopped);
         if let Err(error) = passed.await {
             info!(connection = id, "a connection is not passed on: {error}");
-            let refusal = not_served(&error);
-            self.peer.engine.serve_here();
-            self.peer.engine.close(self.clock.elapsed(), Some(refusal));
-            self.peer
-                .engine
-                .take_output(self.clock.elapsed(), self.output.bytes());
-            let last = poll_fn(|cx| {
-                let written = self.output.poll_write(&mut self.stream, cx);
-                if written.is_err() || self.output.is_flushed() {
-                    return Poll::Ready(());
-                }
-                Poll::Pending
-            });
-            let _ = timeout(wait, last).await;
+            self.refuse(not_served(&error));
+            self.flush().await;
         }
+        let wait = limits::LAST_WRITE_WAIT.as_duration();
         let _ = timeout(wait, self.stream.shutdown()).await;
+    }
+
+    /// Writes all output of the engine; returns whether the peer has taken it in time.
+    async fn flush(&mut self) -> bool {
+        self.peer
+            .engine
+            .take_output(self.clock.elapsed(), self.output.bytes());
+        let flushed = poll_fn(|cx| -> Poll<io::Result<()>> {
+            self.output.poll_write(&mut self.stream, cx)?;
+            if self.output.is_flushed() {
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Pending
+        });
+        let wait = limits::LAST_WRITE_WAIT.as_duration();
+        matches!(timeout(wait, flushed).await, Ok(Ok(())))
+    }
+
+    /// Answers the peer's `open`, which may have been held, and closes the connection.
+    fn refuse(&mut self, refusal: Refusal) {
+        self.peer.engine.serve_here();
+        self.peer.engine.close(self.clock.elapsed(), Some(refusal));
     }
 
     /// Reports what was read; returns how the connection leaves its runtime, if it does.
@@ -440,18 +438,13 @@ impl<S: Stream> ConnectionTask<S> {
                 }
                 Err(error) => {
                     info!(connection = self.id.0, peer = %self.address, "a connection is not served: {error}");
-                    self.peer.engine.serve_here();
-                    let refusal = not_served(&error);
-                    self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+                    self.refuse(not_served(&error));
                     return Some(());
                 }
             },
         };
-        let is_new = |it: &Membership| it.shard() != shard;
-        if self.membership.as_ref().is_none_or(is_new) && !has_store(&self.shards, shard).await {
-            self.peer.engine.serve_here();
-            let refusal = store_is_away();
-            self.peer.engine.close(self.clock.elapsed(), Some(refusal));
+        if !self.is_in(shard) && !has_store(&self.shards, shard).await {
+            self.refuse(store_is_away());
             return Some(());
         }
         if self.routing.is_over() && self.received.take().is_some() {
@@ -481,10 +474,14 @@ impl<S: Stream> ConnectionTask<S> {
         peers.reach(&shards, host, &client, self.hop, stopped).await
     }
 
+    /// Returns whether the connection has its place in a shard.
+    fn is_in(&self, shard: ShardIndex) -> bool {
+        self.membership.as_ref().map(Membership::shard) == Some(shard)
+    }
+
     /// Enters a shard, and leaves the one before.
     async fn enter(&mut self, shard: ShardIndex) {
-        let is_there = |membership: &Membership| membership.shard() == shard;
-        if self.membership.as_ref().is_some_and(is_there) {
+        if self.is_in(shard) {
             return;
         }
         if let Some(other) = self.membership.take() {
