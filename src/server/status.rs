@@ -109,23 +109,21 @@ fn unhealthy(found: &serde_json::Value) -> Response {
 
 /// Says whether messages would be taken soon in every shard.
 fn health(server: &ServerState) -> Response {
-    if let Some(response) = replaced(server) {
-        return response;
-    }
-    match stuck(server).as_slice() {
-        [] => healthy(),
-        stuck => unhealthy(&are_stuck(stuck)),
-    }
+    unwell(server).unwrap_or_else(healthy)
 }
 
-/// Says that the store is another one than at the start, if it is: no namespace is served.
-fn replaced(server: &ServerState) -> Option<Response> {
-    let fleet = server.fleet.as_ref()?;
-    let found = json!({
-        "status": "unhealthy",
-        "message": "A store was restored, or is another one than at the start: restart this server.",
-    });
-    fleet.is_replaced().then(|| unhealthy(&found))
+/// Returns the answer that says why the server cannot be used; none if it can.
+fn unwell(server: &ServerState) -> Option<Response> {
+    let fleet = server.fleet.as_ref();
+    // It serves none of that store's namespaces.
+    if fleet.is_some_and(|fleet| fleet.is_replaced()) {
+        return Some(unhealthy(&json!({
+            "status": "unhealthy",
+            "message": "A store was restored, or is another one than at the start: restart this server.",
+        })));
+    }
+    let stuck = stuck(server);
+    (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
 }
 
 /// Returns the shards in which no message would be taken, or not soon. While some stores are there, those of others do not count:
@@ -150,12 +148,8 @@ fn are_stuck(shards: &[u32]) -> serde_json::Value {
 
 /// Says whether the server can be used: every shard is well, and the entities exist that the request names.
 async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response {
-    if let Some(response) = replaced(server) {
+    if let Some(response) = unwell(server) {
         return response;
-    }
-    let stuck = stuck(server);
-    if !stuck.is_empty() {
-        return unhealthy(&are_stuck(&stuck));
     }
     let named = pairs(&parts.uri).filter(|(name, _)| *name == "entity");
     let named = named.map(|(_, path)| percent_decode_str(path).decode_utf8_lossy().into_owned());
