@@ -86,6 +86,24 @@ pub(super) enum NamespaceError {
     Record(#[from] PlacementError),
 }
 
+/// Returns the names of a configuration's namespaces, in its order and in lower case.
+fn names_of(config: &Configuration) -> impl Iterator<Item = String> {
+    config.namespaces.iter().map(|it| it.name.to_lowercase())
+}
+
+/// Returns a name in lower case.
+///
+/// # Errors
+///
+/// No namespace may have it.
+fn fitting(name: &str) -> Result<String, NamespaceError> {
+    if fits_namespace(name) {
+        return Ok(name.to_lowercase());
+    }
+    let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+    Err(NamespaceError::Name(name))
+}
+
 impl ServerNamespaces {
     /// Takes the namespaces that were placed at the start.
     pub(super) fn new(
@@ -95,11 +113,10 @@ impl ServerNamespaces {
         config: &Configuration,
         root_key: Option<&Key>,
     ) -> Self {
-        let configured = config.namespaces.iter().map(|it| it.name.to_lowercase());
         Self {
             shards,
             directory: serve::directory(args).map(Path::to_owned),
-            configured: ArcSwap::from_pointee(configured.collect()),
+            configured: ArcSwap::from_pointee(names_of(config).collect()),
             root_key: root_key.cloned(),
             shards_of_new: args.shards,
             placement: Mutex::new(placement),
@@ -134,11 +151,7 @@ impl ServerNamespaces {
         name: &str,
         authority: Authority,
     ) -> Result<NamespaceInfo, NamespaceError> {
-        if !fits_namespace(name) {
-            let name: String = name.chars().take(limits::LOGGED_MAX).collect();
-            return Err(NamespaceError::Name(name));
-        }
-        let name = name.to_lowercase();
+        let name = fitting(name)?;
         let mut placement = self.placement.lock().await;
         let routes = self.shards.routes();
         if routes.has(&name) {
@@ -176,11 +189,7 @@ impl ServerNamespaces {
         fleet: &Fleet,
         name: &str,
     ) -> Result<NamespaceInfo, NamespaceError> {
-        if !fits_namespace(name) || limits::NAMESPACE_NAME_LENGTH < name.len() {
-            let name: String = name.chars().take(limits::LOGGED_MAX).collect();
-            return Err(NamespaceError::Name(name));
-        }
-        let name = name.to_lowercase();
+        let name = fitting(name)?;
         if !fleet.make_namespace(&name).await? {
             return Err(NamespaceError::Exists(name));
         }
@@ -226,8 +235,8 @@ impl ServerNamespaces {
     ) -> Result<PlacedNamespaces<'_>, NamespaceError> {
         let placement = self.placement.lock().await;
         let routes = self.shards.routes();
-        let names = config.namespaces.iter().map(|it| it.name.to_lowercase());
-        let new: Vec<String> = names.clone().filter(|name| !routes.has(name)).collect();
+        let new = names_of(config).filter(|name| !routes.has(name));
+        let new: Vec<String> = new.collect();
         if limits::NAMESPACES_MAX < routes.namespaces().count() + new.len() {
             return Err(NamespaceError::TooMany);
         }
@@ -242,7 +251,7 @@ impl ServerNamespaces {
         };
         let mut placed = PlacedNamespaces {
             all: self,
-            named: names.collect(),
+            named: names_of(config).collect(),
             new: new.into_iter().map(place).collect(),
             placement,
         };
@@ -254,8 +263,7 @@ impl ServerNamespaces {
 
     /// Takes the namespaces that the configuration of all servers names.
     pub(super) fn set_configured(&self, config: &Configuration) {
-        let names = config.namespaces.iter().map(|it| it.name.to_lowercase());
-        self.configured.store(Arc::new(names.collect()));
+        self.configured.store(Arc::new(names_of(config).collect()));
     }
 
     /// Drops a namespace with its entities and their messages, and returns once that is durable.
