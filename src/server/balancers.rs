@@ -31,7 +31,7 @@ pub struct BalancerArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
-    /// How many bits are the same.
+    /// The prefix length: how many bits are the same.
     bits: u8,
 }
 
@@ -40,16 +40,16 @@ pub struct Network {
 pub enum NetworkError {
     #[error("an address or a network is expected, such as 10.0.0.7, 10.0.0.0/24 or 2001:db8::/32")]
     Malformed,
-    #[error("{address} has {bits} bits, and the network is said to begin with {named}")]
+    #[error("{address} has {bits} bits, and the prefix length /{named} is longer")]
     Bits {
         address: IpAddr,
         bits: u8,
         named: u8,
     },
-    #[error("the address has bits beyond its network; the network is {0}")]
+    #[error("the address has bits behind the prefix; the network is {0}")]
     Beyond(Network),
     #[error(
-        "this is every address: every client could say that it is another; name the addresses of the balancers"
+        "the network has every address, so that every client could pretend to be another; name the addresses of the balancers"
     )]
     All,
 }
@@ -310,7 +310,7 @@ mod tests {
         }
         assert_eq!(
             wrong("10.0.0.0/33"),
-            "10.0.0.0 has 32 bits, and the network is said to begin with 33"
+            "10.0.0.0 has 32 bits, and the prefix length /33 is longer"
         );
         assert!(wrong("10.0.0.7/24").ends_with("the network is 10.0.0.0/24"));
         assert!(wrong("2001:db8::1/32").ends_with("the network is 2001:db8::/32"));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_is_none_is_left_out() {
+    async fn a_name_that_cannot_be_one_is_left_out() {
         for name in [vec![0xff], vec![b'n'; limits::PEER_NAME_BYTES_MAX + 1]] {
             let mut header = ProxyHeader::new("192.0.2.7:5555".parse().unwrap());
             header.add(field::AUTHORITY, name);

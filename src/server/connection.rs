@@ -466,7 +466,7 @@ impl<S: Stream> ConnectionTask<S> {
         let client = Client {
             address: self.address,
             server_name: self.origin.server_name.clone(),
-            // No URL is made for AMQP: it is not asked whether TLS was there but for a certificate.
+            // AMQP makes no URLs, so that TLS matters only for its certificate.
             is_secure: certificate.is_some(),
             certificate,
         };

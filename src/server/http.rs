@@ -161,7 +161,7 @@ async fn answer_all(
         .header_read_timeout(limits::HTTP_READ_DEADLINE.as_duration())
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
         .keep_alive(!is_reserved)
-        // Of a message's properties, in a response of another server.
+        // A response of another server names a message's properties in headers, whose case is kept.
         .preserve_header_case(server.peers.is_some())
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

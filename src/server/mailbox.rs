@@ -220,7 +220,7 @@ impl Vitals {
         }
     }
 
-    /// The namespace's store is away, or back: nothing is answered meanwhile.
+    /// Records that the namespace's store is away, or back. While it is away, clients get no answers.
     pub(super) fn set_suspended(&self, is_suspended: bool) {
         let since = if is_suspended {
             self.stamp(Instant::now())

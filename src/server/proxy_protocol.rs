@@ -2,7 +2,7 @@
 //! which a balancer, or another server of the fleet, says who the client is.
 //!
 //! A header is read to its last byte and no further, so that TLS or AMQP follows. Its length is checked before memory is taken
-//! for it. Fields of unknown kinds are skipped. Leaves to the callers: whose headers are believed, and in what time.
+//! for it. Fields of unknown kinds are skipped. The callers decide whose headers are believed, and how long they wait for one.
 //!
 //! Crates that parse it (`ppp`, `proxy-header`, `proxy-protocol-rs`) were compared. The first two verify no checksum, the third
 //! takes version 1 too, and all leave the bounded read to the caller, which is most of this file.
@@ -21,7 +21,7 @@ pub(super) mod field {
     pub(in crate::server) const AUTHORITY: u8 = 0x02;
     /// The checksum of the header.
     pub(in crate::server) const CRC32C: u8 = 0x03;
-    /// What TLS has found out of the client.
+    /// What TLS says of the client.
     pub(in crate::server) const SSL: u8 = 0x20;
     /// Within [`SSL`]: the common name of the client's certificate.
     pub(in crate::server) const SSL_CN: u8 = 0x22;
@@ -64,7 +64,7 @@ pub(super) enum HeaderError {
     #[error("the header of the PROXY protocol has the unknown command {0}")]
     Command(u8),
     #[error(
-        "the header of the PROXY protocol has the family {0:#04x}, and only TCP over IPv4 (0x11) or IPv6 (0x21) has clients"
+        "the header of the PROXY protocol has the family {0:#04x}, and only TCP over IPv4 (0x11) or IPv6 (0x21) is accepted"
     )]
     Family(u8),
     #[error(
@@ -76,7 +76,7 @@ pub(super) enum HeaderError {
         "the header of the PROXY protocol is too short for its addresses or for one of its fields"
     )]
     Short,
-    #[error("the header of the PROXY protocol has another checksum than it says")]
+    #[error("the checksum of the header of the PROXY protocol is wrong")]
     Checksum,
     #[error("the connection has ended within the header of the PROXY protocol")]
     Ended,
@@ -288,7 +288,7 @@ fn length_of(bytes: &[u8]) -> [u8; 2] {
     length.expect("a header is shorter").to_be_bytes()
 }
 
-/// Checks the checksum of a header, `value`, which is at `at`: it is that of the header with zeros in its place (section 2.2.3).
+/// Verifies the checksum of a header, `value`, which is at `at`. It is computed with zeros in its own place (section 2.2.3).
 fn check(whole: &[u8], at: usize, value: &[u8]) -> Result<(), HeaderError> {
     let said: [u8; 4] = value.try_into().map_err(|_| HeaderError::Checksum)?;
     let before = whole.get(..at).unwrap_or_default();

@@ -111,7 +111,7 @@ impl Shards {
         self.members.load().values().cloned().collect()
     }
 
-    /// Returns where the owner of the shard is reached that serves a host; none if another server does, or its store is away.
+    /// Returns the mailbox of the owner that serves a host; none if another server serves it, or if its store is away.
     pub(super) fn owner_of(&self, host: &str) -> Option<Mailbox> {
         let member = self.member(self.routes.load().shard_of(Some(host))?)?;
         let is_away = member.vitals.suspended_for().is_some();
@@ -135,7 +135,7 @@ impl Shards {
         stuck.map(|member| member.number).collect()
     }
 
-    /// Returns the numbers of the shards in which no message would be taken, or not soon, but for those whose store is away.
+    /// Returns the numbers of the shards in which no message would be taken, or not soon, without those whose store is away.
     pub(super) fn stuck_with_store(&self) -> Vec<u32> {
         let all = self.all().into_iter();
         let stuck = all

@@ -141,7 +141,7 @@ fn warn_if_older(file: Option<&SharedFile>, newest: i64) {
     if let Some(file) = file.filter(|it| it.number < newest) {
         warn!(
             file = %file.path.display(),
-            "the store had this file before the configuration that it has now, which stays. A change of the file makes it the newest"
+            "the store has a newer configuration than this file, and the newer one stays in use. A changed file becomes the newest"
         );
     }
 }

@@ -119,15 +119,15 @@ fn unwell(server: &ServerState) -> Option<Response> {
     if fleet.is_some_and(|fleet| fleet.is_replaced()) {
         return Some(unhealthy(&json!({
             "status": "unhealthy",
-            "message": "A store was restored, or is another one than at the start: restart this server.",
+            "message": "A store was restored or replaced after this server started: restart this server.",
         })));
     }
     let stuck = stuck(server);
     (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
 }
 
-/// Returns the shards in which no message would be taken, or not soon. While some stores are there, those of others do not count:
-/// no other server could serve them, and this one serves the rest.
+/// Returns the shards in which no message would be taken, or not soon. While this server reaches some store, the shards of stores
+/// that are away do not count: no other server could serve them, and this one serves the rest.
 fn stuck(server: &ServerState) -> Vec<u32> {
     let fleet = server.fleet.as_ref();
     if fleet.is_some_and(|fleet| fleet.holds_some_lease()) {

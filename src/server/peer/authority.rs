@@ -108,7 +108,7 @@ impl PeerTls {
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// It is not another server's.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -120,7 +120,7 @@ impl PeerTls {
     ///
     /// # Errors
     ///
-    /// It cannot be reached, or is none.
+    /// It cannot be reached, or is not a server of the store.
     pub(super) async fn connect(&self, address: &str) -> io::Result<client::TlsStream<TcpStream>> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! Who the client is whose bytes follow, as one server of the fleet says it to another: a header of the PROXY protocol. What TLS
-//! has proved is in its fields. It is believed, because the other server has shown a certificate of the store's authority.
+//! The header of the PROXY protocol by which one server of the fleet tells another whose bytes follow. What TLS has proved of the client
+//! is in its fields. The header is believed because its sender has shown a certificate of the store's authority.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,7 +27,7 @@ pub(super) enum ClientError {
     Header(#[from] HeaderError),
     #[error("the header of the PROXY protocol does not say who the client is")]
     Unknown,
-    #[error("the field {0:#04x} of the header of the PROXY protocol is none of another server")]
+    #[error("the field {0:#04x} of the header of the PROXY protocol is malformed")]
     Field(u8),
 }
 
@@ -37,9 +37,9 @@ const SSL_HEAD: usize = 5;
 impl Client {
     /// Writes the header.
     pub(super) fn encode(&self) -> Vec<u8> {
-        // A longer name is none that a certificate or a host has.
+        // Neither a certificate nor a host has a longer name.
         let fits = |name: &&String| name.len() <= limits::PEER_NAME_BYTES_MAX;
-        // The port is asked for nowhere.
+        // Nothing reads the port.
         let mut header = ProxyHeader::new(SocketAddr::new(self.address, 0));
         if let Some(name) = self.server_name.as_ref().filter(fits) {
             header.add(field::AUTHORITY, name.clone().into_bytes());
@@ -61,7 +61,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is none, or it is none of another server.
+    /// There is no header, or another server would not send it.
     pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, ClientError> {
         let header = ProxyHeader::read(stream).await?;
         let source = header.source.ok_or(ClientError::Unknown)?;

@@ -79,7 +79,7 @@ async fn accept_within<F>(
     while connections.join_next().await.is_some() {}
 }
 
-/// Why a connection is none of another server.
+/// Why a connection is not another server's.
 #[derive(Debug, thiserror::Error)]
 enum NoPeer {
     #[error(transparent)]
@@ -88,13 +88,13 @@ enum NoPeer {
     Tls(#[from] io::Error),
 }
 
-/// Has a connection show that it is another server's, and whose bytes it passes on; none if it does not, or not in time.
+/// Verifies that a connection is another server's, and reads whose bytes it passes on; none if it does not show both in time.
 async fn handshake(
     bounds: Bounds,
     tls: &PeerTls,
     stream: TcpStream,
 ) -> Option<(TlsStream<Socket>, Client)> {
-    // It fails where it is read.
+    // A socket that fails here fails again when it is read.
     let _ = stream.set_nodelay(true);
     let accepted = timeout(bounds.wait, async {
         let mut stream = tls.accept(Socket::new(stream)).await?;

@@ -109,7 +109,7 @@ impl Peers {
         }
     }
 
-    /// Makes peers that have so many connections wait, and so long.
+    /// Makes peers with a bound of connections that wait, and a time that they wait.
     #[cfg(test)]
     pub(in crate::server) fn holding(
         owners: Arc<dyn Owners>,
@@ -210,8 +210,8 @@ impl Peers {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Waits until a server no longer has a namespace. Where no server has it, the last one closes its connections by itself, if
-    /// it can; it is given time for that.
+    /// Waits until a server no longer has a namespace. If no server has it, the wait goes on for some beats: the last server may still
+    /// close its connections by itself.
     pub(super) async fn until_moved(&self, namespace: &str, owner: &Owner) {
         let mut unowned = 0;
         while unowned < limits::OWNERLESS_LOOKS_MAX {

@@ -14,8 +14,8 @@ use crate::limits;
 use crate::server::socket::Stream;
 
 impl Peers {
-    /// Passes a connection on, of which everything that the client has sent is `received`, until one side ends it, or another
-    /// server takes the namespace.
+    /// Passes a connection on until one side ends it, or another server takes the namespace. `received` is everything that the client
+    /// has sent.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Peers {
         let copied = tokio::select! {
             copied = copy_bidirectional_with_sizes(stream, &mut other, size, size) => copied.map(|_| ()),
             () = self.until_moved(&namespace, &owner) => {
-                info!(namespace, server = owner.server, "a connection is closed: the server that it was passed on to has the namespace no longer");
+                info!(namespace, server = owner.server, "a connection is closed: the server that it was passed on to no longer has the namespace");
                 Ok(())
             }
             _ = stopped.wait_for(|stopped| *stopped) => Ok(()),
