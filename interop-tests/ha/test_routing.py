@@ -110,9 +110,8 @@ class World:
         """Waits until each server has one namespace."""
         def settled() -> bool:
             owners = self.fleet.owners()
-            return set(owners) == set(NAMESPACES) and {len(found) for found in owners.values()} == {1} and len(
-                {found[0] for found in owners.values()}
-            ) == len(NAMESPACES)
+            servers = [server for found in owners.values() for server in found]
+            return set(owners) == set(NAMESPACES) and len(servers) == len(set(servers)) == len(NAMESPACES)
 
         wait(settled, 60, "not each server got one namespace")
 
@@ -303,7 +302,6 @@ def test_changes_are_followed_as_they_come(world: World, entry: Server) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_each_request_of_a_kept_connection_is_judged_by_its_host(world: World, entry: Server, scheme: str) -> None:
-    names_lead_to(entry.host)
     first, _ = world.elsewhere(entry)
     if scheme == "https":
         connection = http.client.HTTPSConnection(f"{first}.localhost", entry.http[1], timeout=SECONDS, context=world.trusting())
@@ -376,9 +374,7 @@ def test_requests_behind_a_balancer_are_the_clients_in_the_audit_log_and_in_the_
 
 def tcp(server: Server, source: str | None = None) -> socket.socket:
     """A connection to a server's AMQP port, from an address."""
-    made = socket.create_connection(server.amqp, SECONDS, source and (source, 0))
-    made.settimeout(SECONDS)
-    return made
+    return socket.create_connection(server.amqp, SECONDS, source and (source, 0))
 
 
 def rest_of(end: socket.socket) -> bytes:
@@ -533,7 +529,6 @@ def test_what_was_passed_on_is_not_passed_on_again(world: World, authority: Auth
     server = world.fleet.servers[0]
     namespace, owner = world.elsewhere(server)
     end = peer(server, authority.context(authority.store))
-    end.settimeout(SECONDS)
     end.sendall(header(source="192.0.2.99") + opened(f"{namespace}.localhost"))
     answer = b""
     # It is held, because the server could be about to take the namespace.
@@ -544,7 +539,6 @@ def test_what_was_passed_on_is_not_passed_on_again(world: World, authority: Auth
         assert "192.0.2.99" not in addresses(owner, namespace)
     end.close()
     end = peer(server, authority.context(authority.store))
-    end.settimeout(SECONDS)
     end.sendall(header(source="192.0.2.99") + f"GET /{QUEUE}/messages/head HTTP/1.1\r\nHost: {namespace}.localhost\r\nConnection: close\r\n\r\n".encode())
     assert end.recv(4096).startswith(b"HTTP/1.1 503 ")
 
@@ -619,7 +613,7 @@ def test_a_client_that_comes_while_no_server_has_the_namespace_is_held(world: Wo
         if b"amqp:connection:forced" in answer:
             assert held >= 4.9
         end.close()
-        # So does a request.
+        # A request is held, too.
         begun = time.monotonic()
         status, text = ask(entry, "POST", f"/{QUEUE}/messages", f"{namespace}.localhost", b"held")
         assert status == 201 or (status == 503 and time.monotonic() - begun >= 4.9), text
