@@ -9,11 +9,13 @@ import { fileURLToPath } from "node:url";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 
-/** Starts so many; returns their addresses, what may be done to them, and their end. */
+/** Starts so many servers; returns their addresses, and functions that kill, start and end them. */
 export async function startFleet(count) {
   const parent = process.env.JITNEY_WORK ?? tmpdir();
   const directory = await mkdtemp(join(parent, "fleet-"));
   const child = spawn(join(HERE, "../../.venv/bin/python"), [join(HERE, "fleet.py"), directory, String(count)], { stdio: ["pipe", "pipe", "inherit"] });
+  // It may have ended before it is told to.
+  const ended = new Promise((done) => child.once("exit", done));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async () => {
     const { value, done } = await lines.next();
@@ -30,9 +32,9 @@ export async function startFleet(count) {
     kill: (server) => command("kill", server),
     start: (server) => command("start", server),
     query: (sql) => command("query", sql),
-    end: () => new Promise((done) => {
-      child.once("exit", done);
+    end: () => {
       child.stdin.end();
-    }),
+      return ended;
+    },
   };
 }
