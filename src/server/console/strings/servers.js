@@ -10,7 +10,7 @@ export const S = {
   forbiddenText: "Sign in with the operator's key.",
   noLease: "The server that answers may not serve clients at the moment: its last beat is too old, because the database or this server does not keep up.",
   /** @param {string} span */
-  stale: (span) => `The server that answers has not reached the store for ${span}: what is shown is of then.`,
+  stale: (span) => `The server that answers has not reached the store for ${span}: what is shown is as old.`,
 
   attention: "Quarantine",
   /** @param {string} name */
@@ -20,7 +20,7 @@ export const S = {
   releaseLabel: (name) => `End the quarantine of ${name}`,
   /** @param {string} name */
   releaseTitle: (name) => `End the quarantine of ${name}?`,
-  releaseText: "A server takes the namespace within a second. What is written above may put it there again: look into the servers' logs first.",
+  releaseText: "A server takes the namespace within a second. The reason above may put it into quarantine again: read the servers' logs first.",
   /** @param {string} name */
   released: (name) => `The quarantine of ${name} was ended: a server takes it now.`,
 
@@ -32,13 +32,13 @@ export const S = {
   namedStore: (name, place) => `Store ${name}, ${place}`,
   identity: "Identity",
   lag: "Standby lag",
-  lagTitle: "Bytes that the standby which is furthest behind has not flushed",
+  lagTitle: "Bytes of the database's log that the last standby has not flushed",
   age: "Transaction age",
   ageTitle: "Transactions since the oldest that is not frozen; at two billion the database takes no writes",
   slots: "Inactive slots",
   slotsTitle: "Replication slots that no standby uses: they keep the database's log for ever",
   clock: "Clock offset",
-  clockTitle: "By how much the clock of the server that answers is ahead of the database's; beyond a second it takes no namespaces",
+  clockTitle: "The clock of the server that answers less the database's; beyond a second this server takes no namespaces",
   /** @param {string} millis */
   millis: (millis) => `${millis} ms`,
   configuration: "Configuration",
