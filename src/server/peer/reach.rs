@@ -210,7 +210,7 @@ impl Peers {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Waits until a server no longer has a namespace. If no server has it, the wait goes on for some beats: the last server may still
+    /// Waits until a server no longer has a namespace. If no server has it, the wait continues for some beats: the last server may still
     /// close its connections by itself.
     pub(super) async fn until_moved(&self, namespace: &str, owner: &Owner) {
         let mut unowned = 0;
