@@ -16,7 +16,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinError;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::admission::Permit;
@@ -176,16 +176,27 @@ fn not_served(error: &NotPassed) -> Refusal {
     }
 }
 
-/// Waits for a while until the store of a shard's namespace is there; returns whether it is.
-async fn has_store(shards: &Shards, shard: ShardIndex) -> bool {
+/// Waits for a while until the store of a shard's namespace is there.
+///
+/// # Errors
+///
+/// The store is still away, or this server stops: what the peer is told.
+async fn wait_for_store(
+    shards: &Shards,
+    shard: ShardIndex,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), Refusal> {
     let until = Instant::now() + limits::OWNER_WAIT.as_duration();
     while let Some(span) = shards.suspended_for(shard) {
         if limits::OWNER_WAIT.as_duration() <= span || until <= Instant::now() {
-            return false;
+            return Err(store_is_away());
         }
-        tokio::time::sleep(limits::OWNER_LOOK.as_duration()).await;
+        tokio::select! {
+            () = sleep(limits::OWNER_LOOK.as_duration()) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(shard::stopping()),
+        }
     }
-    true
+    Ok(())
 }
 
 /// Says that the store of a namespace is away.
@@ -443,8 +454,10 @@ impl<S: Stream> ConnectionTask<S> {
                 }
             },
         };
-        if !self.is_in(shard) && !has_store(&self.shards, shard).await {
-            self.refuse(store_is_away());
+        if !self.is_in(shard)
+            && let Err(refusal) = wait_for_store(&self.shards, shard, stopped.clone()).await
+        {
+            self.refuse(refusal);
             return Some(());
         }
         if self.routing.is_over() && self.received.take().is_some() {

@@ -124,6 +124,34 @@ async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
     assert!(served.await.unwrap_err().is_panic());
 }
 
+#[tokio::test]
+async fn a_stop_closes_a_connection_that_waits_for_its_store() {
+    let (sender, _mail) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let shards = Arc::new(Shards::of(vec![("one", sender)]));
+    shards.vitals(ShardIndex(0)).unwrap().set_suspended(true);
+    let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+    let (mut peer, stream) = tokio::io::duplex(DUPLEX_BYTES);
+    peer.write_all(HEADER).await.unwrap();
+    peer.write_all(OPEN).await.unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let mut served = Box::pin(serve(stream, accepted(), clock, alone(shards), stopped));
+    // It reads all of that at once, and waits.
+    let polled = poll_fn(|cx| Poll::Ready(served.as_mut().poll(cx))).await;
+    assert!(polled.is_pending(), "the store is away");
+    stop.send_replace(true);
+    let mut answer = Vec::new();
+    let read = async {
+        peer.shutdown().await.unwrap();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut peer, &mut answer);
+        read.await.unwrap();
+    };
+    let both = async { tokio::join!(served, read) };
+    timeout(Duration::from_secs(20), both).await.unwrap();
+    let reason = shard::stopping().description;
+    let says = |it: &[u8]| it == reason.as_bytes();
+    assert!(answer.windows(reason.len()).any(says), "{answer:?}");
+}
+
 /// A peer that says who it is, and the shards that it is served by.
 struct Bench {
     peer: tokio::io::DuplexStream,
