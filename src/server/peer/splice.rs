@@ -4,7 +4,12 @@
 //! kept; they are sent again to the other server, whose answers up to its protocol header were given already and are left out. From
 //! there on bytes are copied. What the client said of itself in SASL is judged by the other server.
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional_with_sizes};
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional_with_sizes,
+};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, info};
@@ -33,12 +38,7 @@ impl Peers {
             owner,
         } = connection;
         let wait = limits::PEER_CONNECT_WAIT.as_duration();
-        let begun = timeout(wait, async {
-            other.write_all(received).await?;
-            other.flush().await?;
-            skip_prelude(&mut other).await
-        });
-        begun.await.map_err(|_| NotPassed::NoServer)??;
+        begin(&mut other, received, wait).await?;
         let size = limits::SPLICE_BUFFER_BYTES;
         let copied = tokio::select! {
             copied = copy_bidirectional_with_sizes(stream, &mut other, size, size) => copied.map(|_| ()),
@@ -53,6 +53,21 @@ impl Peers {
         }
         Ok(())
     }
+}
+
+/// Sends another server what the client has sent, and waits for its AMQP header.
+async fn begin(
+    other: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    received: &[u8],
+    wait: Duration,
+) -> Result<(), NotPassed> {
+    let begun = timeout(wait, async {
+        other.write_all(received).await?;
+        other.flush().await?;
+        skip_prelude(other).await
+    });
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    begun.await.map_err(late)?
 }
 
 /// Reads what the other server answers up to its AMQP header, which the client has got from this server.
@@ -93,5 +108,23 @@ async fn skip_prelude(other: &mut (impl AsyncRead + Unpin)) -> Result<(), NotPas
         if code.is_some_and(|code| *code != 0) {
             return Err(NotPassed::Refused);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &[u8] = b"AMQP\0\x01\0\0";
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_not_said_to_be_missing() {
+        let (mut other, _silent) = tokio::io::duplex(64);
+        let begun = begin(&mut other, HEADER, Duration::from_millis(50)).await;
+        let is_late = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+        assert!(
+            matches!(&begun, Err(NotPassed::Unreachable(error)) if is_late(error)),
+            "{begun:?}"
+        );
     }
 }
