@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use tokio::io::AsyncBufReadExt as _;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -436,8 +436,8 @@ pub(super) async fn serve_passed(
     let Some(permit) = server.admission.try_admit(address) else {
         return;
     };
-    let first = timeout_at(permit.deadline(), stream.fill_buf()).await;
-    let Ok(Ok(Some(&first))) = first.map(|read| read.map(<[u8]>::first)) else {
+    let stopped = server.stopped.clone();
+    let Some(first) = first_byte(&mut stream, permit.deadline(), stopped).await else {
         return;
     };
     let protocol = Protocol::of(first);
@@ -456,6 +456,19 @@ pub(super) async fn serve_passed(
     }
 }
 
+/// Returns the first byte of a stream, which stays unread; none if it does not come by the deadline or before the stop.
+async fn first_byte(
+    stream: &mut (impl AsyncBufRead + Unpin),
+    deadline: Instant,
+    mut stopped: watch::Receiver<bool>,
+) -> Option<u8> {
+    let read = tokio::select! {
+        read = timeout_at(deadline, stream.fill_buf()) => read,
+        _ = stopped.wait_for(|stopped| *stopped) => return None,
+    };
+    read.ok()?.ok()?.first().copied()
+}
+
 /// Returns an identifier that no other connection has had.
 pub(super) fn next_id() -> ConnectionId {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -464,6 +477,9 @@ pub(super) fn next_id() -> ConnectionId {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncWriteExt as _, BufReader};
     use tokio::sync::{Notify, mpsc};
 
     use super::*;
@@ -520,6 +536,23 @@ mod tests {
             slot = accepted.recv() => assert!(slot.is_some()),
             _ = &mut other => panic!("it came later"),
         }
+    }
+
+    #[tokio::test]
+    async fn a_first_byte_is_waited_for_until_the_stop() {
+        let (mut near, far) = tokio::io::duplex(64);
+        let mut far = BufReader::new(far);
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let (stop, stopped) = watch::channel(false);
+        near.write_all(b"AMQP").await.unwrap();
+        let first = first_byte(&mut far, deadline, stopped.clone()).await;
+        assert_eq!(first, Some(b'A'));
+        far.consume(4);
+        let mut waits = pin!(first_byte(&mut far, deadline, stopped));
+        poll_pending(&mut waits).await;
+        stop.send_replace(true);
+        let ended = tokio::time::timeout(Duration::from_secs(20), waits).await;
+        assert_eq!(ended.expect("the stop ends it"), None);
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub(in crate::server) async fn accept(
     accept_within(bounds, socket, stopped, move |stream| {
         let (peers, server) = (Arc::clone(&peers), Arc::clone(&server));
         async move {
-            if let Some((stream, client)) = handshake(bounds, peers.tls(), stream).await {
+            let stopped = server.stopped.clone();
+            let accepted = handshake(bounds, peers.tls(), stream, stopped).await;
+            if let Some((stream, client)) = accepted {
                 serve(stream, client, &server).await;
             }
         }
@@ -88,11 +90,13 @@ enum NoPeer {
     Tls(#[from] io::Error),
 }
 
-/// Verifies that a connection is another server's, and reads whose bytes it passes on; none if it does not show both in time.
+/// Verifies that a connection is another server's, and reads whose bytes it passes on; none if it does not show both in time, or if
+/// this server stops.
 async fn handshake(
     bounds: Bounds,
     tls: &PeerTls,
     stream: TcpStream,
+    mut stopped: watch::Receiver<bool>,
 ) -> Option<(TlsStream<Socket>, Client)> {
     // A socket that fails here fails again when it is read.
     let _ = stream.set_nodelay(true);
@@ -101,7 +105,11 @@ async fn handshake(
         let client = Client::read(&mut stream).await?;
         Ok::<_, NoPeer>((stream, client))
     });
-    match accepted.await {
+    let accepted = tokio::select! {
+        accepted = accepted => accepted,
+        _ = stopped.wait_for(|stopped| *stopped) => return None,
+    };
+    match accepted {
         Ok(Ok(accepted)) => return Some(accepted),
         Ok(Err(error)) => debug!(%error, "a connection was not another server's"),
         Err(_) => debug!("a connection did not show that it is another server's in time"),
@@ -150,7 +158,8 @@ mod tests {
             let serve = move |stream| {
                 let (tls, sender, mut ends) = (Arc::clone(&tls), sender.clone(), ends.clone());
                 async move {
-                    if let Some((_stream, client)) = handshake(bounds, &tls, stream).await {
+                    let accepted = handshake(bounds, &tls, stream, ends.clone()).await;
+                    if let Some((_stream, client)) = accepted {
                         sender.send(client).await.unwrap();
                         let _ = ends.changed().await;
                     }
@@ -276,6 +285,15 @@ mod tests {
             closed(stream).await;
         }
         assert_eq!(bench.stop().await, []);
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_no_peer_that_is_slow() {
+        let bench = Bench::new(bounds(LONG)).await;
+        // The listener has taken it, and the header does not come.
+        let _silent = bench.tls().connect(&bench.address).await.unwrap();
+        let stopped = timeout(LONG / 3, bench.stop()).await;
+        assert_eq!(stopped.expect("the listener has ended"), []);
     }
 
     #[tokio::test]

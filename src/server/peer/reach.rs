@@ -73,6 +73,8 @@ pub(in crate::server) enum NotPassed {
     NoServer,
     #[error("too many connections wait for their namespaces to have servers: connect again later")]
     TooMany,
+    #[error("this server is stopping: connect again")]
+    Stopping,
     #[error("the namespace's server does not accept who the client says it is")]
     Refused,
     #[error("the namespace's server cannot be reached: {0}")]
@@ -148,7 +150,7 @@ impl Peers {
         let _held = self.held.try_acquire().map_err(|_| NotPassed::TooMany)?;
         tokio::select! {
             reached = self.wait(shards, host, client, hop) => reached,
-            _ = stopped.wait_for(|stopped| *stopped) => Err(NotPassed::NoServer),
+            _ = stopped.wait_for(|stopped| *stopped) => Err(NotPassed::Stopping),
         }
     }
 

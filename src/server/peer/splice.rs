@@ -38,7 +38,10 @@ impl Peers {
             owner,
         } = connection;
         let wait = limits::PEER_CONNECT_WAIT.as_duration();
-        begin(&mut other, received, wait).await?;
+        tokio::select! {
+            begun = begin(&mut other, received, wait) => begun?,
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(NotPassed::Stopping),
+        }
         let size = limits::SPLICE_BUFFER_BYTES;
         let copied = tokio::select! {
             copied = copy_bidirectional_with_sizes(stream, &mut other, size, size) => copied.map(|_| ()),

@@ -207,7 +207,30 @@ async fn a_stop_ends_the_wait() {
         bench.stop.send_replace(true);
     };
     let (reached, ()) = tokio::join!(bench.reach("there.example", Hop::First), stop);
-    assert!(matches!(reached, Err(NotPassed::NoServer)));
+    assert!(matches!(reached, Err(NotPassed::Stopping)));
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
+    let bench = Bench::new(1, LONG).await;
+    bench.other_owns("there");
+    // What accepts it answers nothing.
+    let accept = async {
+        let (stream, _) = bench.other.accept().await.unwrap();
+        bench.other_tls.accept(stream).await.unwrap()
+    };
+    let (reached, _silent) = tokio::join!(bench.reach("there.example", Hop::First), accept);
+    let Ok(Reached::Elsewhere(connection)) = reached else {
+        panic!("the other server has it");
+    };
+    let (_client, mut stream) = tokio::io::duplex(64);
+    let stopped = bench.stop.subscribe();
+    let pass = bench.peers.pass(&mut stream, b"AMQP", *connection, stopped);
+    let mut pass = Box::pin(pass);
+    let polled = poll_fn(|cx| Poll::Ready(pass.as_mut().poll(cx))).await;
+    assert!(polled.is_pending(), "it is not answered");
+    bench.stop.send_replace(true);
+    assert!(matches!(pass.await, Err(NotPassed::Stopping)));
 }
 
 #[tokio::test]
