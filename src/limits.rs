@@ -661,8 +661,6 @@ pub const STORE_REMOVED_ROWS: i64 = 1_000;
 pub const PEER_NAME_BYTES_MAX: usize = 256;
 /// How long to wait for a connection to another server of the fleet, and for its first answers.
 pub const PEER_CONNECT_WAIT: Millis = Millis::from_secs(3);
-/// Connections of other servers of the fleet, at most.
-pub const PEER_CONNECTIONS_MAX: usize = 50_000;
 /// How long a connection waits for its namespace to have a server.
 pub const OWNER_WAIT: Millis = Millis::from_secs(5);
 /// How often it looks for that.

@@ -316,9 +316,19 @@ impl Admission {
     }
 }
 
+impl Admitted {
+    /// Waits for the permit of a connection that is queued; `None` if there is none before the deadline.
+    pub(super) async fn permit(self, deadline: Instant) -> Option<Permit> {
+        match self {
+            Self::Now(permit) => Some(permit),
+            Self::Queued(queued) => queued.wait(deadline).await,
+        }
+    }
+}
+
 impl Queued {
     /// Waits for a permit; `None` if there is none before the deadline.
-    pub(super) async fn wait(self, deadline: Instant) -> Option<Permit> {
+    async fn wait(self, deadline: Instant) -> Option<Permit> {
         let semaphore = timeout_at(deadline, self.permits.acquire_owned()).await;
         let semaphore = semaphore
             .ok()?

@@ -114,7 +114,8 @@ impl Protocol {
 }
 
 impl ServerState {
-    fn admission_of(&self, kind: ListenerKind) -> &Admission {
+    /// Returns what counts the unauthenticated connections of a listener.
+    pub(super) fn admission_of(&self, kind: ListenerKind) -> &Admission {
         match kind {
             ListenerKind::General | ListenerKind::Peer => &self.admission,
             ListenerKind::Administration | ListenerKind::Metrics => &self.administration_admission,
@@ -187,7 +188,7 @@ async fn serve_forwarded(
 }
 
 /// A listening socket, and the slots of the connections that it accepts.
-struct Acceptor {
+pub(super) struct Acceptor {
     listener: TcpListener,
     kind: ListenerKind,
     slots: ConnectionSlots,
@@ -196,14 +197,14 @@ struct Acceptor {
 }
 
 /// A connection that has a slot.
-struct AcceptedSocket {
-    stream: TcpStream,
-    peer: SocketAddr,
-    slot: ConnectionSlot,
+pub(super) struct AcceptedSocket {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) slot: ConnectionSlot,
 }
 
 impl Acceptor {
-    fn new(listener: TcpListener, kind: ListenerKind, slots: ConnectionSlots) -> Self {
+    pub(super) fn new(listener: TcpListener, kind: ListenerKind, slots: ConnectionSlots) -> Self {
         Self {
             listener,
             kind,
@@ -214,7 +215,7 @@ impl Acceptor {
 
     /// Serves connections, each in a task of its own, until `stopped`, and then waits for all of them
     /// to end. `admit` returns the future that serves a connection, or `None` to close it.
-    async fn serve<F>(
+    pub(super) async fn serve<F>(
         self,
         admit: impl Fn(AcceptedSocket) -> Option<F>,
         mut stopped: watch::Receiver<bool>,
@@ -283,18 +284,13 @@ async fn serve_accepted(
     let AcceptedSocket { stream, peer, slot } = accepted;
     let scheme = forwarded.scheme;
     let mut stopped = server.stopped.clone();
-    let permit = match admitted {
-        Admitted::Now(permit) => permit,
-        Admitted::Queued(queued) => {
-            let permit = tokio::select! {
-                permit = queued.wait(Instant::now() + limits::ADMISSION_DEADLINE.as_duration()) => permit,
-                _ = stopped.changed() => None,
-            };
-            let Some(permit) = permit else {
-                return;
-            };
-            permit
-        }
+    let until = Instant::now() + limits::ADMISSION_DEADLINE.as_duration();
+    let permit = tokio::select! {
+        permit = admitted.permit(until) => permit,
+        _ = stopped.changed() => None,
+    };
+    let Some(permit) = permit else {
+        return;
     };
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "TCP_NODELAY");
@@ -425,15 +421,14 @@ pub(super) async fn serve_amqp(
 /// Serves a connection that another server of the fleet passes on: `address` is the client's.
 pub(super) async fn serve_passed(
     server: &Arc<ServerState>,
+    slot: ConnectionSlot,
     mut stream: TlsStream<Socket>,
     address: IpAddr,
     scheme: Scheme,
     origin: Origin,
 ) {
-    let Some(slot) = server.slots.try_take() else {
-        return;
-    };
-    let Some(permit) = server.admission.try_admit(address) else {
+    let admission = server.admission_of(ListenerKind::Peer);
+    let Some(permit) = admission.try_admit(address) else {
         return;
     };
     let stopped = server.stopped.clone();

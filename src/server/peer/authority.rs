@@ -122,7 +122,18 @@ impl PeerTls {
     ///
     /// It cannot be reached, or is not a server of the store.
     pub(super) async fn connect(&self, address: &str) -> io::Result<client::TlsStream<TcpStream>> {
-        let stream = TcpStream::connect(address).await?;
+        self.connect_over(TcpStream::connect(address).await?).await
+    }
+
+    /// Connects to another server over a stream.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or is not a server of the store.
+    pub(super) async fn connect_over(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<client::TlsStream<TcpStream>> {
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
         self.connector.connect(name, stream).await

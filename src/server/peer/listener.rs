@@ -1,23 +1,26 @@
 //! The listener for the other servers of the fleet: they show a certificate of the store's authority, and then the client.
+//!
+//! A connection takes a slot before it is accepted, as at every listener. Until it has shown both, it counts as an
+//! unauthenticated connection from its own address ([`crate::server::admission`]), and from then on as one from its client's.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::server::TlsStream;
-use tracing::{debug, warn};
+use tracing::debug;
 
-use super::authority::PeerTls;
 use super::header::{Client, ClientError};
 use super::reach::Peers;
 use crate::access::Origin;
 use crate::limits;
-use crate::server::admission::peer_of;
-use crate::server::listener::{self, Scheme, ServerState};
+use crate::server::admission::{
+    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, peer_of,
+};
+use crate::server::listener::{self, AcceptedSocket, Acceptor, Scheme, ServerState};
 use crate::server::socket::Socket;
 
 /// Serves the connections of other servers until the stop, and then waits for all of them to end.
@@ -26,59 +29,35 @@ pub(in crate::server) async fn accept(
     peers: Arc<Peers>,
     server: Arc<ServerState>,
 ) {
-    let bounds = Bounds {
-        connections: limits::PEER_CONNECTIONS_MAX,
+    let handshakes = Handshakes {
+        peers,
+        slots: server.slots.clone(),
+        admission: server.admission_of(ListenerKind::Peer).clone(),
         wait: limits::PEER_CONNECT_WAIT.as_duration(),
+        stopped: server.stopped.clone(),
     };
-    let stopped = server.stopped.clone();
-    accept_within(bounds, socket, stopped, move |stream| {
-        let (peers, server) = (Arc::clone(&peers), Arc::clone(&server));
-        async move {
-            let stopped = server.stopped.clone();
-            let accepted = handshake(bounds, peers.tls(), stream, stopped).await;
-            if let Some((stream, client)) = accepted {
-                serve(stream, client, &server).await;
-            }
-        }
+    accept_verified(handshakes, socket, move |passed| {
+        let server = Arc::clone(&server);
+        async move { serve(passed, &server).await }
     })
     .await;
 }
 
-/// The bounds of a listener.
-#[derive(Debug, Clone, Copy)]
-struct Bounds {
-    connections: usize,
+/// What verifies connections of other servers, and the bounds of those that are not verified yet.
+struct Handshakes {
+    peers: Arc<Peers>,
+    slots: ConnectionSlots,
+    admission: Admission,
     /// How long a connection may take to show that it is another server's.
     wait: Duration,
+    stopped: watch::Receiver<bool>,
 }
 
-async fn accept_within<F>(
-    bounds: Bounds,
-    socket: TcpListener,
-    mut stopped: watch::Receiver<bool>,
-    serve: impl Fn(TcpStream) -> F,
-) where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = socket.accept() => match accepted {
-                Ok((stream, _)) if connections.len() < bounds.connections => {
-                    connections.spawn(serve(stream));
-                }
-                Ok(_) => warn!("too many connections of other servers: one was closed"),
-                Err(error) => {
-                    warn!(%error, "cannot accept a connection of another server");
-                    tokio::time::sleep(limits::ACCEPT_RETRY.as_duration()).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-            // An error means that the other end is gone, which is a stop too.
-            _ = stopped.changed() => break,
-        }
-    }
-    while connections.join_next().await.is_some() {}
+/// A connection that another server passes on.
+struct Passed {
+    stream: TlsStream<Socket>,
+    client: Client,
+    slot: ConnectionSlot,
 }
 
 /// Why a connection is not another server's.
@@ -88,36 +67,74 @@ enum NoPeer {
     Client(#[from] ClientError),
     #[error("TLS: {0}")]
     Tls(#[from] io::Error),
+    #[error("it did not show its certificate and its client in time")]
+    Late,
 }
 
-/// Verifies that a connection is another server's, and reads whose bytes it passes on; none if it does not show both in time, or if
-/// this server stops.
-async fn handshake(
-    bounds: Bounds,
-    tls: &PeerTls,
-    stream: TcpStream,
-    mut stopped: watch::Receiver<bool>,
-) -> Option<(TlsStream<Socket>, Client)> {
-    // A socket that fails here fails again when it is read.
-    let _ = stream.set_nodelay(true);
-    let accepted = timeout(bounds.wait, async {
-        let mut stream = tls.accept(Socket::new(stream)).await?;
-        let client = Client::read(&mut stream).await?;
-        Ok::<_, NoPeer>((stream, client))
-    });
-    let accepted = tokio::select! {
-        accepted = accepted => accepted,
-        _ = stopped.wait_for(|stopped| *stopped) => return None,
+async fn accept_verified<F>(
+    handshakes: Handshakes,
+    socket: TcpListener,
+    serve: impl Fn(Passed) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let acceptor = Acceptor::new(socket, ListenerKind::Peer, handshakes.slots.clone());
+    let stopped = handshakes.stopped.clone();
+    let handshakes = Arc::new(handshakes);
+    let admit = move |accepted: AcceptedSocket| {
+        let admitted = handshakes.admission.admit(accepted.peer.ip())?;
+        let (handshakes, serve) = (Arc::clone(&handshakes), serve.clone());
+        Some(async move {
+            if let Some(passed) = handshakes.handshake(accepted, admitted).await {
+                serve(passed).await;
+            }
+        })
     };
-    match accepted {
-        Ok(Ok(accepted)) => return Some(accepted),
-        Ok(Err(error)) => debug!(%error, "a connection was not another server's"),
-        Err(_) => debug!("a connection did not show that it is another server's in time"),
-    }
-    None
+    acceptor.serve(admit, stopped).await;
 }
 
-async fn serve(stream: TlsStream<Socket>, client: Client, server: &Arc<ServerState>) {
+impl Handshakes {
+    /// Verifies that a connection is another server's, and reads whose bytes it passes on; none if it does not show both in time,
+    /// or if this server stops.
+    async fn handshake(&self, accepted: AcceptedSocket, admitted: Admitted) -> Option<Passed> {
+        let AcceptedSocket { stream, peer, slot } = accepted;
+        // A socket that fails here fails again when it is read.
+        let _ = stream.set_nodelay(true);
+        let until = Instant::now() + self.wait;
+        let shown = async {
+            let _permit = admitted.permit(until).await.ok_or(NoPeer::Late)?;
+            let read = timeout_at(until, async {
+                let mut stream = self.peers.tls().accept(Socket::new(stream)).await?;
+                let client = Client::read(&mut stream).await?;
+                Ok::<_, NoPeer>((stream, client))
+            });
+            read.await.map_err(|_| NoPeer::Late)?
+        };
+        let mut stopped = self.stopped.clone();
+        let shown = tokio::select! {
+            shown = shown => shown,
+            _ = stopped.wait_for(|stopped| *stopped) => return None,
+        };
+        match shown {
+            Ok((stream, client)) => Some(Passed {
+                stream,
+                client,
+                slot,
+            }),
+            Err(error) => {
+                debug!(%peer, %error, "a connection was not another server's");
+                None
+            }
+        }
+    }
+}
+
+async fn serve(passed: Passed, server: &Arc<ServerState>) {
+    let Passed {
+        stream,
+        client,
+        slot,
+    } = passed;
     let address = client.address;
     let origin = Origin {
         peer: peer_of(address),
@@ -125,21 +142,25 @@ async fn serve(stream: TlsStream<Socket>, client: Client, server: &Arc<ServerSta
         certificate: client.certificate,
     };
     let scheme = Scheme::of(client.is_secure);
-    listener::serve_passed(server, stream, address, scheme, origin).await;
+    listener::serve_passed(server, slot, stream, address, scheme, origin).await;
 }
 
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpSocket, TcpStream};
     use tokio::sync::mpsc;
+    use tokio::time::timeout;
 
     use super::*;
-    use crate::server::peer::authority::make_authority;
+    use crate::server::peer::authority::{PeerTls, make_authority};
+    use crate::server::peer::owners::FakeOwners;
 
     /// A listener, and what it takes for connections of other servers.
     struct Bench {
         address: String,
         authority: String,
+        slots: ConnectionSlots,
         accepted: mpsc::Receiver<Client>,
         /// The connections that were accepted stay open until it is dropped.
         stop: watch::Sender<bool>,
@@ -147,28 +168,39 @@ mod tests {
     }
 
     impl Bench {
-        async fn new(bounds: Bounds) -> Self {
+        async fn new(wait: Duration) -> Self {
+            Self::with(limits::DESCRIPTORS_KEPT * 10, wait).await
+        }
+
+        /// Makes one of a process with so many descriptors.
+        async fn with(descriptors: usize, wait: Duration) -> Self {
             let authority = make_authority().unwrap();
             let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = socket.local_addr().unwrap().to_string();
-            let tls = Arc::new(PeerTls::new(&authority).unwrap());
+            let tls = PeerTls::new(&authority).unwrap();
             let (stop, stopped) = watch::channel(false);
             let (sender, accepted) = mpsc::channel(100);
-            let ends = stopped.clone();
-            let serve = move |stream| {
-                let (tls, sender, mut ends) = (Arc::clone(&tls), sender.clone(), ends.clone());
+            let slots = ConnectionSlots::new(descriptors);
+            let handshakes = Handshakes {
+                peers: Arc::new(Peers::new(Arc::<FakeOwners>::default(), tls)),
+                slots: slots.clone(),
+                admission: Admission::new(slots.count()),
+                wait,
+                stopped: stopped.clone(),
+            };
+            let serve = move |passed: Passed| {
+                let (sender, mut ends) = (sender.clone(), stopped.clone());
                 async move {
-                    let accepted = handshake(bounds, &tls, stream, ends.clone()).await;
-                    if let Some((_stream, client)) = accepted {
-                        sender.send(client).await.unwrap();
-                        let _ = ends.changed().await;
-                    }
+                    sender.send(passed.client.clone()).await.unwrap();
+                    let _ = ends.changed().await;
+                    drop(passed);
                 }
             };
-            let served = tokio::spawn(accept_within(bounds, socket, stopped, serve));
+            let served = tokio::spawn(accept_verified(handshakes, socket, serve));
             Self {
                 address,
                 authority,
+                slots,
                 accepted,
                 stop,
                 served,
@@ -194,13 +226,6 @@ mod tests {
     /// Longer than any test takes.
     const LONG: Duration = Duration::from_mins(1);
 
-    fn bounds(wait: Duration) -> Bounds {
-        Bounds {
-            connections: 100,
-            wait,
-        }
-    }
-
     fn client() -> Client {
         Client {
             address: "192.0.2.7".parse().unwrap(),
@@ -220,7 +245,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_of_the_fleet_says_who_the_client_is() {
-        let bench = Bench::new(bounds(LONG)).await;
+        let bench = Bench::new(LONG).await;
         let mut stream = bench.tls().connect(&bench.address).await.unwrap();
         stream.write_all(&client().encode()).await.unwrap();
         stream.flush().await.unwrap();
@@ -231,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_without_a_certificate_of_the_authority_is_closed() {
-        let bench = Bench::new(bounds(LONG)).await;
+        let bench = Bench::new(LONG).await;
         let others = PeerTls::new(&make_authority().unwrap()).unwrap();
         // It does not trust this listener, and ends the handshake by itself.
         assert!(others.connect(&bench.address).await.is_err());
@@ -248,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_header_before_tls_is_closed() {
-        let bench = Bench::new(bounds(LONG)).await;
+        let bench = Bench::new(LONG).await;
         let mut stream = TcpStream::connect(&bench.address).await.unwrap();
         stream.write_all(&client().encode()).await.unwrap();
         closed(stream).await;
@@ -257,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_does_not_say_who_the_client_is_is_closed() {
-        let bench = Bench::new(bounds(LONG)).await;
+        let bench = Bench::new(LONG).await;
         let local = crate::server::proxy_protocol::ProxyHeader::default().encode();
         for bytes in [&b"AMQP\0\x01\0\0"[..], b"PROXY UNKNOWN\r\n", &local] {
             let mut stream = bench.tls().connect(&bench.address).await.unwrap();
@@ -270,7 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_is_slow_is_closed_in_time() {
-        let bench = Bench::new(bounds(Duration::from_millis(200))).await;
+        let bench = Bench::new(Duration::from_millis(200)).await;
         let silent = TcpStream::connect(&bench.address).await.unwrap();
         let mut begun = TcpStream::connect(&bench.address).await.unwrap();
         // The head of a record of a handshake.
@@ -289,7 +314,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_waits_for_no_peer_that_is_slow() {
-        let bench = Bench::new(bounds(LONG)).await;
+        let bench = Bench::new(LONG).await;
         // The listener has taken it, and the header does not come.
         let _silent = bench.tls().connect(&bench.address).await.unwrap();
         let stopped = timeout(LONG / 3, bench.stop()).await;
@@ -297,30 +322,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_beyond_the_bound_are_closed_until_one_has_ended() {
-        let few = Bounds {
-            connections: 2,
-            wait: LONG,
-        };
-        let bench = Bench::new(few).await;
-        let silent = [
-            TcpStream::connect(&bench.address).await.unwrap(),
-            TcpStream::connect(&bench.address).await.unwrap(),
-        ];
-        closed(TcpStream::connect(&bench.address).await.unwrap()).await;
-        drop(silent);
-        // Until the listener has seen that they have ended, further ones are closed.
-        let mut bench = bench;
-        let taken = async {
-            loop {
-                if let Ok(mut stream) = bench.tls().connect(&bench.address).await {
-                    let _ = stream.write_all(&client().encode()).await;
-                    let _ = stream.flush().await;
-                    return stream;
-                }
-            }
-        };
-        let _stream = timeout(LONG, taken).await.expect("there is room");
-        assert_eq!(bench.accepted.recv().await, Some(client()));
+    async fn connections_that_show_nothing_leave_slots_for_others() {
+        let mut bench = Bench::with(limits::DESCRIPTORS_MIN, LONG).await;
+        let mut silent = Vec::new();
+        for _ in 0..bench.slots.count() {
+            silent.push(TcpStream::connect(&bench.address).await.unwrap());
+        }
+        // They are accepted in their order, and the last is one too many.
+        closed(silent.pop().unwrap()).await;
+        let other = TcpSocket::new_v4().unwrap();
+        other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let other = other.connect(bench.address.parse().unwrap()).await.unwrap();
+        let mut stream = bench.tls().connect_over(other).await.unwrap();
+        stream.write_all(&client().encode()).await.unwrap();
+        stream.flush().await.unwrap();
+        let taken = timeout(LONG, bench.accepted.recv()).await;
+        assert_eq!(taken.expect("it is accepted"), Some(client()));
+    }
+
+    #[tokio::test]
+    async fn a_connection_counts_for_its_servers_address_until_its_client_is_known() {
+        let mut bench = Bench::with(limits::DESCRIPTORS_MIN, LONG).await;
+        let slots = bench.slots.count();
+        let admission = Admission::new(slots);
+        let permits = std::iter::from_fn(|| admission.try_admit([127, 0, 0, 1].into()));
+        let at_once = permits.collect::<Vec<_>>().len();
+        let mut streams = Vec::new();
+        for _ in 0..2 * at_once {
+            let mut stream = bench.tls().connect(&bench.address).await.unwrap();
+            stream.write_all(&client().encode()).await.unwrap();
+            stream.flush().await.unwrap();
+            streams.push(stream);
+            let taken = timeout(LONG, bench.accepted.recv()).await;
+            assert_eq!(taken.expect("it is accepted"), Some(client()));
+        }
+        assert!(
+            bench.slots.count() <= slots - streams.len(),
+            "each keeps its slot"
+        );
     }
 }
