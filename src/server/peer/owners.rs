@@ -1,8 +1,8 @@
 //! Which server has which namespace.
 
-use crate::server::store::Fleet;
+use crate::server::store::{Fleet, ServerSeen};
 
-/// The server that has a namespace.
+/// Another server, which has a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct Owner {
     pub(super) server: String,
@@ -10,54 +10,104 @@ pub(in crate::server) struct Owner {
     pub(super) incarnation: String,
     /// Where other servers reach it.
     pub(super) address: String,
-    pub(super) is_this_server: bool,
 }
 
-/// What knows the owners of namespaces.
+/// Whether a server still has a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Holding {
+    Holds,
+    /// No server has it.
+    Unowned,
+    /// Another server has it, or the same one after another start.
+    Moved,
+}
+
+/// What knows the owners of namespaces, whose names are in lower case.
 pub(in crate::server) trait Owners: Send + Sync {
-    /// Returns the server that has a namespace, whose name is in lower case; none while no server has it.
-    fn owner_of(&self, namespace: &str) -> Option<Owner>;
+    /// Returns the other server that has a namespace; none while this server has it, or none has.
+    fn other_owner_of(&self, namespace: &str) -> Option<Owner>;
+
+    /// Returns whether a server still has a namespace. This is asked for each connection that is passed on, at each beat.
+    fn holding(&self, namespace: &str, owner: &Owner) -> Holding;
 }
 
 impl Owners for Fleet {
-    fn owner_of(&self, namespace: &str) -> Option<Owner> {
-        let view = self.view();
-        let (store, found) = view.find(namespace)?;
-        let name = found.server.as_ref()?;
-        let server = store.servers.iter().find(|it| it.name == *name)?;
-        Some(Owner {
-            server: server.name.clone(),
-            incarnation: server.incarnation.clone(),
-            address: server.address.clone(),
-            is_this_server: server.name == self.server(),
-        })
+    fn other_owner_of(&self, namespace: &str) -> Option<Owner> {
+        let other = |server: &ServerSeen| {
+            (server.name != self.server()).then(|| Owner {
+                server: server.name.clone(),
+                incarnation: server.incarnation.clone(),
+                address: server.address.clone(),
+            })
+        };
+        self.look_at_owner(namespace, other)?
+    }
+
+    fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
+        let is_same = |server: &ServerSeen| {
+            server.name == owner.server
+                && server.incarnation == owner.incarnation
+                && server.address == owner.address
+        };
+        Holding::of(self.look_at_owner(namespace, is_same))
+    }
+}
+
+impl Holding {
+    /// Takes whether the server that has a namespace is the one before; none if no server has it.
+    const fn of(is_same: Option<bool>) -> Self {
+        match is_same {
+            Some(true) => Self::Holds,
+            Some(false) => Self::Moved,
+            None => Self::Unowned,
+        }
     }
 }
 
 /// Owners that a test decides.
 #[cfg(test)]
 #[derive(Default)]
-pub(in crate::server) struct FakeOwners(
-    std::sync::Mutex<std::collections::BTreeMap<String, Owner>>,
-);
+pub(in crate::server) struct FakeOwners {
+    owners: std::sync::Mutex<std::collections::BTreeMap<String, Owner>>,
+    /// How many owners were copied.
+    copied: std::sync::atomic::AtomicUsize,
+}
 
 #[cfg(test)]
 impl FakeOwners {
+    /// The name of this server.
+    pub(in crate::server) const THIS: &str = "one";
+
     /// Says that a server has a namespace from now on.
     pub(in crate::server) fn set(&self, namespace: &str, owner: Owner) {
-        self.0.lock().unwrap().insert(namespace.to_owned(), owner);
+        let mut owners = self.owners.lock().unwrap();
+        owners.insert(namespace.to_owned(), owner);
     }
 
     /// Says that no server has a namespace from now on.
     pub(in crate::server) fn remove(&self, namespace: &str) {
-        self.0.lock().unwrap().remove(namespace);
+        self.owners.lock().unwrap().remove(namespace);
+    }
+
+    /// Returns how many owners were copied.
+    pub(in crate::server) fn copied(&self) -> usize {
+        self.copied.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 impl Owners for FakeOwners {
-    fn owner_of(&self, namespace: &str) -> Option<Owner> {
-        self.0.lock().unwrap().get(namespace).cloned()
+    fn other_owner_of(&self, namespace: &str) -> Option<Owner> {
+        let owners = self.owners.lock().unwrap();
+        let other = owners.get(namespace).filter(|it| it.server != Self::THIS)?;
+        self.copied
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Some(other.clone())
+    }
+
+    fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
+        let owners = self.owners.lock().unwrap();
+        Holding::of(owners.get(namespace).map(|it| it == owner))
     }
 }
 
@@ -69,7 +119,6 @@ impl Owner {
             server: server.to_owned(),
             incarnation: "1".to_owned(),
             address: address.to_string(),
-            is_this_server: false,
         }
     }
 }

@@ -14,7 +14,7 @@ use tracing::debug;
 
 use super::authority::PeerTls;
 use super::header::Client;
-use super::owners::{Owner, Owners};
+use super::owners::{Holding, Owner, Owners};
 use crate::limits;
 use crate::server::admission::ListenerKind;
 use crate::server::shards::Shards;
@@ -169,9 +169,8 @@ impl Peers {
             match Routed::of(shards, host) {
                 Routed::Here(shard) => return Ok(Reached::Here(shard)),
                 Routed::Elsewhere(namespace) if hop == Hop::First => {
-                    let owner = self.owners.owner_of(&namespace);
                     // This server's own has a shard soon.
-                    if let Some(owner) = owner.filter(|owner| !owner.is_this_server) {
+                    if let Some(owner) = self.owners.other_owner_of(&namespace) {
                         match self.open(&owner, client).await {
                             Ok(stream) => {
                                 let connection = PeerConnection {
@@ -218,10 +217,10 @@ impl Peers {
         let mut unowned = 0;
         while unowned < limits::OWNERLESS_LOOKS_MAX {
             sleep(limits::BEAT.as_duration()).await;
-            match self.owners.owner_of(namespace) {
-                Some(found) if found == *owner => unowned = 0,
-                Some(_) => return,
-                None => unowned += 1,
+            match self.owners.holding(namespace, owner) {
+                Holding::Holds => unowned = 0,
+                Holding::Moved => return,
+                Holding::Unowned => unowned += 1,
             }
         }
     }

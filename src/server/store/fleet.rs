@@ -21,7 +21,7 @@ use super::lease::Lease;
 use super::rates::Rates;
 use super::serving::{Serving, ServingParts};
 use super::stores::Stores;
-use super::view::{StoreView, View};
+use super::view::{ServerSeen, StoreView, View};
 use crate::access::FailedAttempts;
 use crate::journal;
 use crate::limits;
@@ -141,6 +141,18 @@ impl Fleet {
         View {
             stores: stores.collect(),
         }
+    }
+
+    /// Looks at the server that has a namespace, whose name is in lower case, as the last look found it; none while no server
+    /// has it.
+    pub(in crate::server) fn look_at_owner<T>(
+        &self,
+        namespace: &str,
+        look: impl FnOnce(&ServerSeen) -> T,
+    ) -> Option<T> {
+        let mut views = self.parts.iter().map(|part| part.view.load());
+        let view = views.find(|view| view.namespaces.contains_key(namespace))?;
+        view.owner_of(namespace).map(look)
     }
 
     /// Reserves a name; returns whether it was free. A server takes the namespace at its next look.

@@ -102,12 +102,6 @@ impl View {
         all.collect()
     }
 
-    /// Returns a namespace, whose name is in lower case, with its store.
-    pub(in crate::server) fn find(&self, namespace: &str) -> Option<(&StoreView, &NamespaceSeen)> {
-        let mut all = self.stores.iter();
-        all.find_map(|store| Some((&**store, store.namespaces.get(namespace)?)))
-    }
-
     /// Returns whether the namespaces of all stores are known.
     pub(super) fn is_whole(&self) -> bool {
         self.stores.iter().all(|store| store.looked.is_some())
@@ -115,6 +109,12 @@ impl View {
 }
 
 impl StoreView {
+    /// Returns the server that has a namespace, whose name is in lower case; none while no server has it.
+    pub(super) fn owner_of(&self, namespace: &str) -> Option<&ServerSeen> {
+        let owner = self.namespaces.get(namespace)?.server.as_ref()?;
+        self.servers.iter().find(|it| it.name == *owner)
+    }
+
     /// Asks a store.
     pub(super) async fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
         let database = database(store, session).await?;

@@ -129,9 +129,9 @@ async fn a_namespace_without_a_server_is_waited_for_until_the_time_is_over() {
 async fn a_namespace_that_is_taken_here_meanwhile_is_served_here() {
     for hop in [Hop::First, Hop::Last] {
         let bench = Bench::new(1, LONG).await;
-        let mut own = bench.other_owns("there");
-        own.is_this_server = true;
-        bench.owners.set("there", own);
+        bench
+            .owners
+            .set("there", Owner::other(FakeOwners::THIS, ""));
         let take = async {
             // The connection waits.
             while bench.peers.held.available_permits() != 0 {
@@ -245,10 +245,7 @@ async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
         incarnation: "2".to_owned(),
         ..owner.clone()
     };
-    let own = Owner {
-        is_this_server: true,
-        ..Owner::other("one", "")
-    };
+    let own = Owner::other(FakeOwners::THIS, "");
     for next in [again, Owner::other("three", ""), own] {
         bench.owners.set("there", next);
         bench.peers.until_moved("there", &owner).await;
@@ -259,5 +256,10 @@ async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
     assert!(
         beat < begun.elapsed(),
         "its last server closes it by itself"
+    );
+    assert_eq!(
+        bench.owners.copied(),
+        0,
+        "this is done for each connection at each beat"
     );
 }
