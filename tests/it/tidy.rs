@@ -84,7 +84,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 14] = [
+const STARTED: [(&str, usize, &str); 13] = [
     (
         "connection.rs",
         1,
@@ -106,11 +106,6 @@ const STARTED: [(&str, usize, &str); 14] = [
         "the writing of the record of namespaces is awaited",
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
-    (
-        "peer/listener.rs",
-        1,
-        "the listener joins the tasks of its connections",
-    ),
     (
         "reload.rs",
         1,
