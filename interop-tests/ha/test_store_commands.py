@@ -390,6 +390,33 @@ def test_a_namespace_in_quarantine_is_released(tmp_path: Path, cluster: Cluster)
         fleet.wait_owned("base")
 
 
+def test_an_export_ends_no_quarantine_and_leaves_its_reason(tmp_path: Path, cluster: Cluster) -> None:
+    def why() -> str | None:
+        return listed(cluster)["base"].get("quarantined")
+
+    def export(directory: str, *words: str) -> str:
+        return store(cluster, "export", "base", "--data-dir", tmp_path / directory, *words)
+
+    with fleet_of(tmp_path, cluster) as fleet:
+        fleet.wait_owned("base")
+        assert fleet.servers[0].stop() == 0
+        export("held", "--hold")
+        held = why()
+        assert held and "--hold" in held
+        assert held in export("held again"), "it says that the namespace is not served"
+        assert why() == held
+        assert held in store(cluster, "release", "base")
+        cluster.query("update jitney.namespace_state set quarantined = 'for a test' where namespace ="
+                      " (select id from jitney.namespace where name = 'base')")
+        for words in ((), ("--hold",)):
+            assert "for a test" in export(f"in quarantine {len(words)}", *words)
+            assert why() == "for a test"
+        assert "for a test" in store(cluster, "release", "base")
+        fleet.servers[0].start()
+        fleet.wait_owned("base")
+        assert fleet.finish() == []
+
+
 def reserved_in(stores: str, namespace: str) -> str:
     return max(stores, key=lambda store: hashlib.sha256(f"{store}/{namespace}".encode()).digest()[:8])
 

@@ -1,7 +1,7 @@
 //! `jitney store`: the operator's commands on a store that servers share. They use the database itself, whether servers run or
 //! not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::table::Table;
 use crate::server::cli::LogArgs;
 use crate::server::logging::{self, LogFormat};
 use crate::server::print;
-use crate::server::store::{self, Moved, NotDone, Release, Restored, Store, Tables};
+use crate::server::store::{self, Exported, Moved, NotDone, Release, Restored, Store, Tables};
 
 /// What can be done with a store. The exit code is 0 if it is done, 1 if it is refused, 2 if it was called wrongly, 3 if the
 /// store cannot be reached or used, and 4 if there is no such namespace.
@@ -201,18 +201,8 @@ fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
         StoreCommand::Export(args) => {
             let store = open(&args.url, Tables::Needed)?;
             let (name, directory) = (&args.namespace, &args.data_dir);
-            let moved = store::export(runtime.handle(), &store, name, directory, args.hold)?;
-            print::line(format_args!(
-                "{}: {} is in {}, and verified",
-                moved.name,
-                contents(&moved),
-                directory.display()
-            ));
-            print::line(if args.hold {
-                "It is in quarantine in the store: no server takes it until jitney store release."
-            } else {
-                "It is served from the store as before: what is sent there from now on is not in the directory."
-            });
+            let done = store::export(runtime.handle(), &store, name, directory, args.hold)?;
+            show_export(&done, directory);
         }
         StoreCommand::Restored(url) => {
             let store = open(url, Tables::Needed)?;
@@ -258,6 +248,23 @@ fn contents(moved: &Moved) -> String {
         "all of it ({} entities, {} messages, {} bytes)",
         moved.entities, moved.messages, moved.bytes
     )
+}
+
+fn show_export(done: &Exported, directory: &Path) {
+    print::line(format_args!(
+        "{}: {} is in {}, and verified",
+        done.moved.name,
+        contents(&done.moved),
+        directory.display()
+    ));
+    match &done.quarantined {
+        Some(why) => print::line(format_args!(
+            "It is in quarantine in the store, and no server takes it: {why}"
+        )),
+        None => print::line(
+            "It is served from the store as before: what is sent there from now on is not in the directory.",
+        ),
+    }
 }
 
 fn show_import(moved: &[Moved], place: &str) {

@@ -87,7 +87,7 @@ impl Pending {
                 "it is being imported: if the command was interrupted, run it again, or run jitney store drop"
             }
             Self::Export => {
-                "it is being exported, or was exported with --hold: jitney store release lets servers take it again"
+                "it is being exported: if the command was interrupted, run it again, or run jitney store release"
             }
             Self::Removal => {
                 "it is being removed: if the command was interrupted, run jitney store drop again"
@@ -95,6 +95,10 @@ impl Pending {
         }
     }
 }
+
+/// Why a namespace is in quarantine that was exported with `--hold`.
+pub(super) const EXPORTED: &str =
+    "it was exported with --hold: jitney store release lets servers take it again";
 
 /// A namespace of the store, as a command finds it.
 #[derive(Debug, Clone)]

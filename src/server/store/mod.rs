@@ -65,7 +65,7 @@ pub(super) use removal::remove;
 pub(super) use restored::{Restored, restored};
 pub(super) use serving::ServingParts;
 pub(super) use stores::Stores;
-pub(super) use transfer::{Moved, export, import};
+pub(super) use transfer::{Exported, Moved, export, import};
 pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
 use crate::journal;

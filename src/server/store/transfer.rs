@@ -49,6 +49,14 @@ pub(in crate::server) struct Moved {
     pub(in crate::server) has_other_key: bool,
 }
 
+/// A namespace that was exported.
+#[derive(Debug)]
+pub(in crate::server) struct Exported {
+    pub(in crate::server) moved: Moved,
+    /// Why it is in quarantine in the store, if it is.
+    pub(in crate::server) quarantined: Option<String>,
+}
+
 impl Moved {
     fn new(name: &str, summary: Summary, has_other_key: bool) -> Self {
         Self {
@@ -377,8 +385,8 @@ async fn keep_keys(store: &Store, directory: &Path, first: Option<&str>) -> Resu
     Ok(has_other)
 }
 
-/// Moves a namespace of the store into a new data directory. While it is read no server has it. It stays in the store, and
-/// with `stays_held` in quarantine.
+/// Copies a namespace of the store into a new data directory. While it is read no server has it. It stays in the store: in
+/// quarantine with `stays_held`, or if it was before.
 ///
 /// # Errors
 ///
@@ -389,23 +397,32 @@ pub(in crate::server) fn export(
     name: &str,
     directory: &Path,
     stays_held: bool,
-) -> Result<Moved, NotDone> {
+) -> Result<Exported, NotDone> {
     let exported = files::make_whole(directory, ".exporting", |temporary| {
         let held = holding::hold_named(store, name, Pending::Export);
         let (found, fence) = runtime.block_on(held)?;
         let summary = put_into_directory(runtime, store, &found.owned, &fence, temporary);
-        // One that was in quarantine stays there, for its own reason.
+        // What a command left there that was ended is not the reason of a quarantine.
         let before = found
             .pending
             .is_none()
             .then_some(found.quarantined)
             .flatten();
-        if !stays_held || summary.is_err() {
-            runtime.block_on(holding::give_back(store, &[(fence, before)]))?;
-        }
-        summary
+        let quarantined = reason_after(before, stays_held && summary.is_ok());
+        let given = [(fence, quarantined.clone())];
+        runtime.block_on(holding::give_back(store, &given))?;
+        Ok::<_, NotDone>((summary?, quarantined))
     });
-    Ok(Moved::new(&name.to_lowercase(), exported?, false))
+    let (summary, quarantined) = exported?;
+    Ok(Exported {
+        moved: Moved::new(&name.to_lowercase(), summary, false),
+        quarantined,
+    })
+}
+
+/// Returns why a namespace is in quarantine after an export, if it is: for the first reason, whatever the export was to do.
+fn reason_after(before: Option<String>, is_held: bool) -> Option<String> {
+    before.or_else(|| is_held.then(|| holding::EXPORTED.to_owned()))
 }
 
 impl From<NotMade> for NotDone {
@@ -482,4 +499,21 @@ fn write_keys(runtime: &Handle, store: &Arc<Store>, directory: &Path) -> Result<
         path: error.file,
         source: error.source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_ends_no_quarantine_and_replaces_no_reason() {
+        let damaged = || Some("its log is damaged".to_owned());
+        for is_held in [false, true] {
+            assert_eq!(reason_after(damaged(), is_held), damaged());
+        }
+        let held = reason_after(None, true);
+        assert_eq!(held.as_deref(), Some(holding::EXPORTED));
+        assert_eq!(reason_after(held.clone(), false), held, "exported again");
+        assert_eq!(reason_after(None, false), None);
+    }
 }
