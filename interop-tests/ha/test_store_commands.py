@@ -397,6 +397,19 @@ def test_an_export_ends_no_quarantine_and_leaves_its_reason(tmp_path: Path, clus
     def export(directory: str, *words: str) -> str:
         return store(cluster, "export", "base", "--data-dir", tmp_path / directory, *words)
 
+    def kill_export(directory: str) -> None:
+        epoch = listed(cluster)["base"]["epoch"]
+        with cluster.connect() as reader:
+            # The log cannot be read now.
+            reader.execute("begin")
+            reader.execute("lock table jitney.checkpoint in access exclusive mode")
+            exporting = subprocess.Popen([binary(), "store", "export", "base", "--store", cluster.url(), "--data-dir", tmp_path / directory],
+                                         stderr=subprocess.DEVNULL)
+            wait(lambda: listed(cluster)["base"]["epoch"] > epoch, 30, "the namespace was not taken")
+            exporting.send_signal(signal.SIGKILL)
+            exporting.wait()
+            reader.execute("rollback")
+
     with fleet_of(tmp_path, cluster) as fleet:
         fleet.wait_owned("base")
         assert fleet.servers[0].stop() == 0
@@ -406,11 +419,19 @@ def test_an_export_ends_no_quarantine_and_leaves_its_reason(tmp_path: Path, clus
         assert held in export("held again"), "it says that the namespace is not served"
         assert why() == held
         assert held in store(cluster, "release", "base")
+        # One that was interrupted is done again, and ends its own quarantine.
+        kill_export("killed")
+        assert "it is being exported" in (why() or "")
+        assert "served from the store as before" in export("done again")
+        assert why() is None
         cluster.query("update jitney.namespace_state set quarantined = 'for a test' where namespace ="
                       " (select id from jitney.namespace where name = 'base')")
+        kill_export("killed in quarantine")
+        assert why() == "for a test"
         for words in ((), ("--hold",)):
             assert "for a test" in export(f"in quarantine {len(words)}", *words)
             assert why() == "for a test"
+        kill_export("killed before the release")
         assert "for a test" in store(cluster, "release", "base")
         fleet.servers[0].start()
         fleet.wait_owned("base")

@@ -94,11 +94,27 @@ impl Pending {
             }
         }
     }
+
+    /// Returns whether a namespace that is in quarantine already stays there for the same reason while it is held. The command
+    /// gives it back so, and may be ended before that.
+    fn keeps_quarantine(self) -> bool {
+        match self {
+            Self::Export => true,
+            Self::Import | Self::Removal => false,
+        }
+    }
 }
 
 /// Why a namespace is in quarantine that was exported with `--hold`.
 pub(super) const EXPORTED: &str =
     "it was exported with --hold: jitney store release lets servers take it again";
+
+/// A namespace that a command holds.
+pub(super) struct Held {
+    pub(super) fence: Arc<Fence>,
+    /// Why it was in quarantine before, for a reason that is not of a command that was ended.
+    pub(super) before: Option<String>,
+}
 
 /// A namespace of the store, as a command finds it.
 #[derive(Debug, Clone)]
@@ -248,13 +264,13 @@ pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDon
 pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release, StoreError> {
     let session = store.take().await?;
     let name = name.to_lowercase();
-    // A command that holds it for an export has it no longer.
-    let sql = "with held as (select n.id, q.quarantined, q.pending \
+    // A command that holds it for an export has it no longer, also where it was in quarantine before.
+    let sql = "with held as (select n.id, q.quarantined \
                from namespace n join namespace_state q on q.namespace = n.id \
                where n.name = $1 and q.quarantined is not null and coalesce(q.pending, 'export') = 'export' \
                for update of n, q), \
                freed as (update namespace n set epoch = n.epoch + 1, owner = null from held \
-               where n.id = held.id and held.pending is not null) \
+               where n.id = held.id and n.owner is not null and n.server is null) \
                update namespace_state s set quarantined = null, pending = null, failures = 0 from held \
                where s.namespace = held.id returning held.quarantined";
     let released = session.optional(sql, &[&name]).await?;
@@ -299,7 +315,7 @@ pub(super) async fn find(
 }
 
 /// Takes a namespace from the server that has it, or from a command that was ended, and holds it. What its owner has
-/// appended until then is there, and nothing more of it comes.
+/// appended until then is there, and nothing more of it comes. For an export, the reason of an earlier quarantine stays.
 ///
 /// # Errors
 ///
@@ -308,27 +324,34 @@ pub(super) async fn hold(
     store: &Arc<Store>,
     found: &Found,
     pending: Pending,
-) -> Result<Arc<Fence>, StoreError> {
+) -> Result<Held, StoreError> {
     let session = store.take().await?;
     let owner = random_bits();
     let sql = "with raised as (update namespace set epoch = epoch + 1, owner = $3, server = null, \
                incarnation = null where id = $1 and epoch = $2 returning id, epoch), \
-               held as (insert into namespace_state (namespace, quarantined, pending) select id, $4, $5 from raised \
-               on conflict (namespace) do update set quarantined = excluded.quarantined, pending = excluded.pending) \
-               select epoch from raised";
+               held as (insert into namespace_state as s (namespace, quarantined, pending) select id, $4, $5 from raised \
+               on conflict (namespace) do update set \
+               quarantined = case when $6::bool and s.pending is null then coalesce(s.quarantined, $4) else $4 end, \
+               pending = case when $6::bool and s.pending is null and s.quarantined is not null then null else $5 end \
+               returning quarantined, pending) \
+               select r.epoch, case when h.pending is null then h.quarantined end from raised r cross join held h";
     let params: connect::Params<'_> = &[
         &found.owned.id,
         &found.owned.epoch,
         &Uuid(owner),
         &pending.reason(),
         &pending.word(),
+        &pending.keeps_quarantine(),
     ];
     let raised = ownership::unblocked(store, &session, session.optional(sql, params)).await?;
     let raised = raised.ok_or(StoreError::Fenced)?;
-    let epoch = store.get(&raised, 0)?;
+    let (epoch, before) = (store.get(&raised, 0)?, store.get(&raised, 1)?);
     store.give_back(session);
     let claim = Claim { epoch, owner };
-    Ok(Arc::new(Fence::new(&found.owned, claim)))
+    Ok(Held {
+        fence: Arc::new(Fence::new(&found.owned, claim)),
+        before,
+    })
 }
 
 /// How often a namespace whose owner changes meanwhile is looked at again.
@@ -344,7 +367,7 @@ pub(super) async fn hold_named(
     store: &Arc<Store>,
     name: &str,
     pending: Pending,
-) -> Result<(Found, Arc<Fence>), NotDone> {
+) -> Result<(Owned, Held), NotDone> {
     for _ in 0..TRIES {
         let session = store.take().await?;
         let found = find(store, &session, name).await?;
@@ -357,7 +380,7 @@ pub(super) async fn hold_named(
             )));
         }
         match hold(store, &found, pending).await {
-            Ok(fence) => return Ok((found, fence)),
+            Ok(held) => return Ok((found.owned, held)),
             Err(StoreError::Fenced) => {}
             Err(error) => return Err(error.into()),
         }

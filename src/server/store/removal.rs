@@ -39,8 +39,8 @@ pub(in crate::server) async fn remove(store: &Arc<Store>, name: &str) -> Result<
 }
 
 async fn remove_there(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
-    let (_, fence) = holding::hold_named(store, name, Pending::Removal).await?;
-    remove_held(store, &fence).await
+    let (_, held) = holding::hold_named(store, name, Pending::Removal).await?;
+    remove_held(store, &held.fence).await
 }
 
 impl Fleet {

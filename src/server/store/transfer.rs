@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::append::{StoreCommitter, StoreEvent};
 use super::connect::Store;
 use super::fence::{Fence, random_bits};
-use super::holding::{self, NotDone, Pending};
+use super::holding::{self, Held, NotDone, Pending};
 use super::log::StoreLog;
 use super::ownership::{self, Owned};
 use super::stores::Reserving;
@@ -282,8 +282,8 @@ async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
             by.unwrap_or_default()
         ));
     }
-    let fence = holding::hold(store, &found, Pending::Import).await?;
-    removal::remove_held(store, &fence).await
+    let held = holding::hold(store, &found, Pending::Import).await?;
+    removal::remove_held(store, &held.fence).await
 }
 
 /// Reserves the name of a namespace, with an empty log.
@@ -400,14 +400,8 @@ pub(in crate::server) fn export(
 ) -> Result<Exported, NotDone> {
     let exported = files::make_whole(directory, ".exporting", |temporary| {
         let held = holding::hold_named(store, name, Pending::Export);
-        let (found, fence) = runtime.block_on(held)?;
-        let summary = put_into_directory(runtime, store, &found.owned, &fence, temporary);
-        // What a command left there that was ended is not the reason of a quarantine.
-        let before = found
-            .pending
-            .is_none()
-            .then_some(found.quarantined)
-            .flatten();
+        let (owned, Held { fence, before }) = runtime.block_on(held)?;
+        let summary = put_into_directory(runtime, store, &owned, &fence, temporary);
         let quarantined = reason_after(before, stays_held && summary.is_ok());
         let given = [(fence, quarantined.clone())];
         runtime.block_on(holding::give_back(store, &given))?;
