@@ -372,6 +372,15 @@ def test_a_namespace_is_dropped_on_all_servers_with_its_tables(tmp_path: Path, c
         assert fleet.finish() == []
 
 
+def test_a_server_of_a_store_refuses_a_backup_of_its_data_directory(tmp_path: Path, cluster: Cluster) -> None:
+    with fleet_of(tmp_path, cluster) as fleet:
+        fleet.wait_owned("base")
+        status, answer = ask(fleet.servers[0], "POST", "server/backups", {"directory": str(tmp_path / "backup")})
+        assert status == 400 and "pg_dump" in answer["detail"] and "jitney store export" in answer["detail"], answer
+        assert not (tmp_path / "backup").exists()
+        assert fleet.finish() == []
+
+
 def test_a_namespace_in_quarantine_is_released(tmp_path: Path, cluster: Cluster) -> None:
     assert "has no store" in store(cluster, "list", code=1)
     with fleet_of(tmp_path, cluster) as fleet:

@@ -46,13 +46,21 @@ const CERTS: &str = "certs";
 /// What is backed up, and whether it is being done.
 #[derive(Debug)]
 pub(super) struct Backups {
-    /// None if messages are in memory only.
-    source: Option<Source>,
+    kept: Kept,
     is_running: AtomicBool,
 }
 
+/// Where messages are kept.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Memory,
+    /// In a store that servers share.
+    Store,
+    Files(Source),
+}
+
 /// A data directory.
-struct Source {
+pub(super) struct Source {
     directory: PathBuf,
     /// The shards with their numbers.
     disks: Vec<(u32, SharedDisk)>,
@@ -95,14 +103,29 @@ impl std::fmt::Debug for Source {
     }
 }
 
+impl Kept {
+    /// Returns what a backup is made of.
+    ///
+    /// # Errors
+    ///
+    /// Messages are not in a data directory.
+    fn source(&self) -> Result<&Source, BackupError> {
+        let text = match self {
+            Self::Files(source) => return Ok(source),
+            Self::Memory => "The broker keeps messages in memory only (--ephemeral).",
+            Self::Store => {
+                "The messages are in a store (--store), and a backup is made of a data directory only. Back the database up, with base \
+                 backups and the archive of its log, or with pg_dump; `jitney store export NAME` copies a namespace into a data directory."
+            }
+        };
+        Err(BackupError::Argument(text.to_owned()))
+    }
+}
+
 impl Backups {
-    pub(super) fn new(directory: Option<&Path>, disks: Vec<(u32, SharedDisk)>) -> Self {
-        let source = directory.map(|directory| Source {
-            directory: directory.to_owned(),
-            disks,
-        });
+    pub(super) fn new(kept: Kept) -> Self {
         Self {
-            source,
+            kept,
             is_running: AtomicBool::new(false),
         }
     }
@@ -114,10 +137,7 @@ impl Backups {
         target: PathBuf,
         now: Timestamp,
     ) -> Result<Made, BackupError> {
-        if self.source.is_none() {
-            let text = "The broker keeps messages in memory only (--ephemeral).";
-            return Err(BackupError::Argument(text.to_owned()));
-        }
+        self.kept.source()?;
         if self.is_running.swap(true, Ordering::AcqRel) {
             let text = "A backup is being made; another can be made when it has ended.";
             return Err(BackupError::Conflict(text.to_owned()));
@@ -126,7 +146,9 @@ impl Backups {
         let (ours, runtime) = (Arc::clone(self), Handle::current());
         let work = move || {
             let _running = Running(Arc::clone(&ours));
-            let Some(source) = &ours.source else { return };
+            let Ok(source) = ours.kept.source() else {
+                return;
+            };
             let positions = || {
                 let wait = limits::BACKUP_POSITION_WAIT.as_duration();
                 let ends = async { tokio::time::timeout(wait, shards.log_ends()).await };
@@ -192,6 +214,13 @@ impl Drop for Keeping<'_> {
 }
 
 impl Source {
+    pub(super) fn new(directory: &Path, disks: Vec<(u32, SharedDisk)>) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            disks,
+        }
+    }
+
     /// Makes a backup; `positions` says where the durable logs end.
     fn back_up(
         &self,

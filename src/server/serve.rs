@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
 use super::api::{self, Changes};
-use super::backup::Backups;
+use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
@@ -215,7 +215,7 @@ fn start(
         shared,
     } = prepared;
     let slots = listeners.slots(shards.len())?;
-    let backups = Arc::new(backups(args, &shards));
+    let backups = Arc::new(backups(args, shared.as_ref(), &shards));
     let partials = PartialBytes::new(plan.partials);
     let common = OfAllShards::new(args, &clock)?;
     let running = run_shards(shards, routes, &common, partials)?;
@@ -302,9 +302,15 @@ impl Serving {
 }
 
 /// Returns what makes backups of the shards' logs.
-fn backups(args: &ServeArgs, shards: &[StartedShard]) -> Backups {
+fn backups(args: &ServeArgs, shared: Option<&SharedParts>, shards: &[StartedShard]) -> Backups {
+    // Its data directory has no messages.
+    if shared.is_some() {
+        return Backups::new(Kept::Store);
+    }
     let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
-    Backups::new(directory(args), disks.collect())
+    Backups::new(directory(args).map_or(Kept::Memory, |directory| {
+        Kept::Files(backup::Source::new(directory, disks.collect()))
+    }))
 }
 
 /// Starts to accept connections, those of the other servers too.

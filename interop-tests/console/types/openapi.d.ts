@@ -641,7 +641,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a backup of the whole server, and answers when it is durable. Only the operator may. */
+        /**
+         * Makes a backup of the data directory, and answers when it is durable. Only the operator may. A server whose namespaces are in
+         *     a store refuses it: the database is backed up.
+         */
         post: operations["make_backup"];
         delete?: never;
         options?: never;

@@ -204,6 +204,26 @@ fn segments_that_are_removed_meanwhile_are_kept() {
     assert_eq!(bench.restored("restored"), 40);
 }
 
+#[tokio::test]
+async fn messages_that_are_in_no_data_directory_are_not_backed_up() {
+    let root = tempfile::tempdir().unwrap();
+    let target = root.path().join("backup");
+    for (kept, right) in [
+        (Kept::Memory, ["--ephemeral"; 2]),
+        (Kept::Store, ["pg_dump", "jitney store export"]),
+    ] {
+        let (mail, _) = tokio::sync::mpsc::channel(1);
+        let shards = Arc::new(Shards::of(vec![("one", mail)]));
+        let backups = Arc::new(Backups::new(kept));
+        let made = backups.make(shards, target.clone(), NOW).await;
+        let Err(BackupError::Argument(text)) = &made else {
+            panic!("{made:?}");
+        };
+        assert!(right.iter().all(|word| text.contains(word)), "{text}");
+        assert!(!target.exists());
+    }
+}
+
 #[test]
 fn directories_that_are_not_for_backups_are_refused() {
     let bench = Bench::new();

@@ -92,7 +92,8 @@ pub(super) enum BrokerCommand {
     Stats(Remote<stats::StatsArgs>),
     /// Show entities, their messages and their rates, live in the terminal.
     Top(Remote<top::TopArgs>),
-    /// Back up a broker that runs.
+    /// Back up a broker that runs. One whose namespaces are in a store refuses it: the database is backed up, or a namespace is
+    /// exported by `jitney store export`.
     Backup(Remote<backup::BackupArgs>),
     #[command(flatten)]
     Amqp(amqp::AmqpCommand),
