@@ -68,8 +68,19 @@ pub(super) enum NamespaceError {
     Exists(String),
     #[error("There is no namespace '{0}'.")]
     Unknown(String),
-    #[error("The namespace '{0}' is in the configuration file: remove it there first.")]
+    #[error(
+        "The configuration names the namespace '{0}': use a configuration file without it first."
+    )]
     Configured(String),
+    #[error(
+        "The namespace '{0}' is the first: hosts that name no other namespace lead to it, and it stays. Its entities can be deleted."
+    )]
+    First(String),
+    #[error(
+        "The namespace '{0}' is the first: hosts that name no other namespace lead to it. Only `jitney store drop {0}` removes it. Servers \
+         whose configuration names it make it again."
+    )]
+    FirstOfStore(String),
     #[error(
         "The namespace '{0}' has connections that did not close in time. It is still there, without the entities that were deleted: try again."
     )]
@@ -212,9 +223,7 @@ impl ServerNamespaces {
         name: &str,
     ) -> Result<(), NamespaceError> {
         let name = name.to_lowercase();
-        if self.configured.load().contains(&name) || name == self.shards.routes().first() {
-            return Err(NamespaceError::Configured(name));
-        }
+        self.check_drop(&name, NamespaceError::FirstOfStore)?;
         match fleet.remove_namespace(&name).await {
             Ok(()) => Ok(()),
             Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name)),
@@ -282,9 +291,7 @@ impl ServerNamespaces {
         if !routes.has(&name) {
             return Err(NamespaceError::Unknown(name));
         }
-        if self.configured.load().contains(&name) || name == routes.first() {
-            return Err(NamespaceError::Configured(name));
-        }
+        self.check_drop(&name, NamespaceError::First)?;
         let shard = routes.shard_of(Some(&name));
         let shard = shard.ok_or(NamespaceError::Stopping)?;
         // From now on no client finds it.
@@ -298,6 +305,22 @@ impl ServerNamespaces {
         let mut changed = placement.clone();
         changed.forget(&name);
         self.record(&mut placement, changed).await
+    }
+
+    /// Checks that a namespace is not the first, nor one that the configuration names.
+    fn check_drop(
+        &self,
+        name: &str,
+        is_first: fn(String) -> NamespaceError,
+    ) -> Result<(), NamespaceError> {
+        // The first cannot be dropped after the configuration has changed, either.
+        if name == self.shards.routes().first() {
+            return Err(is_first(name.to_owned()));
+        }
+        if self.configured.load().contains(name) {
+            return Err(NamespaceError::Configured(name.to_owned()));
+        }
+        Ok(())
     }
 
     async fn drop_in(
@@ -453,6 +476,33 @@ mod tests {
             wanted.map(|(name, at, is)| (name.to_owned(), Some(at), is))
         );
         assert_eq!(namespaces.placement.lock().await.made().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_drop_is_refused_for_the_reason_that_holds() {
+        let namespaces = served();
+        for configured in [&["two"][..], &["one", "two"]] {
+            namespaces.set_configured(&named(configured));
+            let refused = |name| namespaces.drop_one(name, Authority::everything());
+            let first = refused("ONE").await.unwrap_err();
+            assert!(
+                matches!(&first, NamespaceError::First(name) if name == "one"),
+                "{first}"
+            );
+            let configured = refused("two").await.unwrap_err();
+            assert!(
+                matches!(configured, NamespaceError::Configured(_)),
+                "{configured}"
+            );
+        }
+        let first = namespaces.check_drop("one", NamespaceError::FirstOfStore);
+        let text = first.unwrap_err().to_string();
+        assert!(
+            text.contains("`jitney store drop one`") && !text.contains("file"),
+            "{text}"
+        );
+        namespaces.set_configured(&named(["one"]));
+        namespaces.check_drop("two", NamespaceError::First).unwrap();
     }
 
     #[tokio::test]

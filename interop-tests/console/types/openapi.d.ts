@@ -1493,7 +1493,7 @@ export interface components {
         };
         /** @description A namespace. */
         Namespace: {
-            /** @description The configuration file names it: it cannot be dropped here. */
+            /** @description The configuration names it: it cannot be dropped here. */
             configured: boolean;
             /** @description It answers to every host that is no other's. */
             first: boolean;

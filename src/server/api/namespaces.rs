@@ -20,7 +20,7 @@ pub(super) struct Namespace {
     shard: Option<u32>,
     /// It answers to every host that is no other's.
     first: bool,
-    /// The configuration file names it: it cannot be dropped here.
+    /// The configuration names it: it cannot be dropped here.
     configured: bool,
 }
 
@@ -138,7 +138,9 @@ impl From<NamespaceError> for Problem {
             NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
             NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
-            NamespaceError::Configured(_) => (StatusCode::CONFLICT, "not_allowed"),
+            NamespaceError::Configured(_)
+            | NamespaceError::First(_)
+            | NamespaceError::FirstOfStore(_) => (StatusCode::CONFLICT, "not_allowed"),
             NamespaceError::Busy(_) | NamespaceError::NotRemoved(_) => {
                 (StatusCode::CONFLICT, "in_use")
             }
