@@ -234,6 +234,33 @@ def test_a_server_that_starts_while_a_store_is_away_confuses_no_namespaces(two: 
     exchange(two.fleet, of_b[0], server)
 
 
+def test_a_file_is_written_when_the_first_store_is_back(two: Two, tmp_path: Path) -> None:
+    server, name = two.fleet.servers[2], NAMESPACES[0]
+    texts = "select count(*) from jitney.configuration"
+    [(before,)] = two.a.query(texts)
+    # The server alone has this file.
+    changed = configuration(tmp_path / "Config.json", {it: {"Queues": [{"Name": "q"}, {"Name": "late"}, *QUEUES]} for it in NAMESPACES})
+    server.stop()
+    own = server.broker.state_file.read_text()
+    server.broker.state_file.write_text(json.dumps({**json.loads(own), "config": str(changed)}))
+    two.a.primary.kill()
+    try:
+        server.start()
+    finally:
+        two.a.primary.start()
+    try:
+        wait(lambda: two.a.query(texts) == [(before + 1,)], BACK_SECONDS, "the file was not written")
+        wait(lambda: server.ask("GET", f"entities/late?namespace={name}")[0] == 200, BACK_SECONDS, "the file was not applied")
+        said = server.broker.log_tail(100_000)
+        assert "the configuration file is not recorded yet" in said and "newer configuration than this file" not in said, said
+    finally:
+        server.stop()
+        server.broker.state_file.write_text(own)
+        server.start()
+    wait(lambda: shown(server)["stores"][0]["lease_held"], BACK_SECONDS, "the server has not joined those of a")
+    two.fleet.wait_owned(*NAMESPACES)
+
+
 def test_a_lost_server_s_namespaces_of_both_are_taken_over(two: Two) -> None:
     lost = two.fleet.servers[0]
     wait(lambda: {two.places()[name] for name in lost.owned()} == {"a", "b"}, SPREAD_SECONDS, "it has not some of both")

@@ -5,10 +5,11 @@
 //! the next start.
 //!
 //! Where servers share namespaces, a change of the file is written to the store once, and every server applies it to the
-//! namespaces that it has (`store/configuration.rs`). The file that changed last counts; one that is unchanged is never written.
+//! namespaces that it has (`store/configuration.rs`). The file that changed last counts. One that is unchanged is written once at
+//! most: at the start, or when the store is back that was away then.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::signal::unix::Signal;
@@ -20,7 +21,7 @@ use super::cli;
 use super::mailbox::{Mail, Mailbox};
 use super::namespaces::{PlacedNamespaces, ServerNamespaces};
 use super::shards::Shards;
-use super::store::{Fleet, Published};
+use super::store::{Fleet, Published, StoreError};
 use crate::access::{Actor, Authority};
 use crate::address;
 use crate::config::{Configuration, Namespace};
@@ -46,10 +47,28 @@ pub(super) struct WatchedConfig {
 pub(super) struct SharedFile {
     pub(super) path: PathBuf,
     /// Its text, as it was read last.
-    pub(super) text: String,
-    /// The number that the store gave to that text, when it was read last.
-    pub(super) number: i64,
+    text: String,
+    /// The store has had that text, since the start at least.
+    is_recorded: bool,
+    /// The number that the store gave to that text, when it was read last; or if it is not recorded, the number of the newest
+    /// configuration that was known at the start.
+    number: i64,
 }
+
+/// What is to be done with a text of a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// The store has had it.
+    Nothing,
+    /// Only spaces differ from what is applied already.
+    Same,
+    /// It is to be the store's, unless the store got it after the one with this number.
+    Publish(i64),
+}
+
+/// What failed last: it is logged when it is another failure.
+#[derive(Default)]
+struct Complaint(Option<String>);
 
 /// The changes that a shard makes.
 #[derive(Debug)]
@@ -125,7 +144,8 @@ pub(super) async fn watch_shared(
 ) {
     let mut looks = tokio::time::interval(limits::CONFIG_CHECK_INTERVAL.as_duration());
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut seen, mut complaint) = (None, None);
+    let mut seen = None;
+    let (mut unfollowed, mut unwritten) = (Complaint::default(), Complaint::default());
     loop {
         tokio::select! {
             _ = looks.tick() => {}
@@ -135,16 +155,16 @@ pub(super) async fn watch_shared(
         let mut followed = fleet.follow_configuration().await;
         if let Some(file) = &mut file {
             let read = read(file.path.clone()).await;
-            if seen.as_ref() != Some(&read) && file.take(&read, &fleet).await {
-                seen = Some(read);
-                followed = fleet.follow_configuration().await;
+            if seen.as_ref() != Some(&read) {
+                let taken = file.take(&read, &fleet).await;
+                if taken.is_ok() {
+                    seen = Some(read);
+                    followed = fleet.follow_configuration().await;
+                }
+                unwritten.note("the configuration file is not in the store yet", taken);
             }
         }
-        let failed = followed.err().map(|error| error.to_string());
-        if let Some(error) = failed.as_ref().filter(|_| failed != complaint) {
-            warn!("the store's configuration cannot be followed: {error}");
-        }
-        complaint = failed;
+        unfollowed.note("the store's configuration cannot be followed", followed);
         namespaces.set_configured(&fleet.configuration().config);
     }
 }
@@ -187,49 +207,101 @@ pub(super) fn actor() -> Actor {
     }
 }
 
+impl Complaint {
+    /// Takes how something has ended, and logs a failure that is not the last one.
+    fn note(&mut self, what: &str, ended: Result<(), StoreError>) {
+        let failed = ended.err().map(|error| error.to_string());
+        if let Some(error) = failed.as_ref().filter(|_| failed != self.0) {
+            warn!("{what}, and this is tried again: {error}");
+        }
+        self.0 = failed;
+    }
+}
+
 impl SharedFile {
-    /// Writes the file to the store if it has changed. Returns whether that is done; it is tried again otherwise.
-    async fn take(&mut self, read: &Result<String, String>, fleet: &Fleet) -> bool {
-        let unused = |mistakes: &String| {
-            error!("the configuration is not used, and the previous one stays: {mistakes}");
-        };
+    /// Takes a file that was read at the start: its text, the number that the store gave to it, and the newest number that is
+    /// known. The text has no number if the store could not be reached whose configuration counts.
+    pub(super) fn new(path: &Path, text: String, number: Option<i64>, newest: i64) -> Self {
+        Self {
+            path: path.to_owned(),
+            text,
+            is_recorded: number.is_some(),
+            number: number.unwrap_or(newest),
+        }
+    }
+
+    /// Warns if the store has a configuration that is newer than the file.
+    pub(super) fn warn_if_older(&self, newest: i64) {
+        if self.is_older(newest) {
+            warn!(
+                file = %self.path.display(),
+                "the store has a newer configuration than this file, and the newer one stays in use. A changed file becomes the newest"
+            );
+        }
+    }
+
+    fn is_older(&self, newest: i64) -> bool {
+        self.is_recorded && self.number < newest
+    }
+
+    /// Writes the file to the store if it has changed, or was not recorded yet.
+    ///
+    /// # Errors
+    ///
+    /// The store's; it is to be tried again.
+    async fn take(
+        &mut self,
+        read: &Result<String, String>,
+        fleet: &Fleet,
+    ) -> Result<(), StoreError> {
         let parsed = read.as_ref().map_err(Clone::clone);
         let parsed = parsed.and_then(|text| Ok((text, cli::parse_config(&self.path, text)?)));
         let (text, config) = match parsed {
-            Ok((text, _)) if *text == self.text => return true,
             Ok(parsed) => parsed,
             Err(mistakes) => {
-                unused(&mistakes);
-                return true;
+                error!("the configuration is not used, and the previous one stays: {mistakes}");
+                return Ok(());
             }
         };
-        let before = fleet.configuration();
-        if config == before.config {
-            // Only spaces differ from what is applied already.
-            self.text.clone_from(text);
-            self.number = before.number;
-            return true;
-        }
-        match fleet.publish(text, self.number).await {
-            Ok(published) => {
-                self.text.clone_from(text);
-                self.number = published.number();
-                if let Published::Written(number) = published {
-                    info!(
-                        number,
-                        "the configuration file has changed: it is the store's now"
-                    );
-                    warn_of_fixed(&before.config, &config);
+        let current = fleet.configuration();
+        match self.step(text, &config, &current.config) {
+            Step::Nothing => {}
+            Step::Same => self.set(text, current.number),
+            Step::Publish(before) => {
+                let published = fleet.publish(text, before).await?;
+                self.set(text, published.number());
+                match published {
+                    Published::Written(number) => {
+                        info!(
+                            number,
+                            "the configuration file is the store's configuration now"
+                        );
+                        warn_of_fixed(&current.config, &config);
+                    }
+                    Published::Known(_) => self.warn_if_older(current.number),
                 }
-                true
-            }
-            Err(error) => {
-                warn!(
-                    "the configuration file has changed, and the store does not take it yet: {error}"
-                );
-                false
             }
         }
+        Ok(())
+    }
+
+    /// Returns what is to be done with a text that was read, where another configuration is applied.
+    fn step(&self, text: &str, config: &Configuration, applied: &Configuration) -> Step {
+        match (self.is_recorded, text == self.text) {
+            (true, true) => Step::Nothing,
+            // As at a start: a text that the store has had is not the newest again.
+            (false, true) => Step::Publish(0),
+            // What is applied before the text is recorded may be this file's, or a copy of an older one.
+            (true, false) if config == applied => Step::Same,
+            (_, false) => Step::Publish(self.number),
+        }
+    }
+
+    /// Takes a text that the store has, with its number.
+    fn set(&mut self, text: &str, number: i64) {
+        text.clone_into(&mut self.text);
+        self.number = number;
+        self.is_recorded = true;
     }
 }
 
@@ -442,6 +514,34 @@ fn named(config: &Configuration) -> impl Iterator<Item = (String, String)> {
 mod tests {
     use super::*;
     use crate::config;
+
+    #[test]
+    fn a_file_is_recorded_once_and_only_a_change_is_after_that() {
+        let text =
+            |name: &str| format!(r#"{{"UserConfig": {{"Namespaces": [{{"Name": "{name}"}}]}}}}"#);
+        let (own, other) = (text("own"), text("other"));
+        let spaces = format!("{own} ");
+        let step = |file: &SharedFile, text: &str, applied: &str| {
+            let parse = |text: &str| config::parse(text).unwrap();
+            file.step(text, &parse(text), &parse(applied))
+        };
+        let at_start = |number| SharedFile::new(Path::new("file"), own.clone(), number, 7);
+        // The store was away whose configuration counts.
+        let mut file = at_start(None);
+        assert!(!file.is_older(7), "nobody knows");
+        for applied in [&own, &other] {
+            assert_eq!(step(&file, &own, applied), Step::Publish(0));
+            assert_eq!(step(&file, &spaces, applied), Step::Publish(7));
+        }
+        file.set(&own, 3);
+        for file in [file, at_start(Some(3))] {
+            assert!(file.is_older(7) && !file.is_older(3));
+            assert_eq!(step(&file, &own, &other), Step::Nothing);
+            assert_eq!(step(&file, &other, &own), Step::Publish(3));
+            assert_eq!(step(&file, &spaces, &own), Step::Same);
+            assert_eq!(step(&file, &spaces, &other), Step::Publish(3));
+        }
+    }
 
     #[test]
     fn entities_that_a_file_names_no_longer_are_found() {

@@ -7,7 +7,6 @@ use std::thread;
 
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
-use tracing::warn;
 
 use super::cli::{self, ServeArgs};
 use super::clock::Clock;
@@ -112,12 +111,12 @@ pub(super) async fn prepare(
             config: config.clone(),
         },
     };
-    let file = path.zip(text).map(|(path, text)| SharedFile {
-        path: path.to_owned(),
-        text,
-        number: common.file_number.unwrap_or_default(),
-    });
-    warn_if_older(file.as_ref(), config.number);
+    let file = path.zip(text);
+    let file =
+        file.map(|(path, text)| SharedFile::new(path, text, common.file_number, config.number));
+    if let Some(file) = &file {
+        file.warn_if_older(config.number);
+    }
     let address = args.store.peer_listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|source| StartError::Listen {
@@ -134,16 +133,6 @@ pub(super) async fn prepare(
         profile,
         listener,
     }))
-}
-
-/// Warns if the store has a configuration that is newer than the file.
-fn warn_if_older(file: Option<&SharedFile>, newest: i64) {
-    if let Some(file) = file.filter(|it| it.number < newest) {
-        warn!(
-            file = %file.path.display(),
-            "the store has a newer configuration than this file, and the newer one stays in use. A changed file becomes the newest"
-        );
-    }
 }
 
 impl Shared {

@@ -29,7 +29,7 @@ pub(in crate::server) struct Wanted<'a> {
 pub(in crate::server) struct Common {
     /// The text of the configuration that counts, its hash, and its number.
     pub(in crate::server) config: Option<(String, String, i64)>,
-    /// The number of the text of this server's file.
+    /// The number of the text of this server's file; none if there is no file, or it is not recorded yet.
     pub(in crate::server) file_number: Option<i64>,
     pub(in crate::server) root_key: Option<String>,
     pub(in crate::server) operator_key: Option<String>,
@@ -218,7 +218,8 @@ async fn configuration(
     if !reached().any(|store| Arc::ptr_eq(store, home)) {
         warn!(
             store = home.name(),
-            "the configuration file is not recorded, because the store cannot be reached whose configuration counts"
+            "the configuration file is not recorded yet, because the store cannot be reached whose configuration counts; this is tried \
+             again"
         );
         return Ok((newest, None));
     }

@@ -1,9 +1,10 @@
 //! The configuration that servers share: texts of Config.json, of which the newest of the first store counts, and which of them was
 //! applied to which namespace. The other stores have copies.
 //!
-//! A server writes its file when that has changed, and never otherwise: two servers with different files do not write in turns. A
-//! text that the store got since the server's file was another is not written again: a server that is late changes nothing back.
-//! Each server applies the newest text to the namespaces that it has; what was applied is recorded after it is durable.
+//! A server writes its file once if the store never had it, and when it has changed: two servers with different files do not write
+//! in turns. A text that the store got since the server's file was another is not written again: a server that is late changes
+//! nothing back. Each server applies the newest text to the namespaces that it has; what was applied is recorded after it is
+//! durable.
 
 use std::path::Path;
 use std::sync::Arc;
