@@ -48,7 +48,7 @@ enum Command {
     /// Check the log in a data directory.
     #[command(subcommand)]
     Log(commands::log::LogCommand),
-    /// Manage a store that servers share: move namespaces in and out, release and drop them.
+    /// Manage a store that servers share: move namespaces in, copy them out, release and drop them.
     #[command(subcommand)]
     Store(commands::store::StoreCommand),
     /// Make a data directory from a backup.
@@ -354,6 +354,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_says_that_an_export_leaves_the_namespace_in_the_store() {
+        let Err(help) = parsed(&["store", "export", "--help"]) else {
+            panic!("the help is no command");
+        };
+        let help: Vec<&str> = help.split_whitespace().collect();
+        let help = help.join(" ");
+        for said in ["Copy a namespace", "stays in the store"] {
+            assert!(help.contains(said), "{help}");
+        }
+        assert!(!help.contains("Move"), "{help}");
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(in crate::server) enum StoreCommand {
     /// Move the namespaces of a data directory into the store. No broker may have the directory, which stays as it is; do not serve
     /// it again after that. Messages keep their sequence numbers.
     Import(ImportArgs),
-    /// Move a namespace out of the store, into a new data directory for `jitney serve --data-dir`. While it is read no server has
-    /// it; it stays in the store.
+    /// Copy a namespace of the store into a new data directory for `jitney serve --data-dir`. While it is read no server has it. It
+    /// stays in the store with its messages, and is served from there again after that, unless it is in quarantine.
     Export(ExportArgs),
     /// After the database was restored to an earlier point in time: let servers that knew it before stop, and give no sequence
     /// number twice. Run it before servers are started, and again after each restore.
@@ -84,7 +84,7 @@ pub(in crate::server) struct ImportArgs {
     store_unchecked: bool,
 }
 
-/// Move a namespace out of the store.
+/// Copy a namespace of the store into a data directory.
 #[derive(Debug, Args)]
 pub(in crate::server) struct ExportArgs {
     /// Which store.

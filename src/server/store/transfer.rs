@@ -1,8 +1,8 @@
-//! Namespaces that are moved between a data directory and the store.
+//! Namespaces that are moved from a data directory into the store, or copied from there into one.
 //!
-//! What is moved is the state of a namespace and the bytes of its messages, not its log: a shard of a data directory may have
-//! several namespaces in one log, and in the store each has its own. Where it was put it is read again, and compared, before it
-//! is served: an import holds its namespaces in quarantine until all are compared, and an export makes the data directory
+//! What is carried over is the state of a namespace and the bytes of its messages, not its log: a shard of a data directory may
+//! have several namespaces in one log, and in the store each has its own. Where it was put it is read again, and compared, before
+//! it is served: an import holds its namespaces in quarantine until all are compared, and an export makes the data directory
 //! beside its place.
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ use crate::shard::transfer::{Contents, Summary, put_into_files};
 /// The files of the root key and of the operator's key in a data directory, and their columns in the store.
 const KEYS: [(&str, &str); 2] = [("root.key", "root_key"), ("operator.key", "operator_key")];
 
-/// A namespace that was moved.
+/// A namespace that was moved or copied.
 #[derive(Debug)]
 pub(in crate::server) struct Moved {
     pub(in crate::server) name: String,
