@@ -148,7 +148,7 @@ def test_of_two_files_the_one_that_changed_last_counts(cluster: Cluster, tmp_pat
         # The server whose file was overridden does not write it back, not even when it starts.
         assert first.stop() == 0
         start(first)
-        followed(lambda: "A change of the file makes it the newest" in first.broker.log_tail(), "the server says nothing of its file")
+        followed(lambda: "A changed file becomes the newest" in first.broker.log_tail(), "the server says nothing of its file")
         assert written(cluster) == settled
         # A text that the store had before counts again when a file becomes it.
         status, answer = ask(first, "entities/mine.1?namespace=one", "DELETE")
