@@ -84,7 +84,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 13] = [
+const STARTED: [(&str, usize, &str); 14] = [
     (
         "connection.rs",
         1,
@@ -123,6 +123,7 @@ const STARTED: [(&str, usize, &str); 13] = [
         "the joining of stores at the start, and the handovers at the stop, are joined",
     ),
     ("store/ownership.rs", 1, "the reading of a log is awaited"),
+    ("store/rates.rs", 1, "the questions to owners are joined"),
     ("supervisor.rs", 3, "the supervisor itself"),
     ("tls.rs", 1, "the reading of certificates is awaited"),
     ("traces.rs", 1, "the request to a collector is awaited"),

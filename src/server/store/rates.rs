@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::debug;
 
 use super::StoreError;
 use super::fleet::FleetStore;
 use crate::limits;
-use crate::server::mailbox::{Mail, ShardReport};
+use crate::server::mailbox::{Mail, Mailbox, ShardReport};
 
 /// The measured rates of namespaces, by their numbers.
 #[derive(Debug, Default)]
@@ -63,6 +64,32 @@ fn messages(report: &ShardReport) -> u64 {
         .sum()
 }
 
+/// What an owner says of its namespace.
+struct Counted {
+    id: i64,
+    /// Messages since this server has it.
+    messages: u64,
+    at: Instant,
+}
+
+/// Asks all owners at the same time. A suspended one does not answer in time, and is left out.
+async fn count(owners: Vec<(i64, Mailbox)>) -> Vec<Counted> {
+    let mut asked = JoinSet::new();
+    for (id, owner) in owners {
+        asked.spawn(async move {
+            let report = owner.ask(|answer| Mail::Report(0, answer));
+            let report = timeout(limits::RATE_WAIT.as_duration(), report).await;
+            Some(Counted {
+                id,
+                messages: messages(&report.ok()??),
+                at: Instant::now(),
+            })
+        });
+    }
+    let counted = asked.join_all().await;
+    counted.into_iter().flatten().collect()
+}
+
 impl FleetStore {
     /// Measures the rates of the namespaces that this server has, until the stop.
     pub(super) async fn rate(&self, mut stopped: watch::Receiver<bool>) {
@@ -88,14 +115,11 @@ impl FleetStore {
         let ids: Vec<i64> = served.iter().map(|(id, _)| *id).collect();
         self.state().rates.keep(&ids);
         let (mut changed, mut rates) = (Vec::new(), Vec::new());
-        for (id, owner) in served {
-            let report = owner.ask(|answer| Mail::Report(0, answer));
-            let report = timeout(limits::RATE_WAIT.as_duration(), report).await;
-            let (Ok(Some(report)), Some(published)) = (report, published.get(&id)) else {
+        for Counted { id, messages, at } in count(served).await {
+            let Some(published) = published.get(&id) else {
                 continue;
             };
-            let (now, messages) = (Instant::now(), messages(&report));
-            if let Some(rate) = self.state().rates.take(now, id, messages, *published) {
+            if let Some(rate) = self.state().rates.take(at, id, messages, *published) {
                 changed.push(id);
                 rates.push(rate);
             }
@@ -116,7 +140,29 @@ impl FleetStore {
 mod tests {
     use std::time::Duration;
 
+    use tokio::sync::mpsc;
+
     use super::*;
+
+    #[tokio::test]
+    async fn owners_that_do_not_answer_are_waited_for_at_the_same_time() {
+        let (senders, mut mailboxes): (Vec<_>, Vec<_>) = (0..3).map(|_| mpsc::channel(1)).unzip();
+        let owners = senders
+            .into_iter()
+            .map(|sender| Mailbox::new(sender, 1_000));
+        let counting = tokio::spawn(count((1..).zip(owners).collect()));
+        let mut answers = Vec::new();
+        for mailbox in &mut mailboxes {
+            let Some(Mail::Report(_, answer)) = mailbox.recv().await else {
+                panic!("each owner is asked");
+            };
+            answers.push(answer);
+        }
+        let is_awaited = answers.iter().all(|answer| !answer.is_closed());
+        assert!(is_awaited, "the last was asked while the first was awaited");
+        drop(answers);
+        assert!(counting.await.unwrap().is_empty());
+    }
 
     #[test]
     fn a_rate_is_said_when_it_has_changed_by_a_lot() {
