@@ -630,6 +630,8 @@ pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
 pub const HANDOVERS_AT_ONCE: usize = 16;
 /// Namespaces that are taken over at the same time: each takes up to two sessions.
 pub const TAKEOVERS_AT_ONCE: usize = 6;
+/// Sessions that read and record the configurations of namespaces at the same time.
+pub const CONFIGURED_AT_ONCE: usize = 2;
 /// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
 pub const STORE_APPENDS: usize = 3;
 /// Bytes of groups that become one row, about.
@@ -852,7 +854,7 @@ const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
 const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
 const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
 const _: () = assert!(STORE_ROW_BYTES <= STORE_PART_BYTES);
-const _: () = assert!(2 * TAKEOVERS_AT_ONCE < STORE_SESSIONS_MAX);
+const _: () = assert!(2 * TAKEOVERS_AT_ONCE + CONFIGURED_AT_ONCE < STORE_SESSIONS_MAX);
 const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());
 const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());

@@ -127,6 +127,43 @@ def test_entities_are_deleted_on_demand_also_in_a_namespace_that_moves(cluster: 
         assert fleet.finish() == []
 
 
+def test_a_log_that_takes_nothing_keeps_no_other_namespace_from_being_configured(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(1, 9)]
+    config = configuration(tmp_path / "Config.json", {name: queues("kept") for name in names})
+    with Cluster(tmp_path / "a", standbys=0) as a, Cluster(tmp_path / "b", standbys=0) as b:
+        with Fleet(tmp_path / "fleet", {"a": a.url(), "b": b.url()}, 1, config, proxied=False) as fleet:
+            fleet.wait_owned(*names)
+            of_a, of_b = ([name for name, in store.query("select name from jitney.namespace order by id")] for store in (a, b))
+            assert of_a and of_b, f"the namespaces are in both stores: {of_a}, {of_b}"
+
+            def are_configured(store: Cluster, some: list[str]) -> bool:
+                """Whether the newest configuration, which the first store has, was applied to some namespaces of a store."""
+                [(newest,)] = a.query("select hash from jitney.configuration order by number desc limit 1")
+                found = store.query("select n.name from jitney.namespace n join jitney.namespace_state s on s.namespace = n.id"
+                                    " where s.applied = %s", newest)
+                return set(some) <= {name for name, in found}
+
+            followed(lambda: are_configured(a, of_a) and are_configured(b, of_b), "the configuration was not applied to each namespace")
+            tables = a.query("select format('jitney.log_%%s_%%s', s.namespace, s.segment) from jitney.segment s"
+                             " join jitney.namespace n on n.id = s.namespace where n.name = %s and not s.removed", of_a[0])
+            # Readers pass, and appends wait.
+            with a.primary.connect() as holder, holder.transaction():
+                for table, in tables:
+                    holder.execute(f"lock table {table} in share mode")
+                configuration(config, {name: queues("kept", "added") for name in names})
+                followed(lambda: len(written(a)) == 2, "the change was not written")
+                followed(lambda: are_configured(b, of_b), "the other store's namespaces were not configured")
+                followed(lambda: are_configured(a, of_a[1:]), "the other namespaces of the store were not configured")
+                # A later change does not wait for the end of this one either.
+                configuration(config, {name: queues("kept", "added", "last") for name in names})
+                followed(lambda: len(written(a)) == 3, "the second change was not written")
+                followed(lambda: are_configured(b, of_b), "the second change did not reach the other store")
+                assert not are_configured(a, of_a[:1]), "it was not held up"
+            followed(lambda: are_configured(a, of_a), "the namespace was not configured when its log took records again")
+            assert paths(fleet, of_a[0]) == {"kept", "added", "last"}
+            assert fleet.finish() == []
+
+
 def test_of_two_files_the_one_that_changed_last_counts(cluster: Cluster, tmp_path: Path) -> None:
     mine, other = tmp_path / "mine.json", tmp_path / "other.json"
     configuration(mine, {"one": queues("mine.1")})

@@ -84,7 +84,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 14] = [
+const STARTED: [(&str, usize, &str); 15] = [
     (
         "connection.rs",
         1,
@@ -117,6 +117,11 @@ const STARTED: [(&str, usize, &str); 14] = [
         "a start joins one; another sends keys to the owner; the sending of the last spans is awaited",
     ),
     ("startup.rs", 1, "a start joins the threads that read logs"),
+    (
+        "store/configuration.rs",
+        1,
+        "the questions to stores which namespaces are outdated are joined",
+    ),
     (
         "store/fleet.rs",
         3,

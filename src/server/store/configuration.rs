@@ -4,12 +4,13 @@
 //! A server writes its file once if the store never had it, and when it has changed: two servers with different files do not write
 //! in turns. A text that the store got since the server's file was another is not written again: a server that is late changes
 //! nothing back. Each server applies the newest text to the namespaces that it has; what was applied is recorded after it is
-//! durable.
+//! durable. Each namespace has a task for that: an owner whose store is away keeps no other one from being configured.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use super::StoreError;
@@ -19,6 +20,7 @@ use super::fleet::{Fleet, FleetStore};
 use crate::config::{Configuration, Namespace};
 use crate::server::cli;
 use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
+use crate::server::supervisor;
 
 /// The store's configuration, as this server has read it last.
 #[derive(Debug, Clone)]
@@ -100,11 +102,12 @@ impl Fleet {
         Ok(published)
     }
 
-    /// Reads the newest configuration, makes the namespaces that are not there, and applies it to those that this server has.
+    /// Reads the newest configuration, makes the namespaces that are not there, and begins to apply it to those that this server
+    /// has.
     ///
     /// # Errors
     ///
-    /// The store's; what is left is done at the next call.
+    /// Those of the stores; what is left is done at the next call.
     pub(in crate::server) async fn follow_configuration(&self) -> Result<(), StoreError> {
         let store = self.stores.home();
         let session = store.take().await?;
@@ -116,12 +119,17 @@ impl Fleet {
             self.read_configuration(hash, number).await?;
         }
         let current = self.configuration();
-        let mut failed = self.make_namespaces(&current).await.err();
+        let made = self.make_namespaces(&current).await;
+        let mut begun = JoinSet::new();
         for part in &self.parts {
             // A store that is away keeps no other from being configured.
-            failed = part.follow_configuration(&current).await.err().or(failed);
+            let (part, current) = (Arc::clone(part), Arc::clone(&current));
+            begun.spawn(async move { (part.at, part.start_to_configure(&current).await) });
         }
-        failed.map_or(Ok(()), Err)
+        let mut begun = begun.join_all().await;
+        // Of the same failures the same one is returned, which is reported once.
+        begun.sort_by_key(|(at, _)| *at);
+        begun.into_iter().fold(made, |all, (_, one)| all.and(one))
     }
 
     /// Takes a configuration of the store, if it is not the one that is known already.
@@ -176,10 +184,28 @@ impl Fleet {
 }
 
 impl FleetStore {
-    /// Applies a configuration to the namespaces of the store that this server has.
-    async fn follow_configuration(&self, current: &StoreConfiguration) -> Result<(), StoreError> {
-        for outdated in self.outdated(current).await? {
-            self.configure(current, outdated).await?;
+    /// Begins to apply a configuration to the namespaces of the store that this server has, each by a task of its own: an owner
+    /// answers when its records are durable, and waits for that for as long as its store is away.
+    async fn start_to_configure(
+        self: &Arc<Self>,
+        current: &Arc<StoreConfiguration>,
+    ) -> Result<(), StoreError> {
+        // Only here are some added. What ends from now on is in the store when that is asked.
+        let at_work = self.state().configuring.clone();
+        let mut outdated = self.outdated(current).await?;
+        outdated.retain(|it| !at_work.contains(&it.id));
+        for outdated in outdated {
+            let (id, namespace) = (outdated.id, outdated.name.clone());
+            self.state().configuring.insert(id);
+            let (part, current) = (Arc::clone(self), Arc::clone(current));
+            let configure = async move {
+                let done = part.configure(&current, outdated).await;
+                part.state().configuring.remove(&id);
+                if let Err(error) = done {
+                    warn!(namespace, "the configuration is not applied yet: {error}");
+                }
+            };
+            supervisor::spawn("configuration of a namespace", configure).allow_end();
         }
         Ok(())
     }
@@ -229,7 +255,7 @@ impl FleetStore {
         }
     }
 
-    /// Applies a configuration to a namespace, and records that.
+    /// Applies a configuration to a namespace, and records that. The owner is waited for without a permit.
     async fn configure(
         &self,
         current: &StoreConfiguration,
@@ -247,7 +273,10 @@ impl FleetStore {
         let is_done = if is_provisioned {
             reload::is_durable(&owner, name).await
         } else {
-            let reload = self.reload_of(current, &name, applied.as_deref()).await?;
+            let reload = {
+                let _permit = self.configurers.acquire().await;
+                self.reload_of(current, &name, applied.as_deref()).await?
+            };
             let done = reload::apply(&owner, reload).await;
             if let Some(done) = &done {
                 report(&name, done);
@@ -258,6 +287,7 @@ impl FleetStore {
         if !is_done {
             return Ok(());
         }
+        let _permit = self.configurers.acquire().await;
         let session = self.store.take().await?;
         let sql = "insert into namespace_state (namespace, applied) values ($1, $2) \
                    on conflict (namespace) do update set applied = excluded.applied";

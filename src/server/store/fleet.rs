@@ -3,7 +3,7 @@
 //! A store that is away suspends its own namespaces only: beats, leases, looks and take-overs are of one store. What each server does
 //! is decided by `decide.rs` for all stores together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -77,6 +77,8 @@ pub(super) struct FleetStore {
     pub(super) state: Mutex<State>,
     /// Bounds the take-overs at the same time.
     pub(super) takers: Semaphore,
+    /// Bounds the sessions that read and record configurations.
+    pub(super) configurers: Semaphore,
 }
 
 #[derive(Default)]
@@ -95,6 +97,8 @@ pub(super) struct State {
     /// The clock is near enough to the database's for namespaces to be taken.
     pub(super) is_in_time: bool,
     pub(super) rates: Rates,
+    /// Namespaces to which a configuration is being applied.
+    pub(super) configuring: BTreeSet<i64>,
 }
 
 impl Fleet {
@@ -122,6 +126,7 @@ impl Fleet {
                 is_replaced: AtomicBool::new(false),
                 state: Mutex::default(),
                 takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
+                configurers: Semaphore::new(limits::CONFIGURED_AT_ONCE),
             })
         });
         Arc::new(Self {
