@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
+use super::fence::Fence;
 use super::fleet::{self, Fleet, FleetStore};
 use super::ownership::{self, Owned, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
@@ -299,7 +300,12 @@ impl FleetStore {
         let configuration = self.serving.parts().configuration.load_full();
         let is_applied = seen.applied.is_some();
         let applied = (&*configuration, is_applied);
-        let shard = self.serving.begin(owned, Arc::clone(&lease), applied)?;
+        let fence = Arc::clone(&owned.fence);
+        let begun = self.serving.begin(owned, Arc::clone(&lease), applied);
+        let shard = match begun {
+            Ok(shard) => shard,
+            Err(error) => return Err(self.not_begun(&fence, error).await),
+        };
         if lease.has_ended() {
             // This server was declared dead meanwhile, and what it had then was dropped before this was there.
             self.serving.lose(seen.id, shard);
@@ -321,6 +327,21 @@ impl FleetStore {
         Ok(())
     }
 
+    /// Gives a namespace away that was taken over and cannot be served here, unless its log is at fault: another server may be
+    /// able to.
+    async fn not_begun(&self, fence: &Fence, error: StoreError) -> StoreError {
+        if !error.is_of_log()
+            && let Err(kept) = ownership::release(&self.store, fence).await
+        {
+            let namespace = fence.name();
+            warn!(
+                namespace,
+                "a namespace could not be given away, and is taken again here: {kept}"
+            );
+        }
+        error
+    }
+
     /// Records which kinds of records the log of a namespace may have, before it has them: a server that takes the namespace by what
     /// it saw before that is too late.
     async fn record_formats(&self, id: i64, formats: i32) -> Result<(), StoreError> {
@@ -334,8 +355,7 @@ impl FleetStore {
 
     /// Puts a namespace into quarantine that this server has taken, if its log is at fault; an operator lets it out.
     async fn leave_alone(&self, id: i64, error: &StoreError) {
-        let is_its_fault = matches!(error, StoreError::Lost(_) | StoreError::Journal(_));
-        if !is_its_fault {
+        if !error.is_of_log() {
             return;
         }
         let why = error.to_string();

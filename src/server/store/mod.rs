@@ -99,6 +99,11 @@ pub(super) enum StoreError {
     /// Another server owns the namespace.
     #[error("another server owns the namespace")]
     Fenced,
+    /// This machine has no thread for it now.
+    #[error(
+        "this machine cannot start a thread, which a namespace needs: {0}. Raise its limits of threads and processes"
+    )]
+    NoThread(std::io::Error),
     /// The log has not what was acknowledged.
     #[error("{0}")]
     Lost(String),
@@ -122,8 +127,24 @@ impl StoreError {
             | Self::Unfit { .. }
             | Self::Replaced { .. }
             | Self::Fenced
+            | Self::NoThread(_)
             | Self::Lost(_)
             | Self::Journal(_) => false,
+        }
+    }
+
+    /// Returns whether the log of a namespace that could not be taken over is at fault, or its owners have died of it: no server
+    /// is to try it again by itself.
+    fn is_of_log(&self) -> bool {
+        match self {
+            Self::Lost(_) | Self::Journal(_) => true,
+            Self::Url(_)
+            | Self::Unfit { .. }
+            | Self::Database { .. }
+            | Self::Slow { .. }
+            | Self::Replaced { .. }
+            | Self::Fenced
+            | Self::NoThread(_) => false,
         }
     }
 }
@@ -157,7 +178,37 @@ impl From<StoreError> for journal::Error {
             | StoreError::Replaced { .. }
             | StoreError::Database { .. }
             | StoreError::Slow { .. }
+            | StoreError::NoThread(_)
             | StoreError::Lost(_)) => Self::Store(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_wrong_with_a_log_keeps_servers_from_trying_again() {
+        let refused = io::Error::from(io::ErrorKind::WouldBlock);
+        for error in [
+            StoreError::NoThread(refused),
+            StoreError::Fenced,
+            journal::Error::Fenced.into(),
+        ] {
+            assert!(!error.is_of_log(), "{error}");
+        }
+        let damaged = journal::Error::CorruptCheckpoint {
+            number: 1,
+            what: "for a test",
+        };
+        for error in [
+            StoreError::Lost("its owner has died".to_owned()),
+            damaged.into(),
+        ] {
+            assert!(error.is_of_log(), "{error}");
         }
     }
 }

@@ -148,7 +148,7 @@ impl Serving {
     ///
     /// # Errors
     ///
-    /// A thread cannot be started.
+    /// [`StoreError::NoThread`] if a thread cannot be started.
     pub(super) fn begin(
         self: &Arc<Self>,
         owned: OwnedShard,
@@ -184,7 +184,7 @@ impl Serving {
             mailbox,
             committer: Box::new(committer),
             store: Some(StoreParts { lease, events }),
-            reader: reader.map_err(|error| StoreError::Lost(error.to_string()))?,
+            reader: reader.map_err(StoreError::NoThread)?,
             disk,
             keys_wanted: Arc::clone(&self.parts.keys_wanted),
             vitals: Arc::clone(&vitals),
