@@ -396,8 +396,37 @@ def test_a_namespace_in_quarantine_is_released(tmp_path: Path, cluster: Cluster)
         looked = cluster.query("select beat from jitney.server")
         wait(lambda: cluster.query("select beat from jitney.server") > looked, 10, "the server does not beat")
         assert fleet.owner("base") is None
+        # The row names the server that was killed, whose death is not counted once the operator has released the namespace.
         assert "for a test" in store(cluster, "release", "base")
         fleet.wait_owned("base")
+        assert failures(cluster) == []
+        # The row names a server that is alive: it is released all the same, and another claim ends.
+        before = claim(cluster)
+        cluster.query("update jitney.namespace_state set quarantined = 'for another test'")
+        wait(lambda: fleet.owner("base") is None, 10, "the server does not see the quarantine")
+        with cluster.primary.connect() as holder, holder.transaction():
+            # No server acts on the release before it was looked at.
+            holder.execute("lock table jitney.server in access exclusive mode")
+            assert "for another test" in store(cluster, "release", "base")
+            epoch, *owner = claim(cluster)
+            assert epoch == before[0] + 1 and owner == [None, None, None], "it is ownerless at once"
+        fleet.wait_owned("base")
+        assert failures(cluster) == []
+        # One that is in no quarantine keeps its server.
+        before = claim(cluster)
+        assert "in no quarantine" in store(cluster, "release", "base", code=1)
+        assert claim(cluster) == before and None not in before
+
+
+def claim(cluster: Cluster) -> tuple:
+    """The fence of the namespace `base`, and the server that it names."""
+    [found] = cluster.query("select epoch, owner, server, incarnation from jitney.namespace where name = 'base'")
+    return found
+
+
+def failures(cluster: Cluster) -> list[tuple]:
+    """The namespaces whose servers have died."""
+    return cluster.query("select namespace, failures from jitney.namespace_state where failures <> 0")
 
 
 def test_an_export_ends_no_quarantine_and_leaves_its_reason(tmp_path: Path, cluster: Cluster) -> None:

@@ -257,6 +257,8 @@ pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDon
 }
 
 /// Lets servers take a namespace that is in quarantine, whatever the case of its name, unless a command imports or removes it.
+/// It has no server from then on, so that one takes it at its next look, and no death is counted. A claim that is left ends, be
+/// it a server's or that of a command which holds the namespace for an export.
 ///
 /// # Errors
 ///
@@ -269,8 +271,8 @@ pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release
                from namespace n join namespace_state q on q.namespace = n.id \
                where n.name = $1 and q.quarantined is not null and coalesce(q.pending, 'export') = 'export' \
                for update of n, q), \
-               freed as (update namespace n set epoch = n.epoch + 1, owner = null from held \
-               where n.id = held.id and n.owner is not null and n.server is null) \
+               freed as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null \
+               from held where n.id = held.id) \
                update namespace_state s set quarantined = null, pending = null, failures = 0 from held \
                where s.namespace = held.id returning held.quarantined";
     let released = session.optional(sql, &[&name]).await?;
