@@ -214,6 +214,41 @@ def test_a_file_with_mistakes_changes_nothing_and_an_impossible_entity_nothing_e
         assert fleet.finish() == []
 
 
+# Refuses the first statement that clears the server of a namespace. A sequence keeps its number when a transaction is rolled back.
+REFUSAL = """
+create sequence jitney.refusals;
+create function jitney.refuse() returns trigger language plpgsql security definer as $$ begin
+    if new.server is null and old.server is not null and nextval('jitney.refusals') = 1 then
+        raise exception 'refused for a test';
+    end if;
+    return new;
+end $$;
+create trigger refuse before update on jitney.namespace for each row execute function jitney.refuse();
+"""
+
+
+def test_a_stop_in_order_is_no_death_though_a_handover_fails(cluster: Cluster, tmp_path: Path) -> None:
+    config = configuration(tmp_path / "Config.json", {name: queues("kept") for name in NAMESPACES})
+    with Fleet(tmp_path / "fleet", cluster.url(), 1, config, proxied=False) as fleet:
+        [server] = fleet.servers
+        fleet.wait_owned(*NAMESPACES)
+        cluster.query(REFUSAL)
+        assert server.stop() == 0
+        log = server.broker.log_tail(100_000)
+        assert log.count("could not be given away") == 1, log
+        assert "had not ended" in log, log
+        assert cluster.query("select name from jitney.namespace where num_nonnulls(owner, server, incarnation) <> 0") == []
+        start(server)
+        fleet.wait_owned(*NAMESPACES)
+        assert cluster.query("select namespace, failures from jitney.namespace_state where failures <> 0") == []
+        # An owner that is killed is counted.
+        server.kill()
+        start(server)
+        fleet.wait_owned(*NAMESPACES)
+        assert cluster.query("select failures from jitney.namespace_state") == [(1,)] * len(NAMESPACES)
+        assert fleet.finish() == []
+
+
 def test_servers_are_restarted_one_by_one_under_load(cluster: Cluster, tmp_path: Path) -> None:
     """An upgrade: each server ends by SIGTERM and starts again, when the one before is well. No message is lost, and no namespace is silent
     for long."""

@@ -12,12 +12,13 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::StoreError;
 use super::connect::Store;
 use super::decide::{Beats, NamespaceKey, Planner};
 use super::lease::Lease;
+use super::ownership;
 use super::rates::Rates;
 use super::serving::{Serving, ServingParts};
 use super::stores::Stores;
@@ -281,10 +282,11 @@ impl FleetStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives every namespace of the store away, and leaves its servers.
+    /// Gives every namespace of the store away, and leaves its servers. A handover that is at work, or that fails, is completed by
+    /// the departure.
     async fn leave(&self) {
         let incarnation = self.state().incarnation.clone();
-        let told = self.tell("leaving = true", &incarnation).await;
+        let told = self.tell_leaving(&incarnation).await;
         if let Err(error) = told {
             warn!("the other servers do not know that this one leaves: {error}");
         }
@@ -296,12 +298,41 @@ impl FleetStore {
         }
         while given.join_next().await.is_some() {}
         self.state().has_left = true;
-        let told = self.tell("alive = false", &incarnation).await;
-        if let Err(error) = told {
-            warn!("the other servers do not know that this one has left: {error}");
-        }
-        // Other servers take the namespace of a take-over that has not ended.
+        self.depart().await;
         self.store.close();
+    }
+
+    /// Records that this server has left, with all that it still has in the store. That is tried until its silence is a death
+    /// for the other servers.
+    async fn depart(&self) {
+        // It may have joined anew since it began to leave.
+        let incarnation = self.state().incarnation.clone();
+        if incarnation.is_empty() || self.is_replaced.load(Ordering::Relaxed) {
+            return;
+        }
+        let began = Instant::now();
+        let (store, silence) = (self.store.name(), limits::BEAT_SILENCE_MAX.as_duration());
+        loop {
+            match ownership::depart(&self.store, &self.server, &incarnation).await {
+                Ok(0) => return,
+                Ok(given) => {
+                    info!(
+                        store,
+                        given, "gave namespaces away whose handover or take-over had not ended"
+                    );
+                    return;
+                }
+                Err(error) if silence <= began.elapsed() => {
+                    warn!(
+                        store,
+                        "the other servers do not know that this one has left, and count a death for each namespace that it \
+                         could not give away: {error}"
+                    );
+                    return;
+                }
+                Err(_) => sleep(limits::STORE_RETRY_MAX.as_duration()).await,
+            }
+        }
     }
 
     /// Begins no more take-overs, and waits a while for those that are at work: what they take is given away, too, and none of them reads
@@ -322,11 +353,11 @@ impl FleetStore {
         }
     }
 
-    /// Changes this server's row.
-    async fn tell(&self, change: &str, incarnation: &str) -> Result<(), StoreError> {
+    /// Tells the other servers that this one gives its namespaces away, and takes none.
+    async fn tell_leaving(&self, incarnation: &str) -> Result<(), StoreError> {
         let session = self.store.take().await?;
-        let sql = format!("update server set {change} where name = $1 and incarnation::text = $2");
-        session.execute(&sql, &[&self.server, &incarnation]).await?;
+        let sql = "update server set leaving = true where name = $1 and incarnation::text = $2";
+        session.execute(sql, &[&self.server, &incarnation]).await?;
         self.store.give_back(session);
         Ok(())
     }

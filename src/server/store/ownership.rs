@@ -55,7 +55,7 @@ pub(in crate::server) struct OwnedShard {
 pub(super) struct Taker {
     pub(super) server: String,
     pub(super) incarnation: String,
-    /// The owner before has died, which is counted.
+    /// The owner before has died, which is counted: its server neither gave the namespace away nor has left in order.
     pub(super) counts_failure: bool,
 }
 
@@ -296,7 +296,7 @@ pub(super) async fn barrier(
 ///
 /// # Errors
 ///
-/// The store's: the other servers take it when this one's beat ends.
+/// The store's: this server takes it again, or gives it away when it stops ([`depart`]).
 pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), StoreError> {
     fence.lose();
     let (epoch, owner) = fence.current();
@@ -311,6 +311,29 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
         info!(namespace = fence.name(), "gave a namespace away");
     }
     Ok(())
+}
+
+/// Records that a server has left, and gives away with that what its incarnation still has in the store: namespaces whose
+/// handover has failed or has not ended, and those of take-overs that have not ended. So a stop in order is the death of no owner.
+/// Appends that come later are refused, as after any take-over. Returns how many namespaces those were.
+///
+/// # Errors
+///
+/// The store's: the other servers take these namespaces when this one's beat ends, and count that as a death of their owner.
+pub(super) async fn depart(
+    store: &Arc<Store>,
+    server: &str,
+    incarnation: &str,
+) -> Result<u64, StoreError> {
+    let sql = "with gone as (update server set alive = false where name = $1 and incarnation = $2::text::uuid \
+               returning name, incarnation) \
+               update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from gone g \
+               where n.server = g.name and n.incarnation = g.incarnation";
+    let session = store.take().await?;
+    let params: super::connect::Params<'_> = &[&server, &incarnation];
+    let given = unblocked(store, &session, session.execute(sql, params)).await?;
+    store.give_back(session);
+    Ok(given)
 }
 
 /// Leaves a namespace alone until an operator lets it out: no server takes it. Where a taker is named by its incarnation, nothing is
