@@ -42,7 +42,7 @@ pub(super) struct Live {
     pub(super) name: String,
     /// The newest kind of record that it reads.
     pub(super) formats: i32,
-    /// The stores whose namespaces it may take.
+    /// The stores whose namespaces it may take: none where its clock is off from the database's.
     pub(super) stores: StoreSet,
 }
 
@@ -251,7 +251,11 @@ impl Plan {
         for room in &mut plan.room {
             *room = most.saturating_sub(usize::MAX - *room);
         }
-        let ends = plan.loads.iter().max().zip(plan.loads.iter().min());
+        // The load of a server that may take nothing becomes no greater.
+        let able = look.live.iter().zip(&plan.loads);
+        let able = able.filter(|(server, _)| server.stores != StoreSet::default());
+        let least = able.map(|(_, load)| load).min();
+        let ends = plan.loads.iter().max().zip(least);
         let namespaces = look.namespaces.iter();
         let carried = namespaces.filter(|it| matches!(it.owner, Owner::Live(_) | Owner::Absent));
         let rates: i64 = carried.map(|it| it.weight() - WEIGHT).sum();

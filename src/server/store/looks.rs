@@ -137,7 +137,9 @@ fn look_of(view: &View) -> Look {
                 stores: StoreSet::default(),
             });
             found.formats = found.formats.min(server.formats);
-            found.stores.add(at);
+            if server.is_in_time {
+                found.stores.add(at);
+            }
         }
     }
     let places: BTreeMap<&str, usize> = live.keys().copied().zip(0..).collect();
@@ -179,7 +181,8 @@ impl FleetStore {
     async fn look_once(&self) -> Result<(), StoreError> {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
-        let view = StoreView::read(&self.store, &session).await?;
+        let mut view = StoreView::read(&self.store, &session).await?;
+        self.tell_clock(&session, &mut view.servers).await?;
         self.declare_dead(&session, &view.servers).await?;
         self.store.give_back(session);
         self.serving.lose_taken(&self.server, &view.namespaces);
@@ -238,6 +241,29 @@ impl FleetStore {
                 "this server's clock is off from the database's: more than a second, and it takes no namespaces. Synchronize the clocks"
             );
         }
+        Ok(())
+    }
+
+    /// Says in this server's row whether its clock lets it take namespaces, unless that is there: its share is the others' otherwise.
+    async fn tell_clock(
+        &self,
+        session: &Session,
+        servers: &mut [ServerSeen],
+    ) -> Result<(), StoreError> {
+        let (incarnation, is_in_time) = {
+            let state = self.state();
+            (state.incarnation.clone(), state.is_in_time)
+        };
+        let own = servers.iter_mut().find(|it| it.incarnation == incarnation);
+        let Some(own) = own.filter(|own| own.is_in_time != is_in_time) else {
+            return Ok(());
+        };
+        let sql = "update server set skewed = case when $3::bool then null else incarnation end \
+                   where name = $1 and incarnation::text = $2";
+        session
+            .execute(sql, &[&self.server, &incarnation, &is_in_time])
+            .await?;
+        own.is_in_time = is_in_time;
         Ok(())
     }
 
@@ -402,4 +428,43 @@ const FIRST_FORMATS: i32 = 17;
 fn formats_to_write(view: &StoreView) -> i32 {
     let alive = view.servers.iter().filter(|it| it.is_alive);
     decide::formats_of(alive.map(|it| it.formats), fleet::formats())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str, is_in_time: bool) -> ServerSeen {
+        ServerSeen {
+            name: name.to_owned(),
+            incarnation: name.to_owned(),
+            beat: 1,
+            is_alive: true,
+            address: "127.0.0.1:1".to_owned(),
+            is_leaving: false,
+            is_in_time,
+            formats: 17,
+        }
+    }
+
+    #[test]
+    fn a_server_has_no_share_of_a_store_from_whose_clock_its_own_is_off() {
+        let store = |servers| {
+            Arc::new(StoreView {
+                servers,
+                is_reached: true,
+                ..StoreView::default()
+            })
+        };
+        let look = look_of(&View {
+            stores: vec![
+                store(vec![server("a", false), server("b", true)]),
+                store(vec![server("a", true), server("b", true)]),
+            ],
+        });
+        let shares = look.live.iter();
+        let shares = shares.map(|it| (&it.name[..], [0, 1].map(|store| it.stores.has(store))));
+        let shares: Vec<(&str, [bool; 2])> = shares.collect();
+        assert_eq!(shares, [("a", [false, true]), ("b", [true, true])]);
+    }
 }

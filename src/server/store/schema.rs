@@ -87,10 +87,11 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 7] = [
+const COLUMNS: [(&str, &str, &str); 8] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
+    ("server", "skewed", "uuid"),
     ("namespace_state", "formats", "int"),
     ("namespace_state", "pending", "text"),
     ("namespace_state", "skips", "int not null default 0"),

@@ -53,6 +53,8 @@ pub(in crate::server) struct ServerSeen {
     pub(in crate::server) address: String,
     /// It gives its namespaces away, and takes none.
     pub(in crate::server) is_leaving: bool,
+    /// Its clock is near enough to the database's for it to take namespaces.
+    pub(super) is_in_time: bool,
     /// The newest kind of record that it reads.
     pub(super) formats: i32,
 }
@@ -144,7 +146,9 @@ async fn database(store: &Store, session: &Session) -> Result<DatabaseSeen, Stor
 }
 
 async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, StoreError> {
-    let query = "select name, incarnation::text, beat, alive, address, leaving, formats from server order by name";
+    // What an earlier incarnation has said of its clock does not count.
+    let query = "select name, incarnation::text, beat, alive, address, leaving, formats, skewed is distinct from incarnation \
+                 from server order by name";
     let rows = session.rows(query, &[]).await?;
     let servers = rows.iter().map(|row| {
         Ok(ServerSeen {
@@ -155,6 +159,7 @@ async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, St
             address: store.get(row, 4)?,
             is_leaving: store.get(row, 5)?,
             formats: store.get(row, 6)?,
+            is_in_time: store.get(row, 7)?,
         })
     });
     servers.collect()
@@ -210,6 +215,7 @@ mod tests {
             is_alive,
             address: "127.0.0.1:1".to_owned(),
             is_leaving: false,
+            is_in_time: true,
             formats: 17,
         }
     }

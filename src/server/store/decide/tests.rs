@@ -101,6 +101,30 @@ fn what_a_server_carries_of_other_stores_counts_and_one_that_is_away_keeps_its_n
 }
 
 #[test]
+fn a_server_that_may_take_nothing_has_no_share_and_gives() {
+    let mut live = servers(&["a", "b", "c"]);
+    live[1].stores = StoreSet::default();
+    let mut look = Look {
+        live,
+        namespaces: (0..9).map(|id| seen(id, Owner::Absent, 0)).collect(),
+    };
+    let shares = [0, 1, 2].map(|own| look.to_take(own).len());
+    assert_eq!(shares, [5, 0, 4], "the others do not wait for it");
+    for namespace in &mut look.namespaces {
+        namespace.owner = Owner::Live(1);
+    }
+    assert_eq!(look.to_give(1, 9).len(), 6, "until all have three");
+    // It has nothing, and that does not make the loads of the others uneven.
+    look.namespaces = (0..40)
+        .map(|id| match id % 2 {
+            0 => seen(id, Owner::Live(0), 1_000),
+            _ => seen(id, Owner::Live(2), 850),
+        })
+        .collect();
+    assert!(look.to_give(0, 9).is_empty());
+}
+
+#[test]
 fn a_namespace_in_quarantine_is_left_alone() {
     let mut one = seen(1, Owner::Absent, 0);
     one.is_fixed = true;
