@@ -152,9 +152,9 @@ impl Unsettled {
             left -= 1;
             if !sent.decided {
                 report(wire(number), *sent);
+                sent.decided = decision == Decision::Pending;
+                sent.provisional |= decision == Decision::Provisional;
             }
-            sent.decided |= decision == Decision::Pending;
-            sent.provisional |= decision == Decision::Provisional;
             true
         };
         let mut settled = Vec::new();
@@ -299,7 +299,9 @@ mod tests {
         assert_eq!(decided(&mut unsettled, 3, 900, Decision::Pending), [3, 4]);
         assert!(decided(&mut unsettled, 4, 4, Decision::Final).is_empty());
         assert!(unsettled.take(4).is_none());
-        assert!(unsettled.take(1).is_some());
+        assert!(unsettled.take(3).unwrap().provisional);
+        // It was decided about before, so that its decision in a transaction was not reported.
+        assert!(!unsettled.take(1).unwrap().provisional);
         assert!(unsettled.take(1).is_none());
     }
 
