@@ -528,7 +528,7 @@ mod tests {
         let at_start = |number| SharedFile::new(Path::new("file"), own.clone(), number, 7);
         // The store was away whose configuration counts.
         let mut file = at_start(None);
-        assert!(!file.is_older(7), "nobody knows");
+        assert!(!file.is_older(7), "what it had is unknown");
         for applied in [&own, &other] {
             assert_eq!(step(&file, &own, applied), Step::Publish(0));
             assert_eq!(step(&file, &spaces, applied), Step::Publish(7));
