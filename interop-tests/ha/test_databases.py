@@ -18,6 +18,8 @@ from postgres import HERE, Cluster
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
 MANY, MANY_SECONDS = 1000, 30.0
+# How long a server may take to end that no store answers.
+STOP_SECONDS = 8.0
 # Beats of ten hours are 72,000 for each server. So many are enough to see what they cost: it grows with their number.
 BEATS = 6_000
 AGE, SLOTS = "jitney_store_transaction_age", "jitney_store_inactive_slots"
@@ -59,6 +61,26 @@ def test_the_wrong_standby_is_promoted(tmp_path: Path, config: Path) -> None:
         fleet.servers[0].start()
         assert fleet.owners() == {}
         assert [complaint for complaint in fleet.finish() if "panicked" in complaint] == []
+
+
+@pytest.mark.parametrize("fault", ["kill", "freeze"])
+def test_a_server_ends_while_its_database_does_not_answer(tmp_path: Path, config: Path, fault: str) -> None:
+    """It waits for no answer that does not come. What it could not say it says when it starts again, and nothing is lost."""
+    with Cluster(tmp_path / "postgres", standbys=1) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
+        with load_of(fleet, tmp_path) as load:
+            load.wait_more(20)
+            first, second = fleet.servers
+            getattr(cluster.primary, fault)()
+            wait(lambda: "suspended" in first.broker.log_tail(100_000), 30, "no namespace is suspended")
+            begun = time.monotonic()
+            assert first.stop() == 0
+            assert time.monotonic() - begun < STOP_SECONDS * patience()
+            cluster.primary.start() if fault == "kill" else cluster.primary.thaw()
+            fleet.wait_owned(*NAMESPACES)
+            first.start()
+            load.wait_more(20)
+            assert load.finish().violations == []
+        assert fleet.finish() == []
 
 
 @pytest.mark.long

@@ -286,7 +286,8 @@ impl FleetStore {
     /// the departure.
     async fn leave(&self) {
         let incarnation = self.state().incarnation.clone();
-        let told = self.tell_leaving(&incarnation).await;
+        let told = self.in_time("that this server leaves", self.tell_leaving(&incarnation));
+        let told = told.await;
         if let Err(error) = told {
             warn!("the other servers do not know that this one leaves: {error}");
         }
@@ -294,12 +295,30 @@ impl FleetStore {
         let mut given = JoinSet::new();
         for id in self.serving.ids() {
             let serving = Arc::clone(&self.serving);
-            given.spawn(async move { serving.give(id).await });
+            given.spawn(timeout(limits::LEAVE_WAIT.as_duration(), async move {
+                serving.give(id).await;
+            }));
         }
         while given.join_next().await.is_some() {}
         self.state().has_left = true;
         self.depart().await;
         self.store.close();
+    }
+
+    /// Waits for a step of the departure, but not for long: no store keeps a server from stopping.
+    async fn in_time<T>(
+        &self,
+        what: &'static str,
+        step: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let wait = limits::LEAVE_WAIT.as_duration();
+        let late = || StoreError::Slow {
+            place: self.store.name().to_owned(),
+            what,
+            seconds: wait.as_secs(),
+        };
+        let step = Box::pin(step);
+        timeout(wait, step).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Records that this server has left, with all that it still has in the store. That is tried until its silence is a death
@@ -313,7 +332,8 @@ impl FleetStore {
         let began = Instant::now();
         let (store, silence) = (self.store.name(), limits::BEAT_SILENCE_MAX.as_duration());
         loop {
-            match ownership::depart(&self.store, &self.server, &incarnation).await {
+            let departed = ownership::depart(&self.store, &self.server, &incarnation);
+            match self.in_time("that this server has left", departed).await {
                 Ok(0) => return,
                 Ok(given) => {
                     info!(
