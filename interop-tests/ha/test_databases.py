@@ -69,7 +69,7 @@ def test_a_server_ends_while_its_database_does_not_answer(tmp_path: Path, config
     with Cluster(tmp_path / "postgres", standbys=1) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
         with load_of(fleet, tmp_path) as load:
             load.wait_more(20)
-            first, second = fleet.servers
+            first = fleet.wait_owned(*NAMESPACES)["n1"]
             getattr(cluster.primary, fault)()
             wait(lambda: "suspended" in first.broker.log_tail(100_000), 30, "no namespace is suspended")
             begun = time.monotonic()

@@ -71,6 +71,8 @@ pub(in crate::server) struct PeerConnection {
 pub(in crate::server) enum NotPassed {
     #[error("no server has the namespace now: connect again")]
     NoServer,
+    #[error("the namespace has another server now: connect again")]
+    Moved,
     #[error("too many connections wait for their namespaces to have servers: connect again later")]
     TooMany,
     #[error("this server is stopping: connect again")]

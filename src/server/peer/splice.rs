@@ -37,9 +37,11 @@ impl Peers {
             namespace,
             owner,
         } = connection;
-        let wait = limits::PEER_CONNECT_WAIT.as_duration();
+        // The other server may hold it for a while, until its store is there.
+        let wait = limits::PEER_CONNECT_WAIT.as_duration() + limits::OWNER_WAIT.as_duration();
         tokio::select! {
             begun = begin(&mut other, received, wait) => begun?,
+            () = self.until_moved(&namespace, &owner) => return Err(NotPassed::Moved),
             _ = stopped.wait_for(|stopped| *stopped) => return Err(NotPassed::Stopping),
         }
         let size = limits::SPLICE_BUFFER_BYTES;

@@ -210,11 +210,10 @@ async fn a_stop_ends_the_wait() {
     assert!(matches!(reached, Err(NotPassed::Stopping)));
 }
 
-#[tokio::test]
-async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
+/// Passes a connection on to a server that accepts it and answers nothing, until something happens.
+async fn pass_to_a_silent_server(happens: impl FnOnce(&Bench)) -> Result<(), NotPassed> {
     let bench = Bench::new(1, LONG).await;
     bench.other_owns("there");
-    // What accepts it answers nothing.
     let accept = async {
         let (stream, _) = bench.other.accept().await.unwrap();
         bench.other_tls.accept(stream).await.unwrap()
@@ -229,8 +228,23 @@ async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
     let mut pass = Box::pin(pass);
     let polled = poll_fn(|cx| Poll::Ready(pass.as_mut().poll(cx))).await;
     assert!(polled.is_pending(), "it is not answered");
-    bench.stop.send_replace(true);
-    assert!(matches!(pass.await, Err(NotPassed::Stopping)));
+    happens(&bench);
+    pass.await
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
+    let passed = pass_to_a_silent_server(|bench| drop(bench.stop.send_replace(true)));
+    assert!(matches!(passed.await, Err(NotPassed::Stopping)));
+}
+
+#[tokio::test]
+async fn a_take_over_ends_the_wait_for_the_other_servers_answer() {
+    let passed = pass_to_a_silent_server(|bench| {
+        let third = Owner::other("three", "127.0.0.1:1");
+        bench.owners.set("there", third);
+    });
+    assert!(matches!(passed.await, Err(NotPassed::Moved)));
 }
 
 #[tokio::test]
