@@ -55,7 +55,7 @@ impl Namespaces {
     }
 
     /// Puts messages that were admitted into a queue, or through it to where they are forwarded. Calls
-    /// `numbered` with each number; 0 for a duplicate.
+    /// `numbered` with each number; 0 for a duplicate, and also for a message after the rollover. Returns how many are duplicates.
     pub(crate) fn put(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -63,10 +63,10 @@ impl Namespaces {
         destination: Option<&Arc<str>>,
         messages: impl IntoIterator<Item = Message>,
         mut numbered: impl FnMut(SequenceNumber),
-    ) {
+    ) -> usize {
         self.record_access(cx.now, id);
         let Some(node) = self.node(id) else {
-            return;
+            return 0;
         };
         let keeps = destination.is_some() || node.forwards_to.is_some();
         let selects = node.queue.has_scans();
@@ -74,6 +74,7 @@ impl Namespaces {
         let mut leaving: Vec<Taken> = Vec::new();
         let is_traced = self.is_traced();
         let mut accepted = Vec::new();
+        let mut duplicates = 0;
         self.step(cx, id, |queue, cx| {
             for message in messages {
                 let arrival = Arrival::of(&message, queue.description());
@@ -82,6 +83,7 @@ impl Namespaces {
                 {
                     accepted.push((context, taken.number));
                 }
+                duplicates += usize::from(taken.is_none());
                 numbered(taken.map_or(SequenceNumber(0), |taken| taken.number));
                 if let Some(taken) = taken.filter(|_| keeps || selects) {
                     loaded.insert(taken.body.position, message);
@@ -105,6 +107,7 @@ impl Namespaces {
             None => {}
         }
         self.forwarding.loaded.clear();
+        duplicates
     }
 
     /// Puts a message into a queue that was admitted, and is scheduled with a number that was

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::template::Template;
 use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Running};
 use crate::address;
-use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, JobId};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Stamps, render_with_body};
 use crate::namespace::{Namespaces, StepContext};
@@ -396,8 +396,11 @@ impl Namespaces {
         let mut bytes = Vec::new();
         render_with_body(&mut bytes, message.bytes(), &stamps, body.as_bytes());
         let rewritten = Message::parse(bytes.into()).map_err(|error| error.to_string())?;
-        let taken = self.take_messages(cx, target, vec![rewritten]);
-        if taken.map_err(|denied| denied.text)? == [SequenceNumber(0)] {
+        let rewritten = [rewritten];
+        let admitted = self.admit(cx, target, &rewritten);
+        admitted.map_err(|denied| denied.text)?;
+        let duplicates = self.put(cx, target, None, rewritten, |_| ());
+        if duplicates == 1 {
             let text = "the destination has had a message with this id, and drops duplicates";
             return Err(text.to_owned());
         }

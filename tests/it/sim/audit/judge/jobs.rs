@@ -253,17 +253,20 @@ impl Model {
         if self.admit(round, to, &drafts)?.is_err() {
             return Ok(Err(REFUSED));
         }
-        let was_dropped = self.dropped.contains(&drafts[0].id);
-        let (numbers, _) = self.put(round, to, &drafts)?;
-        if numbers == [0] {
-            if !was_dropped {
-                self.dropped.remove(&drafts[0].id);
-            }
+        // The job leaves what would be dropped; of the number nothing is said, which is 0 after the rollover too.
+        let id = drafts[0].id;
+        let was_dropped = self.dropped.remove(&id);
+        self.put(round, to, &drafts)?;
+        let is_dropped = self.dropped.remove(&id);
+        if was_dropped {
+            self.dropped.insert(id);
+        }
+        if is_dropped {
             return Ok(Err(DUPLICATE));
         }
         // The new one is the same message still. It may have been forwarded already, and dropped as a duplicate of this one.
         self.queue_mut(from).messages.remove(&ordinal);
-        self.gone_if_last(drafts[0].id);
+        self.gone_if_last(id);
         self.dispatch(round, from, &BTreeSet::new())?;
         self.settle_due(round, from)?;
         Ok(Ok(()))
