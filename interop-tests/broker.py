@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -45,17 +46,27 @@ def binary() -> Path:
     return Path(os.environ.get("JITNEY_BINARY", target_dir() / "release" / "jitney"))
 
 
+# Below the ports that systems give to outgoing connections: one of these could take a port before its server does.
+PORTS = range(10_000, 32_000)
+
+
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Ports on which nothing listens. All are held until all are known, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
+    held: list[socket.socket] = []
     try:
-        for each in sockets:
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            each.bind((host, 0))
-        return [each.getsockname()[1] for each in sockets]
+        while len(held) < count:
+            one = socket.socket()
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind((host, random.SystemRandom().choice(PORTS)))
+            except OSError:
+                one.close()
+                continue
+            held.append(one)
+        return [one.getsockname()[1] for one in held]
     finally:
-        for each in sockets:
-            each.close()
+        for one in held:
+            one.close()
 
 
 class Broker:
