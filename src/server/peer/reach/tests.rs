@@ -234,7 +234,9 @@ async fn pass_to_a_silent_server(happens: impl FnOnce(&Bench)) -> Result<(), Not
 
 #[tokio::test]
 async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
-    let passed = pass_to_a_silent_server(|bench| drop(bench.stop.send_replace(true)));
+    let passed = pass_to_a_silent_server(|bench| {
+        bench.stop.send_replace(true);
+    });
     assert!(matches!(passed.await, Err(NotPassed::Stopping)));
 }
 
