@@ -145,7 +145,7 @@ impl Backups {
         let (tell, told) = oneshot::channel();
         let (ours, runtime) = (Arc::clone(self), Handle::current());
         let work = move || {
-            let _running = Running(Arc::clone(&ours));
+            let running = Running(Arc::clone(&ours));
             let Ok(source) = ours.kept.source() else {
                 return;
             };
@@ -164,6 +164,8 @@ impl Backups {
                 ),
                 Err(error) => error!(directory = %target.display(), %error, "no backup"),
             }
+            // Another can be made as soon as this one is answered.
+            drop(running);
             // The task that asked may have ended.
             let _ = tell.send(made);
         };
