@@ -696,6 +696,8 @@ pub const RATE_INTERVAL: Millis = Millis::from_secs(10);
 pub const RATE_CHANGE_MIN: i64 = 250;
 /// How long the owner of a namespace may take to say how busy it is.
 pub const RATE_WAIT: Millis = Millis::from_secs(2);
+/// The smallest quota of a namespace, bytes a second: a connection reads as much at once.
+pub const QUOTA_MIN: u64 = 64 * 1024;
 /// How long a server that stops waits for each answer of a store, and for each of its namespaces to be given away.
 pub const LEAVE_WAIT: Millis = Millis::from_secs(1);
 /// How long a server that stops waits for its take-overs to end.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import socket
 import subprocess
 import threading
+import time
 import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -416,6 +419,54 @@ def test_a_namespace_in_quarantine_is_released(tmp_path: Path, cluster: Cluster)
         before = claim(cluster)
         assert "in no quarantine" in store(cluster, "release", "base", code=1)
         assert claim(cluster) == before and None not in before
+
+
+def test_clients_send_no_more_than_the_quota_of_their_namespace(tmp_path: Path, cluster: Cluster) -> None:
+    """Two namespaces of one server: clients of the one are read from more slowly, and nothing is refused or lost; the other is as before."""
+    quota, size, count = 64 * 1024, 32 * 1024, 24
+    config = configuration(tmp_path / "two.json", {name: {"Queues": [{"Name": "plain"}]} for name in ("bound", "free")})
+    with Fleet(tmp_path / "fleet", cluster.url(), 1, config, proxied=False) as fleet:
+        fleet.wait_owned("bound", "free")
+        [server] = fleet.servers
+
+        def seconds(namespace: str) -> float:
+            begun = time.monotonic()
+            with client(server.amqp[1], namespace) as sbc:
+                send(sbc, "plain", *(ServiceBusMessage(b"x" * size) for _ in range(count)))
+                with sbc.get_queue_receiver("plain", receive_mode="receiveanddelete") as receiving:
+                    left = count
+                    while left:
+                        left -= len(receiving.receive_messages(left, max_wait_time=20))
+            return time.monotonic() - begun
+
+        def quota_of(namespace: str) -> object:
+            found = ask(server, "GET", "fleet")[1]["namespaces"]
+            return next(it for it in found if it["name"] == namespace).get("quota")
+
+        def waits() -> float:
+            return float(re.search(r'^jitney_namespace_quota_waits_total\{namespace="bound"\} (\S+)$', server.get("/metrics"), re.MULTILINE)[1])
+
+        assert "no namespace 'none'" in store(cluster, "quota", "none", "--none", code=4)
+        store(cluster, "quota", "bound", "--bytes-per-second", quota - 1, code=2)
+        store(cluster, "quota", "bound", "--bytes-per-second", quota)
+        assert listed(cluster)["bound"]["quota"] == quota
+        wait(lambda: quota_of("bound") == quota, 10, "the server does not see the quota")
+        assert quota_of("free") is None and waits() == 0
+        # What comes in the first second comes at once.
+        assert seconds("bound") > (count * size - quota) / quota - 1
+        assert waits() > 0
+        # Over HTTP too.
+        body, begun = b"x" * size, time.monotonic()
+        for _ in range(5):
+            request = urllib.request.Request(f"http://bound.localhost:{server.http[1]}/plain/messages", body, method="POST")
+            urllib.request.urlopen(request, timeout=20).close()
+        assert time.monotonic() - begun > (5 * size - quota) / quota - 1
+        free = seconds("free")
+        store(cluster, "quota", "bound", "--none")
+        wait(lambda: quota_of("bound") is None, 10, "the server does not see that there is no quota")
+        before = waits()
+        assert seconds("bound") < 5 + 3 * free and waits() == before
+        assert fleet.finish() == []
 
 
 def claim(cluster: Cluster) -> tuple:

@@ -91,6 +91,7 @@ pub(super) async fn serve(
         shards,
         output: OutputBuffer::default(),
         read: 0,
+        paused_until: None,
         runs_on: None,
         received: is_first.then(Vec::new),
         peers,
@@ -157,6 +158,8 @@ struct ConnectionTask<S> {
     output: OutputBuffer,
     /// Bytes that were read since the last report.
     read: usize,
+    /// Until when nothing is read, because the quota of the namespace is used up.
+    paused_until: Option<Instant>,
     /// The shard whose runtime serves it; none while that is the runtime of all.
     runs_on: Option<ShardIndex>,
     /// Everything that the peer has sent, until it is known whether the connection is passed on.
@@ -314,6 +317,7 @@ impl<S: Stream> ConnectionTask<S> {
             if ends {
                 last_write.get_or_insert_with(|| LastWrite::begin(self.output.len()));
             }
+            self.look_at_quota();
             // The timer is set anew only when it would be late, or far too early: most turns move its end away.
             let wakes_at = self.wakes_at(last_write.as_ref());
             let is_early = timer.deadline() + limits::TIMER_FAR.as_duration() < wakes_at;
@@ -526,7 +530,8 @@ impl<S: Stream> ConnectionTask<S> {
         });
         let permit = self.permit.as_ref().map(Permit::deadline);
         let last_write = last_write.map(|last_write| last_write.looks_at);
-        let next = [engine, permit, last_write].into_iter().flatten().min();
+        let all = [engine, permit, last_write, self.paused_until];
+        let next = all.into_iter().flatten().min();
         next.unwrap_or(now + limits::CONNECTION_WAKE.as_duration())
     }
 
@@ -591,6 +596,20 @@ impl<S: Stream> ConnectionTask<S> {
         engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
     }
 
+    /// Returns until when the quota of the namespace is used up, if it is.
+    fn quota_used_up_until(&self) -> Option<Instant> {
+        self.membership.as_ref()?.quota().used_up_until()
+    }
+
+    /// Stops reading while the quota of the namespace is used up.
+    fn look_at_quota(&mut self) {
+        let until = self.quota_used_up_until();
+        if let (Some(_), None, Some(membership)) = (until, self.paused_until, &self.membership) {
+            membership.quota().note_wait();
+        }
+        self.paused_until = until;
+    }
+
     /// Writes output and reads input. Ready when bytes were read, or when more can be written.
     fn poll_stream(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<io::Result<Moved>> {
         let before = self.output.len();
@@ -608,6 +627,10 @@ impl<S: Stream> ConnectionTask<S> {
             self.handle_bytes(false);
             return Poll::Ready(Ok(Moved { at_end }));
         }
+        if reads && self.paused_until.is_none() && self.quota_used_up_until().is_some() {
+            // Other connections have used it up since the timer was set.
+            return Poll::Ready(Ok(Moved { at_end }));
+        }
         let most = self.input_room();
         if reads && 0 < most {
             let read = self.incoming.poll_read(&mut self.stream, cx, most);
@@ -615,6 +638,9 @@ impl<S: Stream> ConnectionTask<S> {
                 let count = ready!(read)?;
                 at_end = count == 0;
                 self.read += count;
+                if let Some(membership) = &self.membership {
+                    membership.quota().take(count);
+                }
                 self.keep_received(count);
                 self.handle_bytes(at_end);
                 return Poll::Ready(Ok(Moved { at_end }));
@@ -638,6 +664,9 @@ impl<S: Stream> ConnectionTask<S> {
     /// Returns how many bytes of input may be read. The engine leaves the rest of a frame; it leaves whole
     /// frames while the shards are asked about the peer's identity.
     fn input_room(&self) -> usize {
+        if self.paused_until.is_some() {
+            return 0;
+        }
         let unread = self.incoming.len();
         if !self.routing.is_over() {
             return limits::UNROUTED_BYTES_MAX.saturating_sub(unread);

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Duration, Instant};
 
 use super::outbox::Outbox;
+use super::quota::Quota;
 use super::reload::{Reload, Reloaded};
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::histogram::Histogram;
@@ -206,6 +207,8 @@ pub(super) struct Vitals {
     sessions: AtomicUsize,
     /// Since when the namespace's store is away; 0 while it is not.
     suspended: AtomicU64,
+    /// Of the namespace, where a shard has one.
+    quota: Quota,
 }
 
 impl Vitals {
@@ -217,7 +220,13 @@ impl Vitals {
             sync: AtomicU64::new(0),
             sessions: AtomicUsize::new(0),
             suspended: AtomicU64::new(0),
+            quota: Quota::new(),
         }
+    }
+
+    /// Returns what clients may send.
+    pub(super) const fn quota(&self) -> &Quota {
+        &self.quota
     }
 
     /// Records that the namespace's store is away, or back. While it is away, clients get no answers.

@@ -6,6 +6,7 @@ use tokio::runtime::Handle;
 
 use super::mailbox::{Mail, Mailbox, Vitals};
 use super::outbox::Outbox;
+use super::quota::Quota;
 use super::shards::Shards;
 use crate::access::Origin;
 use crate::amqp::Event;
@@ -53,6 +54,11 @@ impl Membership {
     /// Returns the shard.
     pub(super) fn shard(&self) -> ShardIndex {
         self.shard
+    }
+
+    /// Returns what the clients of the shard may send.
+    pub(super) fn quota(&self) -> &Quota {
+        self.vitals.quota()
     }
 
     /// Returns where the shard leaves what it has for the connection.

@@ -102,6 +102,7 @@ impl Request<'_> {
         let authority = self.authorize().await?;
         match line? {
             RequestLine::Send { path } => {
+                self.wait_for_quota().await?;
                 let mut partials = self.server.shards.partials();
                 let messages = self.messages(body, &mut partials).await?;
                 let operation = MessageOperation::Send { path, messages };
@@ -138,6 +139,27 @@ impl Request<'_> {
                 })
             }
         }
+    }
+
+    /// Waits while the quota of the namespace is used up, but not for long.
+    async fn wait_for_quota(&self) -> Result<(), RestError> {
+        let Some(vitals) = self.server.shards.vitals_of(self.host) else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + limits::OWNER_WAIT.as_duration();
+        let mut waits = false;
+        while let Some(until) = vitals.quota().used_up_until() {
+            if !std::mem::replace(&mut waits, true) {
+                vitals.quota().note_wait();
+            }
+            if deadline < until {
+                let text =
+                    "The clients of the namespace send more than its quota: send it again later.";
+                return Err(Denied::new(DeniedKind::Full, text, "").into());
+            }
+            sleep_until(until).await;
+        }
+        Ok(())
     }
 
     async fn authorize(&self) -> Result<Authority, RestError> {
@@ -203,6 +225,9 @@ impl Request<'_> {
         };
         let owner = self.server.shards.owner_of(self.host);
         let owner = owner.ok_or_else(stopping)?;
+        if let (Some(bytes), Some(vitals)) = (bytes, self.server.shards.vitals_of(self.host)) {
+            vitals.quota().take(bytes);
+        }
         let permit = match bytes {
             Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(stopping)?),
             None => None,

@@ -51,6 +51,7 @@ mod placement;
 mod print;
 mod provision;
 mod proxy_protocol;
+mod quota;
 mod read_only;
 mod reader;
 mod reload;

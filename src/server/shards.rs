@@ -118,6 +118,11 @@ impl Shards {
         (!is_away).then(|| member.owner.clone())
     }
 
+    /// Returns the health of the shard that serves a host; none if another server serves it.
+    pub(super) fn vitals_of(&self, host: &str) -> Option<Arc<Vitals>> {
+        self.vitals(self.routes.load().shard_of(Some(host))?)
+    }
+
     /// Returns for how long the store of a shard has been away, if it is.
     pub(super) fn suspended_for(&self, shard: ShardIndex) -> Option<Duration> {
         self.member(shard)?.vitals.suspended_for()

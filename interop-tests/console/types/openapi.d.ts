@@ -1117,6 +1117,11 @@ export interface components {
             quarantined?: string | null;
             /**
              * Format: int64
+             * @description Bytes a second that its clients may send together; absent without a quota.
+             */
+            quota?: number | null;
+            /**
+             * Format: int64
              * @description Messages a second that came and were handed out, of late: namespaces are spread by it.
              */
             rate: number;

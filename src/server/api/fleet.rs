@@ -88,6 +88,9 @@ struct FleetNamespace {
     store: String,
     /// Messages a second that came and were handed out, of late: namespaces are spread by it.
     rate: i64,
+    /// Bytes a second that its clients may send together; absent without a quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<u64>,
     /// The server that has it; absent while none has.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
@@ -221,6 +224,7 @@ fn namespaces(view: &View, health: &Health) -> Vec<FleetNamespace> {
             name: name.to_owned(),
             store: store.to_owned(),
             rate: seen.rate,
+            quota: seen.quota,
             server: seen.server.clone(),
             epoch: seen.epoch,
             suspended: health.suspended.get(name).map(|why| (*why).to_owned()),

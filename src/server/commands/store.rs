@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use super::Output;
 use super::jobs::confirm;
 use super::table::Table;
+use crate::limits;
 use crate::server::cli::LogArgs;
 use crate::server::logging::{self, LogFormat};
 use crate::server::print;
@@ -34,6 +35,9 @@ pub(in crate::server) enum StoreCommand {
     Restored(StoreUrl),
     /// Let servers take a namespace that is in quarantine.
     Release(NamespaceArgs),
+    /// Bound what the clients of a namespace may send together. Its server reads from them more slowly while they send more, and
+    /// refuses nothing over AMQP.
+    Quota(QuotaArgs),
     /// Remove a namespace with all its messages.
     Drop(DropArgs),
 }
@@ -111,6 +115,30 @@ pub(in crate::server) struct NamespaceArgs {
     namespace: String,
 }
 
+/// Bound what clients may send.
+#[derive(Debug, Args)]
+pub(in crate::server) struct QuotaArgs {
+    /// Which store.
+    #[command(flatten)]
+    url: StoreUrl,
+    /// Its name.
+    namespace: String,
+    #[command(flatten)]
+    quota: QuotaBound,
+}
+
+/// The bound.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(in crate::server) struct QuotaBound {
+    /// Bytes a second, of frames over AMQP and of messages over HTTP, 65536 at least. What comes in one second may come at once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(limits::QUOTA_MIN..))]
+    bytes_per_second: Option<u64>,
+    /// Nothing is bounded.
+    #[arg(long)]
+    none: bool,
+}
+
 /// Remove a namespace.
 #[derive(Debug, Args)]
 pub(in crate::server) struct DropArgs {
@@ -131,6 +159,7 @@ const LISTED: Table = Table::of(&[
     ("SERVER", "/server"),
     ("SEGMENTS", "/segments"),
     ("BYTES", "/bytes"),
+    ("QUOTA", "/quota"),
     ("FIRST", "/first"),
     ("IN QUARANTINE", "/quarantined"),
 ]);
@@ -212,6 +241,19 @@ fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
             let store = open(&args.url, Tables::Needed)?;
             let released = runtime.block_on(store::lift(&store, &args.namespace))?;
             show_release(&args.namespace, released)?;
+        }
+        StoreCommand::Quota(args) => {
+            let store = open(&args.url, Tables::Needed)?;
+            let (name, quota) = (&args.namespace, args.quota.bytes_per_second);
+            if !runtime.block_on(store::set_quota(&store, name, quota))? {
+                return Err(NotDone::Unknown(name.clone()));
+            }
+            match quota {
+                Some(bytes) => print::line(format_args!(
+                    "{name}: its clients may send {bytes} bytes a second together"
+                )),
+                None => print::line(format_args!("{name}: it has no quota")),
+            }
         }
         StoreCommand::Drop(args) => {
             let store = open(&args.url, Tables::Needed)?;

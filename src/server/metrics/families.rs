@@ -59,6 +59,8 @@ families! {
     NAMESPACE_RATE = Gauge "jitney_namespace_rate" &["namespace"], "Messages a second that came in and were handed out lately, as recorded in the store. Servers share namespaces out by it, and record it again when it has changed a lot";
     NAMESPACE_SUSPENDED = Gauge "jitney_namespace_suspended" &["namespace"], "1 if the namespace has a server, and that server answers no client of it now: its beat is overdue, or an answer of the database is missing";
     NAMESPACE_QUARANTINED = Gauge "jitney_namespace_quarantined" &["namespace"], "1 if the namespace is left alone until an operator lets it out";
+    NAMESPACE_QUOTA = Gauge "jitney_namespace_quota_bytes" &["namespace"], "Bytes a second that the clients of the namespace may send together; absent without a quota";
+    NAMESPACE_QUOTA_WAITS = Counter "jitney_namespace_quota_waits" &["namespace"], "How often a client was made to wait because the quota of the namespace was used up, since this server has the namespace";
     STORE_REACHED = Gauge "jitney_store_reached" &["store"], "1 if this server's last look at the store has succeeded";
     STORE_CLOCK = Gauge "jitney_store_clock_offset_seconds" &["store"], "By how much this server's clock is ahead of the database's: beyond a second it takes no namespaces";
     STORE_AGE = Gauge "jitney_store_transaction_age" &["store"], "Transactions since the oldest that the database has not frozen: at two billion it takes no writes";

@@ -239,7 +239,13 @@ impl Scrape {
         let suspended = each().map(|(name, _)| (labels(name), truth(is_suspended(name))));
         out.write(&families::NAMESPACE_SUSPENDED, suspended)?;
         let quarantined = each().map(|(name, it)| (labels(name), truth(it.quarantined.is_some())));
-        out.write(&families::NAMESPACE_QUARANTINED, quarantined)
+        out.write(&families::NAMESPACE_QUARANTINED, quarantined)?;
+        let quotas =
+            each().filter_map(|(name, it)| Some((labels(name), Sample::Number(it.quota?))));
+        out.write(&families::NAMESPACE_QUOTA, quotas)?;
+        let waits = fleet.iter().flat_map(|it| &it.health.quota_waits);
+        let waits = waits.map(|(name, waits)| (labels(name), Sample::Number(*waits)));
+        out.write(&families::NAMESPACE_QUOTA_WAITS, waits)
     }
 
     /// The databases that servers share.

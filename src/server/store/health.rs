@@ -24,6 +24,8 @@ pub(in crate::server) struct Health {
     pub(in crate::server) beat_ages: BTreeMap<String, Duration>,
     /// The namespaces in lower case that have an owner, and are not served at the moment, with why.
     pub(in crate::server) suspended: BTreeMap<String, &'static str>,
+    /// How often clients were made to wait for the quota of each namespace that this server has.
+    pub(in crate::server) quota_waits: BTreeMap<String, u64>,
     /// By the names of the stores.
     pub(in crate::server) stores: Vec<StoreHealth>,
 }
@@ -57,6 +59,7 @@ impl Fleet {
             let view = part.view.load_full();
             let ages = part.beat_ages(&view);
             health.suspended.extend(part.suspended(&view, &ages));
+            health.quota_waits.extend(part.serving.quota_waits());
             for (server, age) in ages.into_iter().filter(|_| view.is_reached) {
                 let longest = health.beat_ages.entry(server).or_default();
                 *longest = age.max(*longest);

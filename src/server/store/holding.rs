@@ -143,6 +143,9 @@ pub(in crate::server) struct Listed {
     pub(in crate::server) segments: i64,
     /// Bytes of these tables in the database.
     pub(in crate::server) bytes: i64,
+    /// Bytes a second that its clients may send together, if that is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::server) quota: Option<i64>,
     /// It answers to every host that is no other's.
     pub(in crate::server) first: bool,
 }
@@ -233,7 +236,7 @@ pub(in crate::server) async fn open(
 pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDone> {
     let session = store.take().await?;
     let query = "select n.name, n.id, n.epoch, n.server, q.quarantined, \
-                 coalesce(l.segments, 0), coalesce(l.bytes, 0)::bigint, n.name is not distinct from lower(f.first_namespace) \
+                 coalesce(l.segments, 0), coalesce(l.bytes, 0)::bigint, n.name is not distinct from lower(f.first_namespace), q.quota \
                  from namespace n cross join store f left join namespace_state q on q.namespace = n.id \
                  left join (select namespace, count(*) as segments, \
                  sum(pg_total_relation_size(to_regclass('log_' || namespace || '_' || segment))) as bytes \
@@ -249,6 +252,7 @@ pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDon
             segments: store.get(row, 5)?,
             bytes: store.get(row, 6)?,
             first: store.get(row, 7)?,
+            quota: store.get(row, 8)?,
         })
     });
     let all = all.collect::<Result<_, StoreError>>()?;
@@ -285,6 +289,28 @@ pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release
     };
     store.give_back(session);
     Ok(release)
+}
+
+/// Sets how many bytes a second the clients of a namespace may send together, or that it is not bounded. Its server takes that at
+/// its next look. Returns whether there is such a namespace.
+///
+/// # Errors
+///
+/// The store's.
+pub(in crate::server) async fn set_quota(
+    store: &Store,
+    name: &str,
+    quota: Option<u64>,
+) -> Result<bool, StoreError> {
+    let session = store.take().await?;
+    let sql = "insert into namespace_state (namespace, quota) select n.id, $2::bigint from namespace n where n.name = $1 \
+               on conflict (namespace) do update set quota = excluded.quota";
+    let quota = quota.map(|quota| i64::try_from(quota).unwrap_or(i64::MAX));
+    let found = session
+        .execute(sql, &[&name.to_lowercase(), &quota])
+        .await?;
+    store.give_back(session);
+    Ok(found == 1)
 }
 
 /// Finds a namespace by its name, whatever its case.

@@ -186,6 +186,7 @@ impl FleetStore {
         self.declare_dead(&session, &view.servers).await?;
         self.store.give_back(session);
         self.serving.lose_taken(&self.server, &view.namespaces);
+        self.serving.set_quotas(&view.namespaces);
         self.view.store(Arc::new(view));
         self.note_health().await
     }

@@ -59,7 +59,7 @@ pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
 pub(super) use fleet::{Fleet, FleetParts};
 pub(super) use health::{Health, StoreHealth};
-pub(super) use holding::{NotDone, Release, Tables, lift, list, open};
+pub(super) use holding::{NotDone, Release, Tables, lift, list, open, set_quota};
 pub(super) use lease::Lease;
 pub(super) use removal::remove;
 pub(super) use restored::{Restored, restored};

@@ -87,7 +87,7 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 8] = [
+const COLUMNS: [(&str, &str, &str); 9] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
@@ -95,6 +95,7 @@ const COLUMNS: [(&str, &str, &str); 8] = [
     ("namespace_state", "formats", "int"),
     ("namespace_state", "pending", "text"),
     ("namespace_state", "skips", "int not null default 0"),
+    ("namespace_state", "quota", "bigint"),
     ("store", "origin", "text"),
 ];
 

@@ -373,6 +373,23 @@ impl Serving {
         }
     }
 
+    /// Takes the quotas of the namespaces, as the store has them.
+    pub(super) fn set_quotas(&self, seen: &BTreeMap<String, NamespaceSeen>) {
+        for it in self.served().values() {
+            if let Some(seen) = seen.get(&it.name) {
+                it.vitals.quota().set(seen.quota);
+            }
+        }
+    }
+
+    /// Returns how often clients of each namespace were made to wait for its quota since this server has it.
+    pub(super) fn quota_waits(&self) -> BTreeMap<String, u64> {
+        let served = self.served();
+        let all = served.values();
+        all.map(|it| (it.name.clone(), it.vitals.quota().waits()))
+            .collect()
+    }
+
     /// Drops a namespace, unless another take-over has come between.
     pub(super) fn lose(&self, id: i64, shard: ShardIndex) {
         if let Some(served) = self.remove(id, shard) {

@@ -70,6 +70,8 @@ pub(in crate::server) struct NamespaceSeen {
     pub(in crate::server) quarantined: Option<String>,
     /// Messages a second, of late.
     pub(in crate::server) rate: i64,
+    /// Bytes a second that its clients may send, if that is bounded.
+    pub(in crate::server) quota: Option<u64>,
     pub(super) log_store: u64,
     pub(super) name: String,
     /// A server that has died owned it last.
@@ -171,7 +173,7 @@ async fn namespaces(
     servers: &[ServerSeen],
 ) -> Result<BTreeMap<String, NamespaceSeen>, StoreError> {
     let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.incarnation::text, \
-                 s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0) \
+                 s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0), s.quota \
                  from namespace n left join namespace_state s on s.namespace = n.id order by n.id";
     let rows = session.rows(query, &[]).await?;
     let alive = servers.iter().filter(|it| it.is_alive);
@@ -196,6 +198,7 @@ async fn namespaces(
             applied: get(6)?,
             rate: store.get(row, 8)?,
             formats: store.get(row, 9)?,
+            quota: store.get::<Option<i64>>(row, 10)?.map(unsigned),
             name: name.clone(),
         };
         Ok((name.to_lowercase(), found))
