@@ -431,7 +431,7 @@ def test_clients_send_no_more_than_the_quota_of_their_namespace(tmp_path: Path, 
 
         def seconds(namespace: str) -> float:
             begun = time.monotonic()
-            with client(server.amqp[1], namespace) as sbc:
+            with client(fleet.balancer.port, namespace) as sbc:
                 send(sbc, "plain", *(ServiceBusMessage(b"x" * size) for _ in range(count)))
                 with sbc.get_queue_receiver("plain", receive_mode="receiveanddelete") as receiving:
                     left = count
@@ -457,8 +457,9 @@ def test_clients_send_no_more_than_the_quota_of_their_namespace(tmp_path: Path, 
         assert waits() > 0
         # Over HTTP too.
         body, begun = b"x" * size, time.monotonic()
+        place, host = f"http://{server.host}:{server.http[1]}/plain/messages", {"Host": "bound.localhost"}
         for _ in range(5):
-            request = urllib.request.Request(f"http://bound.localhost:{server.http[1]}/plain/messages", body, method="POST")
+            request = urllib.request.Request(place, body, host, method="POST")
             urllib.request.urlopen(request, timeout=20).close()
         assert time.monotonic() - begun > (5 * size - quota) / quota - 1
         free = seconds("free")
