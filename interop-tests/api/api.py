@@ -723,6 +723,8 @@ def the_operator_works_in_every_namespace(world: World) -> None:
             assert job["changed"] == 1, job
         for path in ("entities/orders", "connections"):
             assert Api(broker.http_port).ask("GET", f"{path}?namespace=second")[0] == 401
+        status, problem = operator.ask("DELETE", "namespaces/second")
+        assert status == 409 and "configuration names" in problem["detail"], problem
     finally:
         broker.stop()
 
