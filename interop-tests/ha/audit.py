@@ -160,9 +160,13 @@ class Auditor:
             self.messages[entity, id_].told["send"] = when
             self.sends[entity.split("/")[0]].append(when)
         for id_ in transaction.completed:
-            if "complete" in self.messages[entity, id_].told:
+            message = self.messages.get((entity, id_))
+            if message is None:
+                # An earlier load's, which was left; what was never sent is told when it is received.
+                continue
+            if "complete" in message.told:
                 self.violation(f"{entity}: two completions of {id_} were acknowledged")
-            self.messages[entity, id_].told["complete"] = when
+            message.told["complete"] = when
 
     def state(self, event: str, entity: str, session: str, value: str | None) -> None:
         """A session's state was read, or is to be set, or was set."""
@@ -238,7 +242,8 @@ class Auditor:
             if 0 < len(there) < len(transaction.sent) and not transaction.is_told:
                 self.violation(f"{entity}: of a transaction's messages {transaction.sent}, only {there} are there")
             if there or transaction.is_told:
-                completed.update((entity, id_) for id_ in transaction.completed)
+                # What an earlier load has left is not of this audit.
+                completed.update((entity, id_) for id_ in transaction.completed if (entity, id_) in self.messages)
         for (entity, id_), count in completed.items():
             if count > 1:
                 self.violation(f"{entity}: {id_} was completed by {count} transactions")

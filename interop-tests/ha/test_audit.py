@@ -64,6 +64,7 @@ ALLOWED = {
     "a transaction without an answer, whole": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2, False), got("b", 2, 3), left("b", 2),
                                                left("c", 3)],
     "a transaction without an answer, not at all": [*sent("a"), got("a", 1, 1), *ended("commit", ["b", "c"], ["a"], 2, False), left("a", 1)],
+    "a transaction that completes what an earlier load has left": [got("x-1", 1, 1), *ended("commit", ["b-1"], ["x-1"], 2), left("b-1", 2)],
     "a transaction again": [*sent("a"), got("a", 1, 1), *ended("commit", ["b"], ["a"], 2, False), got("a", 1, 3), *ended("commit", ["c"], ["a"], 4),
                             left("c", 2)],
     "rolled back": [*sent("a"), got("a", 1, 1), *ended("rollback", ["b"], [], 2), left("a", 1)],
