@@ -183,7 +183,7 @@ fn not_served(error: &NotPassed) -> Refusal {
 ///
 /// # Errors
 ///
-/// The store is still away, or this server stops: what the peer is told.
+/// A refusal for the peer: the store is still away, or this server stops.
 async fn wait_for_store(
     shards: &Shards,
     shard: ShardIndex,
@@ -596,7 +596,7 @@ impl<S: Stream> ConnectionTask<S> {
         engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
     }
 
-    /// Returns until when the quota of the namespace is used up, if it is.
+    /// Returns when a connection may read again, if the quota of the namespace is used up.
     fn quota_used_up_until(&self) -> Option<Instant> {
         self.membership.as_ref()?.quota().used_up_until()
     }
