@@ -386,8 +386,29 @@ impl Disk for StoreLog {
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let mut others = limits::STORE_SESSIONS_IDLE;
         let read = self.block("read a message", async |session| {
-            self.read_range(session, segment, offset, into).await
+            let namespace = self.fence.namespace();
+            let (read, claim) = tokio::join!(
+                self.read_range(session, segment, offset, into),
+                ownership::claim(&self.store, session, namespace),
+            );
+            // A session that is kept may be one to a former primary. Its log can have other rows at the same positions, once this
+            // server has raised the epoch at the new one; before that, rows that the former one has not got.
+            let (epoch, owner) = self.fence.current();
+            if claim? != Some((epoch, Some(owner.0))) {
+                return Err(self.store.unfit(
+                    "it has another epoch of the namespace: it is a former primary, or the namespace was taken".to_owned(),
+                ));
+            }
+            let read = read?;
+            if read == 0 && !into.is_empty() && 0 < others {
+                others -= 1;
+                return Err(self
+                    .store
+                    .unfit("it has nothing at this position: it may be a former primary".to_owned()));
+            }
+            Ok(read)
         });
         match read {
             // One damaged row damages the messages in it alone.
