@@ -28,6 +28,7 @@ use super::http::{self, Caller};
 use super::listener::{self, ServerState};
 use super::mailbox::{Mail, Partials};
 use super::membership::Membership;
+use super::quota::Quota;
 use super::shards::Shards;
 use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
@@ -102,9 +103,14 @@ impl Request<'_> {
         let authority = self.authorize().await?;
         match line? {
             RequestLine::Send { path } => {
-                self.wait_for_quota().await?;
+                let vitals = self.server.shards.vitals_of(self.host);
+                let quota = vitals.as_ref().map(|vitals| vitals.quota());
+                wait_for(quota).await?;
                 let mut partials = self.server.shards.partials();
                 let messages = self.messages(body, &mut partials).await?;
+                if let Some(quota) = quota {
+                    quota.take(messages.iter().map(|message| message.bytes().len()).sum());
+                }
                 let operation = MessageOperation::Send { path, messages };
                 self.operate(authority, operation).await?;
                 Ok(respond(RestResponse::plain(201), None))
@@ -139,27 +145,6 @@ impl Request<'_> {
                 })
             }
         }
-    }
-
-    /// Waits while the quota of the namespace is used up, but not for long.
-    async fn wait_for_quota(&self) -> Result<(), RestError> {
-        let Some(vitals) = self.server.shards.vitals_of(self.host) else {
-            return Ok(());
-        };
-        let deadline = Instant::now() + limits::OWNER_WAIT.as_duration();
-        let mut waits = false;
-        while let Some(until) = vitals.quota().used_up_until() {
-            if !std::mem::replace(&mut waits, true) {
-                vitals.quota().note_wait();
-            }
-            if deadline < until {
-                let text =
-                    "The clients of the namespace send more than its quota: send it again later.";
-                return Err(Denied::new(DeniedKind::Full, text, "").into());
-            }
-            sleep_until(until).await;
-        }
-        Ok(())
     }
 
     async fn authorize(&self) -> Result<Authority, RestError> {
@@ -225,9 +210,6 @@ impl Request<'_> {
         };
         let owner = self.server.shards.owner_of(self.host);
         let owner = owner.ok_or_else(stopping)?;
-        if let (Some(bytes), Some(vitals)) = (bytes, self.server.shards.vitals_of(self.host)) {
-            vitals.quota().take(bytes);
-        }
         let permit = match bytes {
             Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(stopping)?),
             None => None,
@@ -264,6 +246,27 @@ impl Request<'_> {
         sent.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())
     }
+}
+
+/// Waits while the quota of a namespace is used up, but not for long.
+async fn wait_for(quota: Option<&Quota>) -> Result<(), RestError> {
+    let Some(quota) = quota else {
+        return Ok(());
+    };
+    let deadline = Instant::now() + limits::OWNER_WAIT.as_duration();
+    let mut waits = false;
+    while let Some(until) = quota.used_up_until() {
+        if !std::mem::replace(&mut waits, true) {
+            quota.note_wait();
+        }
+        if deadline < until {
+            let text =
+                "The clients of the namespace send more than its quota: send it again later.";
+            return Err(Denied::new(DeniedKind::Full, text, "").into());
+        }
+        sleep_until(until).await;
+    }
+    Ok(())
 }
 
 fn stopping() -> RestError {

@@ -135,17 +135,18 @@ impl Shards {
 
     /// Returns the numbers of the shards in which no message would be taken, or not soon.
     pub(super) fn stuck(&self) -> Vec<u32> {
-        let all = self.all().into_iter();
-        let stuck = all.filter(|member| !member.vitals.are_good());
-        stuck.map(|member| member.number).collect()
+        self.numbers(|vitals| !vitals.are_good())
     }
 
     /// Returns the numbers of the shards in which no message would be taken, or not soon, without those whose store is away.
     pub(super) fn stuck_with_store(&self) -> Vec<u32> {
+        self.numbers(|vitals| !vitals.are_good() && vitals.suspended_for().is_none())
+    }
+
+    fn numbers(&self, is_meant: impl Fn(&Vitals) -> bool) -> Vec<u32> {
         let all = self.all().into_iter();
-        let stuck = all
-            .filter(|member| !member.vitals.are_good() && member.vitals.suspended_for().is_none());
-        stuck.map(|member| member.number).collect()
+        let meant = all.filter(|member| is_meant(&member.vitals));
+        meant.map(|member| member.number).collect()
     }
 
     /// Hands an input to every shard.

@@ -313,25 +313,23 @@ impl Driver {
             self.sent.clear();
             self.leave_session();
         }
-        let answer = match self.session().await {
+        let (why, answer): (StoreError, fn(String) -> Answer) = match self.session().await {
             Ok(session) => match self.answer(&session, question).await {
                 Ok(answer) => {
                     self.wait = limits::STORE_RETRY_FIRST.as_duration();
                     return answer;
                 }
-                Err(error) => Answer::Failed(error.to_string()),
+                Err(why) => (why, Answer::Failed),
             },
-            Err(error) => Answer::Unasked(error.to_string()),
+            Err(why) => (why, Answer::Unasked),
         };
-        self.wait_for_store(&answer).await;
-        answer
+        self.wait_for_store(&why).await;
+        answer(why.to_string())
     }
 
     /// Waits before the next question after one that the store did not answer, longer each time.
-    async fn wait_for_store(&mut self, answer: &Answer) {
-        if let Answer::Failed(why) | Answer::Unasked(why) = answer
-            && self.wait == limits::STORE_RETRY_FIRST.as_duration()
-        {
+    async fn wait_for_store(&mut self, why: &StoreError) {
+        if self.wait == limits::STORE_RETRY_FIRST.as_duration() {
             let namespace = self.fence.name();
             warn!(namespace, "suspended until the store answers: {why}");
         }

@@ -607,11 +607,7 @@ async fn answered<T>(
                 source,
             }
         }),
-        Err(_) => Err(StoreError::Slow {
-            place: place.to_owned(),
-            what,
-            seconds: wait.as_secs(),
-        }),
+        Err(_) => Err(StoreError::slow(place, what, wait)),
     }
 }
 

@@ -312,13 +312,8 @@ impl FleetStore {
         step: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let wait = limits::LEAVE_WAIT.as_duration();
-        let late = || StoreError::Slow {
-            place: self.store.name().to_owned(),
-            what,
-            seconds: wait.as_secs(),
-        };
-        let step = Box::pin(step);
-        timeout(wait, step).await.unwrap_or_else(|_| Err(late()))
+        let done = timeout(wait, Box::pin(step)).await;
+        done.unwrap_or_else(|_| Err(StoreError::slow(self.store.place(), what, wait)))
     }
 
     /// Records that this server has left, with all that it still has in the store. That is tried until its silence is a death

@@ -68,6 +68,8 @@ pub(super) use stores::Stores;
 pub(super) use transfer::{Exported, Moved, export, import};
 pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
+use std::time::Duration;
+
 use crate::journal;
 
 /// Why something in the store could not be done.
@@ -113,6 +115,15 @@ pub(super) enum StoreError {
 }
 
 impl StoreError {
+    /// The database did not answer in time.
+    fn slow(place: &str, what: &'static str, wait: Duration) -> Self {
+        Self::Slow {
+            place: place.to_owned(),
+            what,
+            seconds: wait.as_secs(),
+        }
+    }
+
     /// Returns whether the database cannot be reached now, and may be later.
     fn is_away(&self) -> bool {
         match self {
