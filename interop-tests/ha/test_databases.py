@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from conftest import NAMESPACES
-from faults import CLIENT_SECONDS, TAKE_OVER_SECONDS
+from faults import CLIENT_SECONDS, PROMOTED_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, configuration, wait
 from load import QUEUES, Load, patience
-from postgres import HERE, Cluster
+from postgres import HERE, ROLE, Cluster
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
 MANY, MANY_SECONDS = 1000, 30.0
@@ -61,6 +61,42 @@ def test_the_wrong_standby_is_promoted(tmp_path: Path, config: Path) -> None:
         fleet.servers[0].start()
         assert fleet.owners() == {}
         assert [complaint for complaint in fleet.finish() if "panicked" in complaint] == []
+
+
+def test_no_server_uses_a_former_primary(tmp_path: Path, config: Path) -> None:
+    """Its rows are not those of the new one. Sessions to it are ended, and new ones are refused, although it takes connections."""
+    with Cluster(tmp_path / "postgres") as cluster, Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
+        with load_of(fleet, tmp_path) as load:
+            load.wait_more(20)
+            former = cluster.primary
+
+            def idle() -> int:
+                return former.value("select count(*) from pg_stat_activity where usename = %s and state = 'idle'", ROLE)
+
+            def have_logged(text: str) -> bool:
+                return all(text in server.broker.log_tail(100_000) for server in fleet.servers)
+
+            assert idle() >= len(fleet.servers)
+            promoted = cluster.promote(cut=False)
+            wait(lambda: have_logged("the database has another primary"), 3 * PROMOTED_SECONDS, "a server does not know of the new primary")
+            # Those that wait for a standby there are ended by time-outs.
+            wait(lambda: idle() == 0, 30, "a session stays at the former primary")
+            load.wait_more(20)
+
+            cluster.address.point(former.address)
+            wait(lambda: have_logged("it is a former primary, on timeline 1 "), 30, "a server takes the former primary")
+            before = dict(load.acknowledged())
+            time.sleep(1)
+            assert load.acknowledged() == before
+            assert idle() == 0
+            cluster.address.point(promoted.address)
+            load.wait_more(20)
+            former.kill()
+            cluster.rejoin(former)
+            cluster.wait_replicating(2)
+            load.wait_more(20)
+            assert load.finish().violations == []
+        assert fleet.finish() == []
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze"])

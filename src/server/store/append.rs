@@ -463,7 +463,9 @@ impl Driver {
     }
 
     async fn session(&mut self) -> Result<Arc<Session>, StoreError> {
-        if let Some(session) = &self.session {
+        if let Some(session) = &self.session
+            && (!self.sent.is_empty() || self.store.is_current(session))
+        {
             return Ok(Arc::clone(session));
         }
         let session = self.store.append_session(self.fence.namespace()).await?;

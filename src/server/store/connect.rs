@@ -21,9 +21,10 @@ use tokio_postgres::{
     AsyncMessage, Client, Config, NoTls, Row, SimpleQueryMessage, Socket, Statement,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tracing::debug;
+use tracing::{debug, info};
 
 use super::StoreError;
+use super::timeline::{NewestTimeline, Timeline};
 use crate::limits;
 use crate::server::root_key;
 use crate::server::supervisor;
@@ -71,6 +72,8 @@ pub(in crate::server) struct Store {
     identity: OnceLock<String>,
     /// Its first identity, which it keeps when it is restored: the other stores know it by that.
     origin: OnceLock<String>,
+    /// Sessions on other timelines are connected to a former primary, and are not used.
+    timeline: NewestTimeline,
     /// This server stops: nothing waits for the store any more.
     is_closed: AtomicBool,
     /// Sessions that are free.
@@ -206,6 +209,7 @@ impl Store {
             tls,
             identity: OnceLock::new(),
             origin: OnceLock::new(),
+            timeline: NewestTimeline::default(),
             is_closed: AtomicBool::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
@@ -280,13 +284,40 @@ impl Store {
     ///
     /// The database cannot be reached, or is not what it was.
     pub(super) async fn session(&self) -> Result<Session, StoreError> {
-        let session = self.bare_session().await?;
+        let mut session = self.bare_session().await?;
         let query = "select identity::text, coalesce(origin, identity::text) from store";
         let row = session.one(query, &[]).await?;
         let (identity, origin): (String, String) = (self.get(&row, 0)?, self.get(&row, 1)?);
         self.expect_origin(&origin)?;
         self.expect(&identity)?;
+        session.timeline = Timeline::of(self, &session).await?;
+        if let Some(timeline) = session.timeline {
+            self.record(timeline)?;
+        }
         Ok(session)
+    }
+
+    /// Records the timeline of a new session. After a promotion that ends the free sessions to the former primary.
+    fn record(&self, timeline: Timeline) -> Result<(), StoreError> {
+        let is_promoted = self.timeline.record(timeline).map_err(|newest| {
+            self.unfit(format!(
+                "it is a former primary, on {timeline}, and this server has seen {newest}. Let the address lead to the new \
+                 one, or restart this server if the database was restored"
+            ))
+        })?;
+        if is_promoted {
+            info!(
+                store = self.name,
+                "the database has another primary: {timeline}"
+            );
+            self.idle().retain(|session| self.is_current(session));
+        }
+        Ok(())
+    }
+
+    /// Returns whether a session is not one to a former primary, as far as this server knows.
+    pub(super) fn is_current(&self, session: &Session) -> bool {
+        self.timeline.is(session.timeline)
     }
 
     /// Opens a session as [`Store::session`] does, also where the tables are not there yet.
@@ -341,6 +372,7 @@ impl Store {
             warnings,
             place: self.place.clone(),
             is_condemned: AtomicBool::new(false),
+            timeline: None,
             permit: None,
             _alive: alive,
         })
@@ -403,7 +435,8 @@ impl Store {
         let permit = Arc::clone(&self.lent).acquire_owned().await;
         let permit = permit.expect("the semaphore of sessions is never closed");
         let idle = self.idle().pop();
-        let mut session = match idle.filter(|session| !session.client.is_closed()) {
+        let is_usable = |session: &Session| session.is_usable() && self.is_current(session);
+        let mut session = match idle.filter(is_usable) {
             Some(session) => session,
             None => self.session().await?,
         };
@@ -424,7 +457,8 @@ impl Store {
             .get(at)
             .expect("the remainder is less than the length");
         let mut place = place.lock().await;
-        let found = place.as_ref().filter(|session| session.is_usable());
+        let is_usable = |session: &&Arc<Session>| session.is_usable() && self.is_current(session);
+        let found = place.as_ref().filter(is_usable);
         if let Some(session) = found {
             return Ok(Arc::clone(session));
         }
@@ -437,7 +471,7 @@ impl Store {
     pub(super) fn give_back(&self, mut session: Session) {
         session.permit = None;
         let mut idle = self.idle();
-        if idle.len() < limits::STORE_SESSIONS_IDLE {
+        if self.is_current(&session) && idle.len() < limits::STORE_SESSIONS_IDLE {
             idle.push(session);
         }
     }
@@ -481,6 +515,8 @@ pub(super) struct Session {
     place: String,
     /// An append on it has an outcome that is unknown.
     is_condemned: AtomicBool,
+    /// None if the database does not tell it.
+    timeline: Option<Timeline>,
     /// Held while it is in use.
     permit: Option<OwnedSemaphorePermit>,
     /// The session ends when this is dropped, whatever it waits for.

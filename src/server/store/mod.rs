@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `connect.rs` | sessions of the database: what every one sets and verifies |
+//! | `timeline.rs` | which primary of the database a session is connected to |
 //! | `checks.rs` | settings of the database that are refused, or warned of, at the start |
 //! | `schema.rs` | the tables, and how they are made |
 //! | `stores.rs` | the stores of a fleet: that all servers know the same, and in which the name of a namespace is reserved |
@@ -50,6 +51,7 @@ mod restored;
 mod schema;
 mod serving;
 mod stores;
+mod timeline;
 mod transfer;
 mod view;
 
