@@ -634,6 +634,8 @@ pub const TAKEOVERS_AT_ONCE: usize = 6;
 pub const CONFIGURED_AT_ONCE: usize = 2;
 /// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
 pub const STORE_APPENDS: usize = 3;
+/// While a row of a namespace is unanswered, groups of fewer bytes wait for the answer, and become one row.
+pub const STORE_GATHERED_BYTES: usize = 128 * 1024;
 /// Bytes of groups that become one row, about.
 pub const STORE_ROW_BYTES: usize = 512 * 1024;
 /// Bytes of bodies that are in the row itself; more are written first, in parts of this size. A row of 100 MiB would
@@ -857,7 +859,8 @@ const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
 const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
 const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
 const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
-const _: () = assert!(STORE_ROW_BYTES <= STORE_PART_BYTES);
+const _: () =
+    assert!(STORE_GATHERED_BYTES <= STORE_ROW_BYTES && STORE_ROW_BYTES <= STORE_PART_BYTES);
 const _: () = assert!(2 * TAKEOVERS_AT_ONCE + CONFIGURED_AT_ONCE < STORE_SESSIONS_MAX);
 const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());

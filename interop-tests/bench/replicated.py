@@ -54,12 +54,12 @@ MEND_DEADLINE = 120.0
 TAKE_OVER_DEADLINE = 60.0
 # PostgreSQL's settings: those of a server that has a machine of its own, but for the memory.
 SETTINGS = {
-    "shared_buffers": "256MB", "wal_buffers": "16MB", "min_wal_size": "1GB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+    "shared_buffers": "256MB", "wal_buffers": "16MB", "min_wal_size": "4GB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
 }
 # Settings that are told with the figures, as the database says that they are.
 TOLD = (
     "server_version", "fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_compression", "wal_sync_method",
-    "commit_delay", "shared_buffers", "wal_buffers", "max_wal_size", "checkpoint_timeout", "data_checksums",
+    "commit_delay", "shared_buffers", "wal_buffers", "min_wal_size", "max_wal_size", "checkpoint_timeout", "data_checksums",
 )
 
 
@@ -95,6 +95,9 @@ class Side:
     def mend(self, server: Any) -> None:
         """Starts a server that was killed; returns when all is as it was."""
         raise NotImplementedError
+
+    def settle(self) -> None:
+        """Brings it into the state that it has after some time in production, before a load."""
 
     def processes(self, serving: Any) -> dict[str, list[Process]]:
         """The processes by their part."""
@@ -145,6 +148,12 @@ class JitneyFleet(Side):
         self.serving()
         # Owners that are killed one after the other would put the namespace into quarantine, as docs/high-availability.md says.
         self.cluster.query("update jitney.namespace_state set failures = 0")
+
+    def settle(self) -> None:
+        # Without a checkpoint a young database makes a new file for every 16 MiB of its log, and commits wait while it is made. Later it
+        # renames the old ones.
+        for member in [self.cluster.primary, *self.cluster.standbys]:
+            member.query("checkpoint")
 
     def processes(self, serving: fleet.Server) -> dict[str, list[Process]]:
         def of(server: fleet.Server) -> Process:
@@ -337,12 +346,14 @@ def in_turn(sides: Sequence[Side], found: dict[str, Measured], arguments: argpar
         for number in range(arguments.runs):
             for side in sides:
                 messages = int(max(10_000, rates[side.key] * arguments.seconds))
+                side.settle()
                 report = counted(side, found[side.key], messages=messages, pairs=pairs, size=arguments.size)
                 found[side.key].throughput.setdefault(str(pairs), []).append(report)
                 say(f"{side.key}, {pairs} pairs, run {number + 1}: {told(report)}")
                 rest(side)
     for number in range(arguments.runs):
         for side in sides:
+            side.settle()
             report = counted(side, found[side.key], rate=PACE, warm_up=PACE, duration=arguments.seconds, size=arguments.size)
             found[side.key].latency.append(report)
             say(f"{side.key} at {PACE} a second, run {number + 1}: {quantiles([report])}; {told(report)}")

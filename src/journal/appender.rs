@@ -196,6 +196,10 @@ pub struct Appender {
     again: VecDeque<(Row, i64)>,
     /// Groups that are in no row yet.
     waiting: VecDeque<Frame>,
+    /// Their bytes.
+    waiting_bytes: usize,
+    /// While a row is unanswered, groups of fewer bytes wait.
+    gathered_bytes: usize,
     /// Rows whose answer has not come.
     sent: VecDeque<(Row, i64)>,
     random: Box<dyn FnMut() -> u128 + Send>,
@@ -239,6 +243,8 @@ impl Appender {
             tail: Appended::ROOT,
             again: VecDeque::new(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            gathered_bytes: limits::STORE_GATHERED_BYTES,
             sent: VecDeque::new(),
             random,
             state: State::Asking(Question::Take { epoch, to }),
@@ -262,6 +268,16 @@ impl Appender {
             tail: last,
             state: State::Appending,
             ..Self::new(store, claim.epoch, random)
+        }
+    }
+
+    /// While a row is unanswered, lets groups wait until they have so many bytes together, instead of
+    /// [`limits::STORE_GATHERED_BYTES`].
+    #[must_use]
+    pub fn gathering(self, bytes: usize) -> Self {
+        Self {
+            gathered_bytes: bytes,
+            ..self
         }
     }
 
@@ -293,6 +309,7 @@ impl Appender {
 
     /// Appends a group, behind those before it.
     pub fn commit(&mut self, frame: Frame) {
+        self.waiting_bytes += frame.bytes.len();
         self.waiting.push_back(frame);
     }
 
@@ -318,17 +335,24 @@ impl Appender {
     }
 
     /// Returns a row to be sent, while few are unanswered. Groups that come meanwhile gather, and become one row.
+    ///
+    /// The database commits the rows of a session one after the other. So a small row would wait there for those before it, and the
+    /// groups behind it in a third row: it is sent when none is unanswered. Only what takes long to send is sent ahead.
     fn next_row(&mut self) -> Option<Append> {
         if limits::STORE_APPENDS <= self.sent.len() {
             return None;
         }
         let (row, id) = match self.again.pop_front() {
             Some(row) => row,
+            None if !self.sent.is_empty() && self.waiting_bytes < self.gathered_bytes => {
+                return None;
+            }
             None => {
                 let frames = self.waiting.make_contiguous();
                 let count = rows::fit(frames, limits::STORE_ROW_BYTES);
                 let now = frames.get(..count).filter(|now| !now.is_empty())?;
                 let row = Row::of(self.store, now);
+                self.waiting_bytes -= now.iter().map(|frame| frame.bytes.len()).sum::<usize>();
                 self.waiting.drain(..count);
                 (row, self.random_id())
             }
