@@ -671,9 +671,8 @@ pub const OWNER_WAIT: Millis = Millis::from_secs(5);
 pub const OWNER_LOOK: Millis = Millis::from_millis(20);
 /// When to try again a server that could not be reached: all connections that wait for it do.
 pub const OWNER_RETRY: Millis = Millis::from_millis(250);
-/// For how many beats a namespace may be without a server until the connections that were passed on to its last server are
-/// closed.
-pub const OWNERLESS_LOOKS_MAX: u32 = 2;
+/// How long a namespace may be without a server until the connections that were passed on to its last server are closed.
+pub const OWNERLESS_WAIT: Millis = Millis::from_secs(1);
 /// Connections that wait for the server of their namespace, at most.
 pub const HELD_CONNECTIONS_MAX: usize = 1_000;
 /// Bytes of a connection that is passed on that are in memory, in each direction.
@@ -686,6 +685,10 @@ pub const LEASE: Millis = Millis::from_secs(2);
 pub const LEASE_LOOK: Millis = Millis::from_millis(100);
 /// How long a server's beat may be unchanged before the others take its namespaces.
 pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
+/// How long the store keeps the row of a server that has left.
+pub const LEFT_SERVER_KEPT: Millis = Millis::from_secs(60);
+/// How long the store keeps the row of a server that was declared dead: operators see it meanwhile.
+pub const DEAD_SERVER_KEPT: Millis = Millis::from_secs(60 * 60);
 /// Take-overs of a namespace, without a healthy minute between them, after which it is left alone.
 pub const TAKEOVERS_MAX: i32 = 3;
 /// How long a namespace was served without a failure, for its take-overs to be counted anew.

@@ -235,3 +235,24 @@ def test_the_age_of_the_database_and_slots_that_nobody_uses_are_in_the_metrics(t
         cluster.query("select pg_drop_replication_slot('left_behind')")
         wait(lambda: metric(fleet, SLOTS) == 0, 60, "the slot is counted still")
         assert fleet.finish() == []
+
+
+@pytest.mark.long
+def test_a_server_that_has_left_is_forgotten(tmp_path: Path, config: Path) -> None:
+    """Else pods, which have another name after each start, would stay in the store and in the metrics for ever."""
+    with Cluster(tmp_path / "postgres", standbys=0) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 3, config) as fleet:
+        fleet.wait_owned(*NAMESPACES)
+        left, dead, stays = fleet.servers
+        assert left.stop() == 0
+        dead.kill()
+
+        def names() -> list[str]:
+            return [name for name, in cluster.query("select name from jitney.server order by 1")]
+
+        assert names() == ["server-1", "server-2", "server-3"]
+        wait(lambda: names() == ["server-2", "server-3"], 90, "a server that has left stays in the store")
+        wait(lambda: "server-1" not in stays.get("/metrics"), 5, "a server that has left stays in the metrics")
+        fleet.wait_owned(*NAMESPACES)
+        left.start()
+        wait(lambda: names() == ["server-1", "server-2", "server-3"], 10, "it does not enter anew")
+        assert fleet.finish() == []

@@ -1,5 +1,7 @@
 //! Which server has which namespace.
 
+use tokio::sync::watch;
+
 use crate::server::store::{Fleet, ServerSeen};
 
 /// Another server, which has a namespace.
@@ -27,8 +29,11 @@ pub(in crate::server) trait Owners: Send + Sync {
     /// Returns the other server that has a namespace; none while this server has it, or none has.
     fn other_owner_of(&self, namespace: &str) -> Option<Owner>;
 
-    /// Returns whether a server still has a namespace. This is asked for each connection that is passed on, at each beat.
+    /// Returns whether a server still has a namespace. This is asked for each connection that is passed on, at each change.
     fn holding(&self, namespace: &str, owner: &Owner) -> Holding;
+
+    /// Returns what sees a change whenever a namespace may have another server, or none.
+    fn changes(&self) -> watch::Receiver<()>;
 }
 
 impl Owners for Fleet {
@@ -51,6 +56,10 @@ impl Owners for Fleet {
         };
         Holding::of(self.look_at_owner(namespace, is_same))
     }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.owner_changes()
+    }
 }
 
 impl Holding {
@@ -71,6 +80,7 @@ pub(in crate::server) struct FakeOwners {
     owners: std::sync::Mutex<std::collections::BTreeMap<String, Owner>>,
     /// How many owners were copied.
     copied: std::sync::atomic::AtomicUsize,
+    changes: watch::Sender<()>,
 }
 
 #[cfg(test)]
@@ -82,11 +92,13 @@ impl FakeOwners {
     pub(in crate::server) fn set(&self, namespace: &str, owner: Owner) {
         let mut owners = self.owners.lock().unwrap();
         owners.insert(namespace.to_owned(), owner);
+        self.changes.send_replace(());
     }
 
     /// Says that no server has a namespace from now on.
     pub(in crate::server) fn remove(&self, namespace: &str) {
         self.owners.lock().unwrap().remove(namespace);
+        self.changes.send_replace(());
     }
 
     /// Returns how many owners were copied.
@@ -108,6 +120,10 @@ impl Owners for FakeOwners {
     fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
         let owners = self.owners.lock().unwrap();
         Holding::of(owners.get(namespace).map(|it| it == owner))
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
@@ -213,16 +213,29 @@ impl Peers {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Waits until a server no longer has a namespace. If no server has it, the wait continues for some beats: the last server may still
+    /// Waits until a server no longer has a namespace. If no server has it, the wait continues for a moment: the last server may still
     /// close its connections by itself.
     pub(super) async fn until_moved(&self, namespace: &str, owner: &Owner) {
-        let mut unowned = 0;
-        while unowned < limits::OWNERLESS_LOOKS_MAX {
-            sleep(limits::BEAT.as_duration()).await;
+        let mut changes = self.owners.changes();
+        let mut until = None;
+        loop {
             match self.owners.holding(namespace, owner) {
-                Holding::Holds => unowned = 0,
+                Holding::Holds => until = None,
                 Holding::Moved => return,
-                Holding::Unowned => unowned += 1,
+                Holding::Unowned => {
+                    let wait = limits::OWNERLESS_WAIT.as_duration();
+                    until = until.or_else(|| Some(Instant::now() + wait));
+                }
+            }
+            let is_over = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = is_over => return,
             }
         }
     }

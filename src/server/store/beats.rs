@@ -163,10 +163,10 @@ impl FleetStore {
         );
         self.lease.load().end();
         self.serving.lose_all();
-        self.view.store(Arc::new(StoreView {
+        self.see(StoreView {
             name: self.store.name().to_owned(),
             ..StoreView::default()
-        }));
+        });
     }
 
     /// The other servers have taken what this one had: it begins anew.

@@ -498,5 +498,38 @@ impl<K: Ord + Clone> Beats<K> {
     }
 }
 
+/// Servers that have left, and those that were declared dead, as this server has seen them, by their incarnations.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    /// When each was seen first.
+    since: BTreeMap<String, Instant>,
+}
+
+impl Gone {
+    /// Takes all servers that are not alive, and whether each has left in order; returns the incarnations that the store need not keep
+    /// any more.
+    pub(super) fn forgotten<'a>(
+        &mut self,
+        now: Instant,
+        gone: impl IntoIterator<Item = (&'a str, bool)>,
+    ) -> Vec<&'a str> {
+        let mut before = std::mem::take(&mut self.since);
+        let mut forgotten = Vec::new();
+        for (incarnation, has_left) in gone {
+            let since = before.remove(incarnation).unwrap_or(now);
+            let kept = if has_left {
+                limits::LEFT_SERVER_KEPT
+            } else {
+                limits::DEAD_SERVER_KEPT
+            };
+            if kept.as_duration() <= now.saturating_duration_since(since) {
+                forgotten.push(incarnation);
+            }
+            self.since.insert(incarnation.to_owned(), since);
+        }
+        forgotten
+    }
+}
+
 #[cfg(test)]
 mod tests;

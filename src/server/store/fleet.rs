@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::StoreError;
 use super::connect::Store;
-use super::decide::{Beats, NamespaceKey, Planner};
+use super::decide::{Beats, Gone, NamespaceKey, Planner};
 use super::lease::Lease;
 use super::ownership;
 use super::rates::Rates;
@@ -56,6 +56,7 @@ pub(in crate::server) struct Fleet {
     pub(super) first: String,
     serving_parts: Arc<ServingParts>,
     planner: Mutex<Planner>,
+    owner_changes: watch::Sender<()>,
     _lock: std::fs::File,
 }
 
@@ -73,6 +74,8 @@ pub(super) struct FleetStore {
     pub(super) lease: ArcSwap<Lease>,
     pub(super) serving: Arc<Serving>,
     pub(super) view: ArcSwap<StoreView>,
+    /// Of all stores: see [`FleetStore::see`].
+    owner_changes: watch::Sender<()>,
     /// The store is another one than at the start.
     pub(super) is_replaced: AtomicBool,
     pub(super) state: Mutex<State>,
@@ -89,6 +92,7 @@ pub(super) struct State {
     /// This server has left, and beats no more.
     pub(super) has_left: bool,
     pub(super) beats: Beats<String>,
+    pub(super) gone: Gone,
     /// Since when namespaces are served here.
     pub(super) since: BTreeMap<i64, Instant>,
     /// The clock is off from the database's.
@@ -106,6 +110,7 @@ impl Fleet {
     pub(in crate::server) fn new(parts: FleetParts) -> Arc<Self> {
         let serving = Arc::new(parts.serving);
         let (attempts, next) = (FailedAttempts::default(), Arc::new(AtomicUsize::new(0)));
+        let owner_changes = watch::Sender::new(());
         let of_stores = parts.stores.all().iter().enumerate().map(|(at, store)| {
             let shared = (attempts.clone(), Arc::clone(&next));
             Arc::new(FleetStore {
@@ -124,6 +129,7 @@ impl Fleet {
                     name: store.name().to_owned(),
                     ..StoreView::default()
                 }),
+                owner_changes: owner_changes.clone(),
                 is_replaced: AtomicBool::new(false),
                 state: Mutex::default(),
                 takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
@@ -137,6 +143,7 @@ impl Fleet {
             server: parts.server,
             first: parts.first.to_lowercase(),
             planner: Mutex::default(),
+            owner_changes,
             _lock: parts.lock,
         })
     }
@@ -159,6 +166,11 @@ impl Fleet {
         let mut views = self.parts.iter().map(|part| part.view.load());
         let view = views.find(|view| view.namespaces.contains_key(namespace))?;
         view.owner_of(namespace).map(look)
+    }
+
+    /// Returns what sees a change whenever a look has found other owners than the one before.
+    pub(in crate::server) fn owner_changes(&self) -> watch::Receiver<()> {
+        self.owner_changes.subscribe()
     }
 
     /// Reserves a name; returns whether it was free. A server takes the namespace at its next look.
@@ -280,6 +292,15 @@ impl FleetStore {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // No state here is partial when a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a look has found. What waits for a namespace to have another owner is woken up if one has.
+    pub(super) fn see(&self, view: StoreView) {
+        let view = Arc::new(view);
+        let before = self.view.swap(Arc::clone(&view));
+        if !view.has_owners_of(&before) {
+            self.owner_changes.send_replace(());
+        }
     }
 
     /// Gives every namespace of the store away, and leaves its servers. A handover that is at work, or that fails, is completed by

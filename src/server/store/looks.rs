@@ -183,20 +183,24 @@ impl FleetStore {
         self.compare_clocks(&session).await?;
         let mut view = StoreView::read(&self.store, &session).await?;
         self.tell_clock(&session, &mut view.servers).await?;
-        self.declare_dead(&session, &view.servers).await?;
+        if self.declare_dead(&session, &view.servers).await? {
+            // Their namespaces have no owner now, and need not wait for the next look.
+            view = StoreView::read(&self.store, &session).await?;
+        }
+        self.forget_gone(&session, &view.servers).await?;
         self.store.give_back(session);
         self.serving.lose_taken(&self.server, &view.namespaces);
         self.serving.set_quotas(&view.namespaces);
-        self.view.store(Arc::new(view));
+        self.see(view);
         self.note_health().await
     }
 
-    /// Declares those of the servers dead that are silent, unless they have beaten since the look.
+    /// Declares those of the servers dead that are silent, unless they have beaten since the look; returns whether some are silent.
     async fn declare_dead(
         &self,
         session: &Session,
         servers: &[ServerSeen],
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let others = servers.iter();
         let others = others.filter(|it| it.is_alive && it.name != self.server);
         let others = others.map(|it| (it.incarnation.clone(), it.beat));
@@ -215,6 +219,24 @@ impl FleetStore {
                     "a server is silent: its namespaces are taken over"
                 );
             }
+        }
+        Ok(!silent.is_empty())
+    }
+
+    /// Removes servers from the store that are gone for long, and that own nothing: those that have a new name at each start, as pods
+    /// have, would be there for ever. One that is alive all the same enters anew with its next beat.
+    async fn forget_gone(
+        &self,
+        session: &Session,
+        servers: &[ServerSeen],
+    ) -> Result<(), StoreError> {
+        let gone = servers.iter().filter(|it| !it.is_alive);
+        let gone = gone.map(|it| (&it.incarnation[..], it.is_leaving));
+        let forgotten = self.state().gone.forgotten(Instant::now(), gone);
+        let sql = "delete from server s where s.incarnation::text = $1 and not s.alive \
+                   and not exists (select from namespace n where n.incarnation = s.incarnation)";
+        for incarnation in forgotten {
+            session.execute(sql, &[&incarnation]).await?;
         }
         Ok(())
     }

@@ -119,6 +119,14 @@ impl StoreView {
         self.servers.iter().find(|it| it.name == *owner)
     }
 
+    /// Returns whether the namespaces have the owners that they had in another view, by the same acquisitions.
+    pub(super) fn has_owners_of(&self, other: &Self) -> bool {
+        let here = self.namespaces.iter();
+        let there = other.namespaces.iter();
+        here.map(|(name, it)| (name, it.epoch, &it.server))
+            .eq(there.map(|(name, it)| (name, it.epoch, &it.server)))
+    }
+
     /// Asks a store.
     pub(super) async fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
         let database = database(store, session).await?;
@@ -244,5 +252,44 @@ mod tests {
         let found = found.iter().map(|it| (&it.name[..], it.is_alive, it.beat));
         assert_eq!(found.collect::<Vec<_>>(), [("a", true, 7), ("b", false, 3)]);
         assert!(view.is_whole());
+    }
+
+    #[test]
+    fn another_acquisition_or_server_is_another_owner() {
+        let seen = |name: &str, epoch, server: Option<&str>| NamespaceSeen {
+            id: 1,
+            epoch,
+            server: server.map(str::to_owned),
+            quarantined: None,
+            rate: epoch,
+            quota: None,
+            log_store: 1,
+            name: name.to_owned(),
+            was_owned: false,
+            applied: None,
+            formats: 17,
+        };
+        let view = |namespaces: &[NamespaceSeen]| StoreView {
+            namespaces: namespaces
+                .iter()
+                .map(|it| (it.name.clone(), it.clone()))
+                .collect(),
+            ..StoreView::default()
+        };
+        let before = view(&[seen("a", 1, Some("one"))]);
+        let rate = NamespaceSeen {
+            rate: 9,
+            ..seen("a", 1, Some("one"))
+        };
+        assert!(view(&[rate]).has_owners_of(&before));
+        for other in [
+            &[seen("a", 2, Some("one"))][..],
+            &[seen("a", 1, Some("two"))],
+            &[seen("a", 1, None)],
+            &[seen("a", 1, Some("one")), seen("b", 1, None)],
+            &[],
+        ] {
+            assert!(!view(other).has_owners_of(&before));
+        }
     }
 }

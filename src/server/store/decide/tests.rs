@@ -264,3 +264,23 @@ fn a_beat_that_does_not_change_is_silence() {
 }
 
 mod simulation;
+
+#[test]
+fn a_server_that_is_gone_is_forgotten_after_a_time() {
+    let begun = Instant::now();
+    let mut gone = Gone::default();
+    let seen = [("left", true), ("dead", false)];
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    assert!(gone.forgotten(begun, seen).is_empty());
+    assert!(gone.forgotten(after(59), seen).is_empty());
+    assert_eq!(gone.forgotten(after(60), seen), ["left"]);
+    // Until its row is removed.
+    assert_eq!(gone.forgotten(after(61), seen), ["left"]);
+    assert_eq!(gone.forgotten(after(3_600), [("dead", false)]), ["dead"]);
+    // One that has come back and left again is another incarnation; the same name is no reason.
+    assert!(
+        gone.forgotten(after(3_601), [("left again", true)])
+            .is_empty()
+    );
+    assert!(gone.forgotten(after(3_602), [("left", true)]).is_empty());
+}
