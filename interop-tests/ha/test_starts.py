@@ -9,11 +9,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from broker import BrokerError
 from conftest import NAMESPACES
 from faults import DEFAULTS
-from fleet import Fleet, wait
+from fleet import Fleet, configuration, wait
 from load import Load
 from pooler import Pooler
 from postgres import NEWEST, ROLE, Cluster
@@ -196,3 +197,37 @@ def test_a_server_verifies_the_certificate_of_the_store(cluster: Cluster, tmp_pa
         assert fleet.finish() == []
     # The authority is none of the system's.
     assert "certificate" in refusal(tmp_path, url).lower()
+
+
+def test_the_tables_of_an_older_release_get_what_they_lack(cluster: Cluster, tmp_path: Path) -> None:
+    """A release adds columns and tables when it starts. What was in the tables stays."""
+    without_tables(cluster)
+    config = configuration(tmp_path / "Config.json", {"orders": {"Queues": [{"Name": "queue.1"}]}})
+    with Fleet(tmp_path / "before", cluster.url(), 1, config, proxied=False) as fleet:
+        wait(fleet.owners, 30, "no namespace is owned")
+        with ServiceBusClient.from_connection_string(fleet.connection_string) as client, client.get_queue_sender("queue.1") as sender:
+            sender.send_messages([ServiceBusMessage(str(number)) for number in range(10)])
+        assert fleet.finish() == []
+    columns = {"store": ["name", "stores", "origin"], "server": ["stores", "skewed"], "namespace_state": ["formats", "pending", "skips", "quota"]}
+    for table, names in columns.items():
+        for name in names:
+            cluster.query(f"alter table jitney.{table} drop column {name}")
+    cluster.query("drop table jitney.reservation")
+    cluster.query("update jitney.store set version = 1")
+    with Fleet(tmp_path / "after", cluster.url(), 1, config, proxied=False) as fleet:
+        wait(fleet.owners, 30, "no namespace is owned")
+        with ServiceBusClient.from_connection_string(fleet.connection_string) as client, client.get_queue_receiver("queue.1") as receiver:
+            found = receiver.receive_messages(10, max_wait_time=5)
+            assert [str(message) for message in found] == [str(number) for number in range(10)]
+        assert fleet.finish() == []
+    assert cluster.query("select version from jitney.store") == [(2,)]
+
+
+def test_the_tables_of_a_newer_release_are_refused(cluster: Cluster, tmp_path: Path) -> None:
+    started(tmp_path / "before", cluster.url())
+    cluster.query("update jitney.store set version = version + 1")
+    try:
+        text = refusal(tmp_path / "after", cluster.url())
+        assert "its tables have version 3, and this release knows 2: use the release that made them" in text, text
+    finally:
+        without_tables(cluster)
