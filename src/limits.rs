@@ -683,6 +683,8 @@ pub const BEAT: Millis = Millis::from_millis(500);
 pub const LEASE: Millis = Millis::from_secs(2);
 /// How often the owner of a namespace in a store looks at the lease, at least.
 pub const LEASE_LOOK: Millis = Millis::from_millis(100);
+/// A turn of an owner that lasts longer than this stops the beats of its server, until it ends.
+pub const OWNER_TURN_MAX: Millis = Millis::from_secs(2);
 /// How long a server's beat may be unchanged before the others take its namespaces.
 pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
 /// How long the store keeps the row of a server that has left.

@@ -268,11 +268,11 @@ impl Vitals {
         self.has_room.load(Ordering::Relaxed) && !lasts(&self.turn) && !lasts(&self.sync)
     }
 
-    /// Returns whether the owner's turn lasts far too long.
-    pub(super) fn hangs(&self) -> bool {
-        let stuck = u64::try_from(limits::HEALTH_DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+    /// Returns whether the owner's turn has lasted for too long at some time, so that its server is not to say that it is alive.
+    pub(super) fn hangs(&self, now: Instant) -> bool {
+        let stuck = u64::try_from(limits::OWNER_TURN_MAX.as_millis()).unwrap_or(u64::MAX);
         let since = self.turn.load(Ordering::Relaxed);
-        since != 0 && stuck < self.stamp(Instant::now()).saturating_sub(since)
+        since != 0 && stuck < self.stamp(now).saturating_sub(since)
     }
 
     pub(super) fn set_room(&self, has_room: bool) {
@@ -296,5 +296,26 @@ impl Vitals {
     fn stamp(&self, at: Instant) -> u64 {
         let millis = at.saturating_duration_since(self.began).as_millis();
         u64::try_from(millis).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_hangs_whose_turn_does_not_end() {
+        let vitals = Vitals::new();
+        let (begun, long) = (Instant::now(), limits::OWNER_TURN_MAX.as_duration());
+        let later = begun + 2 * long;
+        assert!(!vitals.hangs(later), "it waits for something to do");
+        vitals.turns();
+        assert!(!vitals.hangs(begun + long / 2));
+        assert!(vitals.hangs(later));
+        vitals.rests(None);
+        assert!(!vitals.hangs(later));
+        // A group that waits for the store is no turn: the namespace is suspended, and its server is alive.
+        vitals.rests(Some(begun));
+        assert!(!vitals.hangs(later));
     }
 }

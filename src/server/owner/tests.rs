@@ -7,10 +7,10 @@ use crate::access::{Inquiry, Origin, PeerAddress, Profile};
 use crate::gateway::Gateway;
 use crate::journal::memory::MemoryDisk;
 use crate::memory::Memory;
-use crate::namespace::EntityRefused;
+use crate::namespace::{Denied, DeniedKind, EntityRefused};
 use crate::queue::Description;
 use crate::server::committer::{CommitterHandle, Sync};
-use crate::shard::{Outgoing, Ready, Recovering};
+use crate::shard::{Answer, OperationAnswer, Outgoing, Ready, Recovering};
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
@@ -144,4 +144,54 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         "{done} calls have come to their end"
     );
     running.abort();
+}
+
+#[tokio::test]
+async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
+    let mut owner = owner();
+    let (now, id) = (owner.clock.now(), ConnectionId(1));
+    let lease = Arc::new(Lease::default());
+    let (_events, events) = watch::channel(StoreEvent::Back);
+    owner.store = Some(StoreState {
+        parts: StoreParts {
+            lease: Arc::clone(&lease),
+            events,
+        },
+        is_lapsed: false,
+        is_unknown: false,
+    });
+    let outbox = Arc::new(Outbox::default());
+    let connected = Mail::Connected(id, Arc::clone(&outbox), Origin::default());
+    owner.take(now, connected);
+    owner.shard.configure(now, |gateway, cx| {
+        gateway.leave_calls_unfinished(cx, id, 1);
+    });
+    let sent = || {
+        let mut outgoing = VecDeque::new();
+        outbox.take(&mut outgoing);
+        outgoing.len()
+    };
+    // The server is frozen after the look, and others have the namespace when it continues.
+    for _ in 0..10 {
+        lease.set(true);
+        owner.look_at_lease(now);
+        owner.shard.handle_timeout(now);
+        owner.shard.finish_turn(now);
+        lease.set(false);
+        owner.carry_out_all(now);
+    }
+    assert_eq!(sent(), 0);
+    let (asker, mut answered) = oneshot::channel();
+    let request = owner.request(Asker::Operation(asker));
+    let answer = OperationAnswer {
+        done: Err(Denied::new(DeniedKind::Full, "", "")),
+        bodies: Vec::new(),
+    };
+    let answer = Answer::Operated(Box::new(answer));
+    owner.carry_out(now, Output::Answer(request, answer));
+    assert!(answered.try_recv().is_err(), "it is not answered");
+    // There is a beat again: nothing is lost.
+    lease.set(true);
+    owner.turn(now, &mut Vec::new());
+    assert_ne!(sent(), 0);
 }

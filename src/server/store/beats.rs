@@ -8,6 +8,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
 use super::StoreError;
+use super::checks;
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
@@ -83,6 +84,7 @@ impl FleetStore {
                 self.server
             )));
         }
+        checks::check_connections(&self.store, &session).await?;
         self.store.give_back(session);
         self.state().incarnation = incarnation;
         let lease = Lease::default();

@@ -4,6 +4,7 @@ use tracing::warn;
 
 use super::StoreError;
 use super::connect::{POOLED, Session, Store};
+use crate::limits;
 
 /// A setting that is not as it should be, and what to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +22,6 @@ struct Settings {
     fsync: String,
     full_page_writes: String,
     standby_names: String,
-    max_connections: i32,
 }
 
 /// Checks the database; refuses what can lose acknowledged messages, unless that is overridden.
@@ -36,15 +36,13 @@ pub(super) async fn check(
 ) -> Result<(), StoreError> {
     check_pooling(store, session).await?;
     let query = "select current_setting('server_version_num')::int, current_setting('fsync'), \
-                 current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
-                 current_setting('max_connections')::int";
+                 current_setting('full_page_writes'), current_setting('synchronous_standby_names')";
     let row = session.one(query, &[]).await?;
     let settings = Settings {
         version: store.get(&row, 0)?,
         fsync: store.get(&row, 1)?,
         full_page_writes: store.get(&row, 2)?,
         standby_names: store.get(&row, 3)?,
-        max_connections: store.get(&row, 4)?,
     };
     for found in look(&settings) {
         match found {
@@ -81,9 +79,6 @@ async fn check_pooling(store: &Store, session: &Session) -> Result<(), StoreErro
 
 /// The least version: older ones are not maintained.
 const VERSION_MIN: i32 = 140_000;
-/// Connections of one server of the fleet, and of the database's own processes.
-const CONNECTIONS_MIN: i32 = 30;
-
 fn look(settings: &Settings) -> Vec<Found> {
     let mut found = Vec::new();
     if settings.version < VERSION_MIN {
@@ -112,12 +107,37 @@ fn look(settings: &Settings) -> Vec<Found> {
         )),
         _ => {}
     }
-    if settings.max_connections < CONNECTIONS_MIN {
-        found.push(Found::Warned(
-            "max_connections is low: each server takes 13, and 25 at most",
-        ));
-    }
     found
+}
+
+/// Connections of one server: for beats, for appends, and the others.
+const CONNECTIONS: usize = 1 + limits::STORE_APPEND_SESSIONS + limits::STORE_SESSIONS_MAX;
+/// Connections that the database keeps for its administrators, and some for them.
+const RESERVED: usize = 10;
+
+/// Warns if the database has not enough connections for all servers that are alive.
+///
+/// # Errors
+///
+/// The store's.
+pub(super) async fn check_connections(store: &Store, session: &Session) -> Result<(), StoreError> {
+    let query = "select current_setting('max_connections')::int, count(*) from server where alive";
+    let row = session.one(query, &[]).await?;
+    let (max, servers): (i32, i64) = (store.get(&row, 0)?, store.get(&row, 1)?);
+    if let Some(what) = too_few(max, usize::try_from(servers).unwrap_or_default()) {
+        warn!(store = store.place(), "the store: {what}");
+    }
+    Ok(())
+}
+
+fn too_few(max: i32, servers: usize) -> Option<String> {
+    let wanted = servers * CONNECTIONS + RESERVED;
+    let is_enough = usize::try_from(max).is_ok_and(|max| wanted <= max);
+    (!is_enough).then(|| {
+        format!(
+            "max_connections is {max}, and each server takes up to {CONNECTIONS} (alive now: {servers}): raise it to {wanted} or more"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -131,7 +151,6 @@ mod tests {
             fsync: "on".to_owned(),
             full_page_writes: "on".to_owned(),
             standby_names: "ANY 1 (one, two)".to_owned(),
-            max_connections: 100,
         };
         assert!(look(&good).is_empty());
         let refused = |settings: Settings| {
@@ -157,10 +176,12 @@ mod tests {
             });
             assert!(matches!(found[..], [Found::Warned(_)]), "{found:?}");
         }
-        let few = look(&Settings {
-            max_connections: 20,
-            ..good
-        });
-        assert!(matches!(few[..], [Found::Warned(_)]), "{few:?}");
+    }
+
+    #[test]
+    fn each_server_needs_connections() {
+        assert_eq!(too_few(100, 3), None);
+        let told = "max_connections is 100, and each server takes up to 25 (alive now: 4): raise it to 110 or more";
+        assert_eq!(too_few(100, 4).as_deref(), Some(told));
     }
 }

@@ -25,6 +25,13 @@ impl Lease {
         self.until.fetch_max(sent + span, Ordering::SeqCst);
     }
 
+    /// Lets it hold, or lapses it.
+    #[cfg(test)]
+    pub(in crate::server) fn set(&self, holds: bool) {
+        self.until
+            .store(if holds { u64::MAX } else { 1 }, Ordering::SeqCst);
+    }
+
     /// Ends it: the other servers have declared this one dead.
     pub(super) fn end(&self) {
         self.until.store(0, Ordering::SeqCst);

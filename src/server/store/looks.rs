@@ -249,17 +249,15 @@ impl FleetStore {
         let row = session.one(query, &[]).await?;
         let found: i64 = self.store.get(&row, 0)?;
         let took = i64::try_from(lease::now() - began).unwrap_or(i64::MAX);
-        let ahead = before.as_millis() + took / 2 - found;
-        // The answer may have taken its time on one way.
-        let off = ahead.abs().saturating_sub(took / 2);
-        let is_odd = limits::CLOCK_SKEW_WARN.as_millis() < off;
+        let offset = offset_of(before.as_millis(), found, took);
+        let is_odd = limits::CLOCK_SKEW_WARN.as_millis() < offset.abs();
         let mut state = self.state();
-        state.clock_offset = ahead.signum() * off;
-        state.is_in_time = off <= limits::CLOCK_SKEW_MAX.as_millis();
+        state.clock_offset = offset;
+        state.is_in_time = offset.abs() <= limits::CLOCK_SKEW_MAX.as_millis();
         let was_odd = std::mem::replace(&mut state.is_clock_odd, is_odd);
         if is_odd && !was_odd {
             warn!(
-                milliseconds = off,
+                milliseconds = offset,
                 store = self.store.name(),
                 "this server's clock is off from the database's: more than a second, and it takes no namespaces. Synchronize the clocks"
             );
@@ -444,6 +442,14 @@ impl FleetStore {
     }
 }
 
+/// Returns by how many milliseconds this server's clock is ahead of the database's at least: it had a time when it asked, the database
+/// another when it answered, and the answer took some milliseconds in all.
+fn offset_of(asked: i64, answered: i64, took: i64) -> i64 {
+    let ahead = asked + took / 2 - answered;
+    // The answer may have taken its time on one way.
+    ahead.signum() * ahead.abs().saturating_sub(took / 2).max(0)
+}
+
 /// The newest kind of record that every release reads which has stores.
 const FIRST_FORMATS: i32 = 17;
 
@@ -468,6 +474,20 @@ mod tests {
             is_in_time,
             formats: 17,
         }
+    }
+
+    #[test]
+    fn a_clock_is_compared_without_what_the_answer_takes() {
+        let hour = 3_600_000;
+        for offset in [0, 700, -700, hour, -hour] {
+            assert_eq!(offset_of(10 * hour + offset, 10 * hour, 0), offset);
+        }
+        // The database read its clock at the begin, in the middle or at the end of 400 ms.
+        for answered in [0, 200, 400] {
+            assert_eq!(offset_of(0, answered, 400), 0);
+        }
+        assert_eq!(offset_of(hour, 200, 400), hour - 200);
+        assert_eq!(offset_of(-hour, 200, 400), 200 - hour);
     }
 
     #[test]

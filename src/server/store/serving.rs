@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{error, info, warn};
 
 use super::configuration::{self, StoreConfiguration};
@@ -115,7 +115,11 @@ impl Serving {
 
     /// Returns whether every owner makes progress.
     pub(super) fn makes_progress(&self) -> bool {
-        !self.served().values().any(|served| served.vitals.hangs())
+        let now = Instant::now();
+        !self
+            .served()
+            .values()
+            .any(|served| served.vitals.hangs(now))
     }
 
     /// Returns the namespaces that are served, by their numbers.
