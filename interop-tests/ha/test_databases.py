@@ -14,7 +14,7 @@ from conftest import NAMESPACES
 from faults import CLIENT_SECONDS, PROMOTED_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, configuration, wait
 from load import QUEUES, Load, patience
-from postgres import HERE, ROLE, Cluster
+from postgres import HERE, ROLE, Cluster, Member
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
 MANY, MANY_SECONDS = 1000, 30.0
@@ -95,6 +95,33 @@ def test_no_server_uses_a_former_primary(tmp_path: Path, config: Path) -> None:
             cluster.wait_replicating(2)
             load.wait_more(20)
             assert load.finish().violations == []
+        assert fleet.finish() == []
+
+
+def test_no_server_beats_at_a_former_primary(tmp_path: Path, config: Path) -> None:
+    """One that needs no standby goes on to take commits. Servers that beat there, and look elsewhere, would declare each other dead."""
+    with Cluster(tmp_path / "postgres", standbys=1, synchronous=0) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 2, config) as fleet:
+        fleet.wait_owned(*NAMESPACES)
+        former = cluster.primary
+
+        def beats(member: Member) -> int:
+            return member.value("select sum(beat) from jitney.server")
+
+        cluster.promote(cut=False)
+        assert not former.is_standby()
+        # A server opens a session when one has ended.
+        for pid, in former.query("select pid from pg_stat_activity where usename = %s and query like '%%from jitney.store%%' or query like '%%n.log_store%%'",
+                                 ROLE):
+            former.query("select pg_terminate_backend(%s)", pid)
+        text = "the database has another primary"
+        wait(lambda: all(text in server.broker.log_tail(100_000) for server in fleet.servers), 30, "a server does not know of the new primary")
+        before = beats(cluster.primary)
+        wait(lambda: beats(cluster.primary) > before + 10, 10, "no server beats at the new primary")
+        last = beats(former)
+        time.sleep(TAKE_OVER_SECONDS)
+        assert beats(former) == last, "a server beats at the former primary"
+        fleet.wait_owned(*NAMESPACES)
+        assert [text for server in fleet.servers if "is silent" in (text := server.broker.log_tail(100_000))] == []
         assert fleet.finish() == []
 
 

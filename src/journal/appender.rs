@@ -337,7 +337,7 @@ impl Appender {
     /// Returns a row to be sent, while few are unanswered. Groups that come meanwhile gather, and become one row.
     ///
     /// The database commits the rows of a session one after the other. So a small row would wait there for those before it, and the
-    /// groups behind it in a third row: it is sent when none is unanswered. Only what takes long to send is sent ahead.
+    /// groups behind it in a third row: it is sent when none is unanswered. Only large rows are sent ahead.
     fn next_row(&mut self) -> Option<Append> {
         if limits::STORE_APPENDS <= self.sent.len() {
             return None;

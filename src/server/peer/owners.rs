@@ -32,7 +32,7 @@ pub(in crate::server) trait Owners: Send + Sync {
     /// Returns whether a server still has a namespace. This is asked for each connection that is passed on, at each change.
     fn holding(&self, namespace: &str, owner: &Owner) -> Holding;
 
-    /// Returns what sees a change whenever a namespace may have another server, or none.
+    /// Returns a receiver that is notified when a namespace may have another server, or none.
     fn changes(&self) -> watch::Receiver<()>;
 }
 

@@ -463,10 +463,15 @@ impl Driver {
     }
 
     async fn session(&mut self) -> Result<Arc<Session>, StoreError> {
-        if let Some(session) = &self.session
-            && (!self.sent.is_empty() || self.store.is_current(session))
-        {
-            return Ok(Arc::clone(session));
+        if let Some(session) = &self.session {
+            if self.store.is_current(session) {
+                return Ok(Arc::clone(session));
+            }
+            if !self.sent.is_empty() {
+                return Err(self
+                    .store
+                    .unfit("appends are unanswered at a former primary".to_owned()));
+            }
         }
         let session = self.store.append_session(self.fence.namespace()).await?;
         self.use_session(&session);

@@ -7,13 +7,12 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
-use super::StoreError;
-use super::checks;
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
 use super::lease::{self, Lease};
 use super::view::StoreView;
+use super::{StoreError, checks};
 use crate::limits;
 
 impl FleetStore {
@@ -112,7 +111,9 @@ impl FleetStore {
                 continue;
             }
             let sent = lease::now();
-            let done = match session.take() {
+            // Others look for the beats at the new primary.
+            let open = session.take().filter(|it| self.store.is_current(it));
+            let done = match open {
                 Some(open) => self.beat_once(open).await,
                 None => self.first_beat().await,
             };
@@ -165,7 +166,7 @@ impl FleetStore {
         );
         self.lease.load().end();
         self.serving.lose_all();
-        self.see(StoreView {
+        self.publish_view(StoreView {
             name: self.store.name().to_owned(),
             ..StoreView::default()
         });

@@ -21,7 +21,7 @@ use tokio_postgres::{
     AsyncMessage, Client, Config, NoTls, Row, SimpleQueryMessage, Socket, Statement,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::StoreError;
 use super::timeline::{NewestTimeline, Timeline};
@@ -74,6 +74,8 @@ pub(in crate::server) struct Store {
     origin: OnceLock<String>,
     /// Sessions on other timelines are connected to a former primary, and are not used.
     timeline: NewestTimeline,
+    /// The database does not tell its timeline, which was logged.
+    is_timeline_unknown: AtomicBool,
     /// This server stops: nothing waits for the store any more.
     is_closed: AtomicBool,
     /// Sessions that are free.
@@ -210,6 +212,7 @@ impl Store {
             identity: OnceLock::new(),
             origin: OnceLock::new(),
             timeline: NewestTimeline::default(),
+            is_timeline_unknown: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
@@ -313,6 +316,16 @@ impl Store {
             self.idle().retain(|session| self.is_current(session));
         }
         Ok(())
+    }
+
+    /// Logs once that the database does not tell its timeline.
+    pub(super) fn note_untold(&self, why: &StoreError) {
+        if !self.is_timeline_unknown.swap(true, Ordering::Relaxed) {
+            warn!(
+                store = self.name,
+                "the database does not tell its timeline, so a former primary is recognized by its rows only: {why}"
+            );
+        }
     }
 
     /// Returns whether a session is not one to a former primary, as far as this server knows.

@@ -516,7 +516,7 @@ impl Gone {
         let mut before = std::mem::take(&mut self.since);
         let mut forgotten = Vec::new();
         for (incarnation, has_left) in gone {
-            let since = before.remove(incarnation).unwrap_or(now);
+            let mut since = before.remove(incarnation).unwrap_or(now);
             let kept = if has_left {
                 limits::LEFT_SERVER_KEPT
             } else {
@@ -524,6 +524,8 @@ impl Gone {
             };
             if kept.as_duration() <= now.saturating_duration_since(since) {
                 forgotten.push(incarnation);
+                // One that stays, because a namespace names it, is not asked for at each look.
+                since = now;
             }
             self.since.insert(incarnation.to_owned(), since);
         }

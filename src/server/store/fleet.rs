@@ -74,7 +74,7 @@ pub(super) struct FleetStore {
     pub(super) lease: ArcSwap<Lease>,
     pub(super) serving: Arc<Serving>,
     pub(super) view: ArcSwap<StoreView>,
-    /// Of all stores: see [`FleetStore::see`].
+    /// Of all stores: see [`FleetStore::publish_view`].
     owner_changes: watch::Sender<()>,
     /// The store is another one than at the start.
     pub(super) is_replaced: AtomicBool,
@@ -168,7 +168,7 @@ impl Fleet {
         view.owner_of(namespace).map(look)
     }
 
-    /// Returns what sees a change whenever a look has found other owners than the one before.
+    /// Returns a receiver that is notified when a look has found other owners than the one before.
     pub(in crate::server) fn owner_changes(&self) -> watch::Receiver<()> {
         self.owner_changes.subscribe()
     }
@@ -294,11 +294,11 @@ impl FleetStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what a look has found. What waits for a namespace to have another owner is woken up if one has.
-    pub(super) fn see(&self, view: StoreView) {
+    /// Publishes a view, and notifies the connections that wait for other owners if an owner has changed.
+    pub(super) fn publish_view(&self, view: StoreView) {
         let view = Arc::new(view);
         let before = self.view.swap(Arc::clone(&view));
-        if !view.has_owners_of(&before) {
+        if !view.has_same_owners(&before) {
             self.owner_changes.send_replace(());
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
@@ -187,11 +187,18 @@ impl FleetStore {
             // Their namespaces have no owner now, and need not wait for the next look.
             view = StoreView::read(&self.store, &session).await?;
         }
-        self.forget_gone(&session, &view.servers).await?;
-        self.store.give_back(session);
         self.serving.lose_taken(&self.server, &view.namespaces);
         self.serving.set_quotas(&view.namespaces);
-        self.see(view);
+        let gone = self.forgotten(&view.servers);
+        self.publish_view(view);
+        match forget(&session, &gone).await {
+            Ok(()) => self.store.give_back(session),
+            // They are forgotten later.
+            Err(error) => debug!(
+                store = self.store.name(),
+                "servers that are gone stay in the store: {error}"
+            ),
+        }
         self.note_health().await
     }
 
@@ -206,7 +213,7 @@ impl FleetStore {
         let others = others.map(|it| (it.incarnation.clone(), it.beat));
         let silent = self.state().beats.silent(Instant::now(), others);
         let is_silent = |it: &&ServerSeen| silent.contains(&it.incarnation);
-        let sql = "update server set alive = false where name = $1 and incarnation::text = $2 \
+        let sql = "update server set alive = false, leaving = false where name = $1 and incarnation::text = $2 \
                    and beat = $3 and alive";
         for dead in servers.iter().filter(is_silent) {
             let done = session
@@ -223,22 +230,12 @@ impl FleetStore {
         Ok(!silent.is_empty())
     }
 
-    /// Removes servers from the store that are gone for long, and that own nothing: those that have a new name at each start, as pods
-    /// have, would be there for ever. One that is alive all the same enters anew with its next beat.
-    async fn forget_gone(
-        &self,
-        session: &Session,
-        servers: &[ServerSeen],
-    ) -> Result<(), StoreError> {
+    /// Returns the incarnations of the servers that have been gone for a long time.
+    fn forgotten(&self, servers: &[ServerSeen]) -> Vec<String> {
         let gone = servers.iter().filter(|it| !it.is_alive);
         let gone = gone.map(|it| (&it.incarnation[..], it.is_leaving));
         let forgotten = self.state().gone.forgotten(Instant::now(), gone);
-        let sql = "delete from server s where s.incarnation::text = $1 and not s.alive \
-                   and not exists (select from namespace n where n.incarnation = s.incarnation)";
-        for incarnation in forgotten {
-            session.execute(sql, &[&incarnation]).await?;
-        }
-        Ok(())
+        forgotten.into_iter().map(str::to_owned).collect()
     }
 
     /// Compares this server's clock with the database's: whether namespaces may be taken by it. A clock that is far off would end
@@ -440,6 +437,17 @@ impl FleetStore {
             .retain(|id, since| is_new(since) || !healthy.contains(id));
         Ok(())
     }
+}
+
+/// Removes servers from the store that own nothing: those that have a new name at each start, as pods have, would be there for ever. One
+/// that is alive all the same enters anew with its next beat.
+async fn forget(session: &Session, incarnations: &[String]) -> Result<(), StoreError> {
+    let sql = "delete from server s where s.incarnation::text = $1 and not s.alive \
+               and not exists (select from namespace n where n.incarnation = s.incarnation)";
+    for incarnation in incarnations {
+        session.execute(sql, &[incarnation]).await?;
+    }
+    Ok(())
 }
 
 /// Returns by how many milliseconds this server's clock is ahead of the database's at least: it had a time when it asked, the database

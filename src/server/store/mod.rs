@@ -146,6 +146,12 @@ impl StoreError {
         }
     }
 
+    /// Returns whether the database has refused a statement for a reason that stays.
+    fn is_refusal(&self) -> bool {
+        let is_answer = matches!(self, Self::Database { source, .. } if source.code().is_some());
+        is_answer && !self.is_away()
+    }
+
     /// Returns whether the log of a namespace that could not be taken over is at fault, or its owners have died of it: no server
     /// is to try it again by itself.
     fn is_of_log(&self) -> bool {

@@ -325,7 +325,7 @@ pub(super) async fn depart(
     server: &str,
     incarnation: &str,
 ) -> Result<u64, StoreError> {
-    let sql = "with gone as (update server set alive = false where name = $1 and incarnation = $2::text::uuid \
+    let sql = "with gone as (update server set alive = false, leaving = true where name = $1 and incarnation = $2::text::uuid \
                returning name, incarnation) \
                update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from gone g \
                where n.server = g.name and n.incarnation = g.incarnation";

@@ -5,10 +5,9 @@
 //! the newest timeline are used. Sources: the chapters "Continuous Archiving" (Timelines) and "System Information Functions" of
 //! PostgreSQL's documentation.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-
-use tokio_postgres::error::SqlState;
 
 use super::StoreError;
 use super::connect::{Session, Store};
@@ -32,13 +31,6 @@ impl fmt::Display for Timeline {
     }
 }
 
-/// What the database says if it does not have the functions, or the role may not call them.
-const UNKNOWN: [SqlState; 3] = [
-    SqlState::UNDEFINED_FUNCTION,
-    SqlState::FEATURE_NOT_SUPPORTED,
-    SqlState::INSUFFICIENT_PRIVILEGE,
-];
-
 impl Timeline {
     /// Asks for the timeline of a session; none if the database does not tell it, as services that replicate below PostgreSQL may.
     pub(super) async fn of(store: &Store, session: &Session) -> Result<Option<Self>, StoreError> {
@@ -46,14 +38,15 @@ impl Timeline {
         let query = "select system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) from pg_control_system()";
         let row = match session.one(query, &[]).await {
             Ok(row) => row,
-            Err(StoreError::Database { source, .. })
-                if source.code().is_some_and(|code| UNKNOWN.contains(code)) =>
-            {
+            // The role may not call a function, or the database has none, or refuses it for a reason of its own.
+            Err(error) if error.is_refusal() => {
+                store.note_untold(&error);
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let (system, digits): (i64, String) = (store.get(&row, 0)?, store.get(&row, 1)?);
+        let (system, digits): (i64, Option<String>) = (store.get(&row, 0)?, store.get(&row, 1)?);
+        let digits = digits.unwrap_or_default();
         let number = u32::from_str_radix(&digits, 16).ok();
         Ok(number.map(|number| Self { system, number }))
     }
@@ -61,34 +54,48 @@ impl Timeline {
 
 /// The newest timeline that a session was opened on.
 #[derive(Debug, Default)]
-pub(super) struct NewestTimeline(Mutex<Option<Timeline>>);
+pub(super) struct NewestTimeline(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    newest: Option<Timeline>,
+    /// The systems that other ones have replaced.
+    replaced: BTreeSet<i64>,
+}
 
 impl NewestTimeline {
     /// Records the timeline of a new session; returns whether sessions that were opened before are on another one.
     ///
-    /// A database with another system identifier, such as one after `pg_upgrade`, replaces what was known.
+    /// A database with another system identifier, such as one after `pg_upgrade`, replaces the one before, for good.
     ///
     /// # Errors
     ///
     /// The newest timeline, if the session's is older: it is connected to a former primary.
     pub(super) fn record(&self, opened: Timeline) -> Result<bool, Timeline> {
-        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match *newest {
-            Some(known) if known.system == opened.system && opened.number < known.number => {
-                Err(known)
-            }
-            Some(known) if known == opened => Ok(false),
-            known => {
-                *newest = Some(opened);
-                Ok(known.is_some())
-            }
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = state.newest.replace(opened) else {
+            return Ok(false);
+        };
+        let is_same_system = known.system == opened.system;
+        let is_former = if is_same_system {
+            opened.number < known.number
+        } else {
+            state.replaced.contains(&opened.system)
+        };
+        if is_former {
+            state.newest = Some(known);
+            return Err(known);
         }
+        if !is_same_system {
+            state.replaced.insert(known.system);
+        }
+        Ok(known != opened)
     }
 
     /// Returns whether a session may be used: it is on the newest timeline, or its timeline is unknown.
     pub(super) fn is(&self, timeline: Option<Timeline>) -> bool {
-        let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        timeline.is_none() || timeline == *newest
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        timeline.is_none() || timeline == state.newest
     }
 }
 
@@ -127,6 +134,9 @@ mod tests {
         assert_eq!(newest.record(timeline(8, 1)), Ok(true));
         assert!(newest.is(Some(timeline(8, 1))));
         assert!(!newest.is(Some(timeline(7, 3))));
+        // The old one may still run at the same address now and then.
+        assert_eq!(newest.record(timeline(7, 4)), Err(timeline(8, 1)));
+        assert!(newest.is(Some(timeline(8, 1))));
     }
 
     #[test]

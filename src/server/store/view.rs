@@ -120,7 +120,7 @@ impl StoreView {
     }
 
     /// Returns whether the namespaces have the owners that they had in another view, by the same acquisitions.
-    pub(super) fn has_owners_of(&self, other: &Self) -> bool {
+    pub(super) fn has_same_owners(&self, other: &Self) -> bool {
         let here = self.namespaces.iter();
         let there = other.namespaces.iter();
         here.map(|(name, it)| (name, it.epoch, &it.server))
@@ -281,7 +281,7 @@ mod tests {
             rate: 9,
             ..seen("a", 1, Some("one"))
         };
-        assert!(view(&[rate]).has_owners_of(&before));
+        assert!(view(&[rate]).has_same_owners(&before));
         for other in [
             &[seen("a", 2, Some("one"))][..],
             &[seen("a", 1, Some("two"))],
@@ -289,7 +289,7 @@ mod tests {
             &[seen("a", 1, Some("one")), seen("b", 1, None)],
             &[],
         ] {
-            assert!(!view(other).has_owners_of(&before));
+            assert!(!view(other).has_same_owners(&before));
         }
     }
 }

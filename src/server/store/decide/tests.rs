@@ -274,8 +274,9 @@ fn a_server_that_is_gone_is_forgotten_after_a_time() {
     assert!(gone.forgotten(begun, seen).is_empty());
     assert!(gone.forgotten(after(59), seen).is_empty());
     assert_eq!(gone.forgotten(after(60), seen), ["left"]);
-    // Until its row is removed.
-    assert_eq!(gone.forgotten(after(61), seen), ["left"]);
+    // It is still there: it is tried again later.
+    assert!(gone.forgotten(after(61), seen).is_empty());
+    assert_eq!(gone.forgotten(after(120), seen), ["left"]);
     assert_eq!(gone.forgotten(after(3_600), [("dead", false)]), ["dead"]);
     // One that has come back and left again is another incarnation; the same name is no reason.
     assert!(
