@@ -1,4 +1,4 @@
-"""Databases that lose messages, are slow, hold old snapshots, or have many namespaces: what the fleet makes of each."""
+"""Databases that lose messages, are slow, hold old snapshots, or have many namespaces, or one whose owners die: what the fleet makes of each."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import time
 from pathlib import Path
 
 import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.exceptions import ServiceBusError
 
 from conftest import NAMESPACES
 from faults import CLIENT_SECONDS, PROMOTED_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, configuration, wait
 from load import QUEUES, Load, patience
 from postgres import HERE, ROLE, Cluster, Member
+from broker import binary  # fleet.py has made it known
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
 MANY, MANY_SECONDS = 1000, 30.0
+# The deaths of its owners that put a namespace into quarantine, and how long it is watched there. Servers look at the store twice a second.
+DEATHS, WATCHED_SECONDS = 4, 3.0
 # How long a server may take to end that no store answers.
 STOP_SECONDS = 8.0
 # Beats of ten hours are 72,000 for each server. So many are enough to see what they cost: it grows with their number.
@@ -239,6 +244,69 @@ def test_a_snapshot_is_held_for_hours(tmp_path: Path, config: Path) -> None:
         silences = {name: auditor.silence(name, since, until) for name in NAMESPACES}
         print(f"silences: {silences}")
         assert all(silence is not None and silence < patience() * (TAKE_OVER_SECONDS + CLIENT_SECONDS) for silence in silences.values()), silences
+        assert fleet.finish() == []
+
+
+def test_a_namespace_whose_owners_die_is_left_alone(tmp_path: Path) -> None:
+    """A namespace that kills each of its owners ends no more servers after the fourth, and the other namespace is served all the time. When the
+    operator has released it, a server takes it with all its messages."""
+    # Hosts that name no namespace lead to the first.
+    config = configuration(tmp_path / "Config.json", {name: {"Queues": QUEUES} for name in ("poison", "other")})
+    text = ("select coalesce(s.failures, 0), s.quarantined, n.epoch from jitney.namespace n"
+            " left join jitney.namespace_state s on n.id = s.namespace where n.name = 'poison'")
+    with Cluster(tmp_path / "postgres", standbys=0) as cluster, Fleet(tmp_path / "fleet", cluster.url(), 3, config) as fleet:
+
+        def state() -> tuple[int, str | None, int]:
+            """The deaths that are counted, the reason of the quarantine, and the epoch."""
+            return cluster.query(text)[0]
+
+        fleet.wait_owned("poison", "other")
+        sent = [f"message {number}" for number in range(20)]
+        with ServiceBusClient.from_connection_string(fleet.connection_string) as client, client.get_queue_sender("plain") as sender:
+            sender.send_messages([ServiceBusMessage(body) for body in sent])
+        with Load(tmp_path / "journal", f"127.0.0.1:{fleet.balancer.port}", ["other"]) as load:
+            load.wait_more(20)
+            since = time.monotonic()
+            for deaths in range(1, DEATHS + 1):
+                owner = fleet.wait_owned("poison")["poison"]
+                owner.kill()
+                owner.start()
+                wait(lambda: state()[0] == deaths, 30, f"not {deaths} deaths of its owners are counted")
+            wait(lambda: state()[1], 30, f"it is in no quarantine after {DEATHS} deaths of its owners")
+            held = state()
+            assert held[1] == f"its owner has died {DEATHS} times without a healthy minute between"
+            seen = 'jitney_namespace_quarantined{namespace="poison"} 1'
+            wait(lambda: all(seen in server.get("/metrics") for server in fleet.servers), 30, "a server does not see the quarantine")
+            # No server takes it after a new start either.
+            owner.stop()
+            owner.start()
+            until = time.monotonic() + WATCHED_SECONDS
+            while time.monotonic() < until:
+                assert "poison" not in fleet.owners()
+                load.wait_more(1)
+            assert state() == held, "a server has taken it"
+            with ServiceBusClient.from_connection_string(fleet.connection_string, retry_total=0) as client, pytest.raises(ServiceBusError):
+                with client.get_queue_receiver("plain") as receiver:
+                    receiver.peek_messages()
+
+            release = [binary(), "store", "release", "--store", cluster.url(), "poison"]
+            done = subprocess.run(release, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0 and held[1] in done.stdout + done.stderr, done
+            fleet.wait_owned("poison")
+            assert state()[:2] == (0, None)
+            with ServiceBusClient.from_connection_string(fleet.connection_string) as client:
+                with client.get_queue_receiver("plain", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+                    received: list[str] = []
+                    while len(received) < len(sent) and (batch := receiver.receive_messages(len(sent), max_wait_time=5 * patience())):
+                        received += map(str, batch)
+                    assert received == sent
+                    assert receiver.peek_messages() == []
+            load.wait_more(20)
+            until = time.monotonic()
+            auditor = load.finish()
+        assert auditor.violations == []
+        silence = auditor.silence("other", since, until)
+        assert silence is not None and silence < patience() * (TAKE_OVER_SECONDS + CLIENT_SECONDS), silence
         assert fleet.finish() == []
 
 
