@@ -177,7 +177,7 @@ class Broker:
         return self._end(signal.SIGTERM)
 
     def signal(self, number: int) -> None:
-        """Sends it a signal that does not end it."""
+        """Sends it a signal, and does not wait for what it does."""
         if not self.running():
             raise BrokerError("it is not running")
         os.kill(self.state["pid"], number)

@@ -2,16 +2,19 @@
 """Jitney over PostgreSQL with two synchronous standbys, beside RabbitMQ's quorum queues with three members: the same client, the same
 messages, the same disk, the same run.
 
-    replicated.py                        the tables
-    replicated.py --kills 2 --seconds 2  shorter
-    replicated.py --only jitney          one of the two
-    replicated.py --set commit_delay=100 with another setting of PostgreSQL
+    replicated.py                                    the tables
+    replicated.py --kills 2 --losses 2 --seconds 2   shorter
+    replicated.py --only jitney                      one of the two
+    replicated.py --set commit_delay=100             with another setting of PostgreSQL
 
 Both are three servers on loopback that all run, with one queue; the client is connected to the server that has it: the owner of the
 namespace, the leader of the queue. Loads take turns, run by run, and the one whose turn it is not has nothing to do. What is told are medians.
 
 A take-over is the time from SIGKILL of that server, under a load of a few messages a second, until a client that tries the two others in turn,
 each at once after an attempt has failed, has had a message accepted and a message delivered. The server is started again before the next one.
+Jitney's servers are also lost in other ways: by SIGSTOP, by SIGTERM, which hands the queue over, and by a network that loses every packet. After
+SIGTERM, an attempt that began while that server still had the queue does not count. For the lost network there is a fleet of its own, with a
+host for each server (hosts.py); without the rights to make hosts it is left out.
 
 It needs root, as RabbitMQ's installation does (peers.py), and psycopg: `make bench-ha` runs it with what it needs.
 """
@@ -22,6 +25,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -34,6 +38,7 @@ from typing import Any, ClassVar
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "ha")]
 import fleet  # noqa: E402
+import hosts  # noqa: E402
 import peers  # noqa: E402
 import postgres  # noqa: E402
 from measure import MeasureError, Process, Scratch, binary, free_ports, load, loadgen_command, median, queues, wait_for_port  # noqa: E402
@@ -49,6 +54,8 @@ QUIET_PACE = 200
 LOAD_DEADLINE = 120.0
 # Loads of one side that may fail.
 FAILURES = 3
+# The ways to lose a server, as the tables call them.
+KILLED, STOPPED, TOLD_TO_END, CUT_OFF = "SIGKILL", "SIGSTOP", "SIGTERM", "a network that loses every packet"
 # How long a server or a node may take until it is whole again, and a take-over.
 MEND_DEADLINE = 120.0
 TAKE_OVER_DEADLINE = 60.0
@@ -70,6 +77,8 @@ class Side:
     name: ClassVar[str]
     user: str | None = None
     password: str | None = None
+    # The ways to lose a server that are measured besides SIGKILL.
+    losses: tuple[str, ...] = ()
 
     def client(self) -> dict[str, Any]:
         """The load generator's options for a client of the queue."""
@@ -89,11 +98,15 @@ class Side:
     def others(self, server: Any) -> list[Any]:
         raise NotImplementedError
 
-    def kill(self, server: Any) -> None:
+    def lose(self, server: Any, loss: str) -> None:
         raise NotImplementedError
 
-    def mend(self, server: Any) -> None:
-        """Starts a server that was killed; returns when all is as it was."""
+    def may_accept(self, server: Any, loss: str) -> bool:
+        """Whether the others may still lead clients to a server that was lost."""
+        return False
+
+    def mend(self, server: Any, loss: str) -> None:
+        """Starts a server that was lost; returns when all is as it was."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -113,9 +126,12 @@ class Side:
 
 class JitneyFleet(Side):
     key, name = "jitney", "Jitney, PostgreSQL with two synchronous standbys"
+    losses = (STOPPED, TOLD_TO_END)
 
-    def __init__(self, directory: Path, stack: ExitStack, settings: dict[str, str]):
-        self.cluster = postgres.Cluster(directory / "postgres", standbys=MEMBERS - 1, settings=SETTINGS | settings)
+    def __init__(self, directory: Path, stack: ExitStack, settings: dict[str, str], network: hosts.Network | None = None):
+        """With a network each server has a host of it, and its store by the proxy of the cluster."""
+        listen = (network.own if network else "127.0.0.1", 0)
+        self.cluster = postgres.Cluster(directory / "postgres", standbys=MEMBERS - 1, settings=SETTINGS | settings, listen=listen)
         # Directly, and not through the proxies of the tests, which are Python's.
         self.cluster.settings["primary_conninfo"] = (
             f"host=127.0.0.1 port={self.cluster.primary.port} user=postgres password={self.cluster.password} sslmode=disable"
@@ -123,8 +139,10 @@ class JitneyFleet(Side):
         stack.enter_context(self.cluster)
         config = directory / "config.json"
         config.write_text(json.dumps(queues(QUEUE)))
-        url = self.cluster.url(self.cluster.primary)
-        self.fleet = fleet.Fleet(directory / "fleet", url, MEMBERS, config, proxied=False)
+        url = f"{self.cluster.url()}?sslmode=disable" if network else self.cluster.url(self.cluster.primary)
+        # The network is this machine alone: clients need no keys.
+        words = ["--auth", "development", "--allow-any-key-beyond-loopback"] if network else []
+        self.fleet = fleet.Fleet(directory / "fleet", url, MEMBERS, config, words, proxied=False, hosts=network and network.hosts)
         stack.enter_context(self.fleet)
         self.namespace = next(iter(self.fleet.wait_owned("bench")))
 
@@ -140,13 +158,33 @@ class JitneyFleet(Side):
     def others(self, server: fleet.Server) -> list[fleet.Server]:
         return [other for other in self.fleet.servers if other is not server]
 
-    def kill(self, server: fleet.Server) -> None:
-        server.kill()
+    def lose(self, server: fleet.Server, loss: str) -> None:
+        if loss == KILLED:
+            server.kill()
+        elif loss == STOPPED:
+            server.freeze()
+        elif loss == TOLD_TO_END:
+            # Without waiting for its end.
+            server.broker.signal(signal.SIGTERM)
+        else:
+            server.cut_off()
 
-    def mend(self, server: fleet.Server) -> None:
-        server.start()
+    def may_accept(self, server: fleet.Server, loss: str) -> bool:
+        """A server that is told to end answers until it hands the namespace over."""
+        text = "select coalesce(server, '') from jitney.namespace where name = %s"
+        return loss == TOLD_TO_END and self.cluster.query(text, self.namespace)[0][0] in ("", server.name)
+
+    def mend(self, server: fleet.Server, loss: str) -> None:
+        if loss == STOPPED:
+            server.thaw()
+        elif loss == CUT_OFF:
+            server.join()
+        else:
+            fleet.wait(lambda: not server.running, MEND_DEADLINE, f"{server} did not end")
+            server.start()
+        fleet.wait(lambda: len(self.fleet.balancer.well()) == MEMBERS, MEND_DEADLINE, f"{server} did not become well")
         self.serving()
-        # Owners that are killed one after the other would put the namespace into quarantine, as docs/high-availability.md says.
+        # Owners that are lost one after the other would put the namespace into quarantine, as docs/high-availability.md says.
         self.cluster.query("update jitney.namespace_state set failures = 0")
 
     def settle(self) -> None:
@@ -269,10 +307,11 @@ class RabbitCluster(Side):
     def others(self, server: Node) -> list[Node]:
         return [other for other in self.nodes.values() if other is not server]
 
-    def kill(self, server: Node) -> None:
+    def lose(self, server: Node, loss: str) -> None:
+        assert loss == KILLED
         server.kill()
 
-    def mend(self, server: Node) -> None:
+    def mend(self, server: Node, loss: str) -> None:
         self.start(server.node_name)
         self.wait_whole()
 
@@ -292,7 +331,8 @@ class Measured:
     def __init__(self) -> None:
         self.throughput: dict[str, list[dict[str, Any]]] = {}
         self.latency: list[dict[str, Any]] = []
-        self.take_overs: list[dict[str, float]] = []
+        # By the way in which the server was lost.
+        self.take_overs: dict[str, list[dict[str, float]]] = {}
         # What went wrong with loads that were repeated.
         self.failures: list[str] = []
         self.footnote = ""
@@ -386,31 +426,56 @@ def quiet_load(side: Side, server: Any) -> Iterator[None]:
         process.wait()
 
 
-def take_over(side: Side) -> dict[str, float]:
-    """Kills the server that has the queue; returns the seconds until a message was accepted, and until one was delivered, by others."""
+def take_over(side: Side, loss: str = KILLED) -> dict[str, float]:
+    """Loses the server that has the queue; returns the seconds until a message was accepted, and until one was delivered, by others."""
     serving = side.serving()
     ways = cycle(side.others(serving))
     with quiet_load(side, serving):
         time.sleep(1)
-        killed, clock = time.time(), time.monotonic()
-        side.kill(serving)
+        lost, clock = time.time(), time.monotonic()
+        side.lose(serving, loss)
         attempts, why = 0, ""
         while True:
             attempts += 1
             left = TAKE_OVER_DEADLINE - (time.monotonic() - clock)
             if left <= 0:
-                raise MeasureError(f"{side.key}: no message {TAKE_OVER_DEADLINE:.0f} s after SIGKILL, in {attempts} attempts: {why}")
+                raise MeasureError(f"{side.key}: no message {TAKE_OVER_DEADLINE:.0f} s after {loss}, in {attempts} attempts: {why}")
+            may_be_its = side.may_accept(serving, loss)
             try:
                 report = loaded(side, next(ways), messages=1, timeout=left)
-                break
+                if not may_be_its:
+                    break
+                why = "the server that was lost may have accepted it"
             except MeasureError as error:
                 why = str(error)
                 # Not a processor for refusals alone: they come at once.
                 time.sleep(0.02)
-    found = {"accepted": report["first_accepted_at"] - killed, "delivered": report["first_received_at"] - killed, "attempts": attempts}
-    side.mend(serving)
+    found = {"accepted": report["first_accepted_at"] - lost, "delivered": report["first_received_at"] - lost, "attempts": attempts}
+    side.mend(serving, loss)
     rest(side)
     return found
+
+
+def take_overs(sides: Sequence[Side], found: dict[str, Measured], loss: str, count: int) -> None:
+    """Take-overs after the same loss, in turn."""
+    for number in range(count):
+        for side in sides:
+            took = take_over(side, loss)
+            found[side.key].take_overs.setdefault(loss, []).append(took)
+            say(f"{side.key}, {loss}, take-over {number + 1}: accepted after {took['accepted']:.2f} s, delivered after {took['delivered']:.2f} s,"
+                f" attempts {took['attempts']:.0f}")
+
+
+def cut_off(directory: Path, settings: dict[str, str], found: dict[str, Measured], count: int) -> None:
+    """Take-overs of Jitney after the loss of the owner's network."""
+    with ExitStack() as stack:
+        try:
+            network = stack.enter_context(hosts.Network(MEMBERS))
+        except hosts.NetworkError as error:
+            say(f"no network is cut, because no hosts can be made: {error}")
+            return
+        directory.mkdir()
+        take_overs([JitneyFleet(directory, stack, settings, network)], found, CUT_OFF, count)
 
 
 def say(text: str) -> None:
@@ -450,11 +515,11 @@ def markdown(sides: Sequence[Side], found: dict[str, Measured]) -> str:
             lines.append(f"| {side.name} | {pairs} | {rate:,.0f} | {brokers} | {database} |")
     lines += ["", f"| three servers | p50 / p99 at {PACE:,} messages a second |", "|---|---|"]
     lines += [f"| {side.name} | {quantiles(found[side.key].latency)} |" for side in sides if found[side.key].latency]
-    lines += ["", "| three servers | SIGKILL to the first message: median, longest | each |", "|---|---|---|"]
-    for side in sides:
-        if took := [max(each["accepted"], each["delivered"]) for each in found[side.key].take_overs]:
+    lines += ["", "| three servers | the server is lost by | until the first message: median, longest | each |", "|---|---|---|---|"]
+    for side, loss in ((side, loss) for loss in (KILLED, STOPPED, TOLD_TO_END, CUT_OFF) for side in sides):
+        if took := [max(each["accepted"], each["delivered"]) for each in found[side.key].take_overs.get(loss, [])]:
             each = ", ".join(f"{seconds:.2f}" for seconds in sorted(took))
-            lines.append(f"| {side.name} | {median(took):.2f} s, {max(took):.2f} s | {each} |")
+            lines.append(f"| {side.name} | {loss} | {median(took):.2f} s, {max(took):.2f} s | {each} |")
     return "\n".join([*lines, "", *ratios(sides, found), "", *footnotes(sides, found)])
 
 
@@ -480,7 +545,8 @@ def main() -> int:
     parser.add_argument("--only", choices=["jitney", "rabbitmq"], help="one of the two")
     parser.add_argument("--runs", type=int, default=5, help="runs of each load; medians are told")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long one load takes, about")
-    parser.add_argument("--kills", type=int, default=10, help="take-overs of each; 0 for none")
+    parser.add_argument("--kills", type=int, default=10, help="take-overs of each after SIGKILL; 0 for none")
+    parser.add_argument("--losses", type=int, default=10, help="take-overs of Jitney after each other loss; 0 for none")
     parser.add_argument("--pairs", type=int, action="append", help="connection pairs; may be repeated (default: 1, and 8)")
     parser.add_argument("--size", type=int, default=1024, help="bytes of a body")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of PostgreSQL")
@@ -504,12 +570,12 @@ def main() -> int:
         for side in sides:
             found[side.key].footnote = side.footnote()
         in_turn(sides, found, arguments)
-        for number in range(arguments.kills):
-            for side in sides:
-                took = take_over(side)
-                found[side.key].take_overs.append(took)
-                say(f"{side.key}, take-over {number + 1}: accepted after {took['accepted']:.2f} s, delivered after {took['delivered']:.2f} s,"
-                    f" attempts {took['attempts']:.0f}")
+        take_overs(sides, found, KILLED, arguments.kills)
+        for side in sides:
+            for loss in side.losses:
+                take_overs([side], found, loss, arguments.losses)
+        if arguments.losses and JitneyFleet.key in found:
+            cut_off(directory / "hosts", settings, found, arguments.losses)
         print(f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d %H:%M')}, medians of {arguments.runs}, bodies of {arguments.size} bytes\n")
         print(markdown(sides, found))
     if arguments.json:
@@ -520,6 +586,6 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (MeasureError, peers.Unavailable, postgres.PostgresError, fleet.FleetError) as error:
+    except (MeasureError, peers.Unavailable, postgres.PostgresError, fleet.FleetError, fleet.BrokerError) as error:
         print(f"replicated: {error}", file=sys.stderr)
         sys.exit(1)
