@@ -519,6 +519,20 @@ impl Database {
         last.map_or(0, |(row, _)| row.frame)
     }
 
+    /// The database is restored from a log that has another row in the place of a group, and all else.
+    pub(super) fn diverge(&self, group: u64) {
+        let mut inner = self.lock();
+        for change in &mut inner.log {
+            if let Change::Row(row, id) = change
+                && row.frame == group
+            {
+                *id ^= 1;
+            }
+        }
+        let kept = inner.log.len();
+        inner.end_all(kept);
+    }
+
     /// One of the standbys stops following, for as long as the other one is alive.
     pub(super) fn let_lag(&self, standby: usize, by: usize) {
         let mut inner = self.lock();

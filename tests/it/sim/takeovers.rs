@@ -3,20 +3,29 @@
 
 use std::sync::Arc;
 
+use jitney::ids::{EntityId, SequenceNumber};
 use jitney::journal::appender::{Answer, Appended, End, Event};
 use jitney::journal::memory::MemoryDisk;
-use jitney::journal::{self, Disk, Options, Writer};
+use jitney::journal::rows::{RowLog, recover_rows};
+use jitney::journal::{self, Disk, Error, Options, Writer, write_checkpoint};
+use jitney::queue::{Journal as _, Record};
 
 use super::database::Database;
 use super::random::Stream;
+use super::rowlog::ModelLog;
 use super::server::{Server, end_of};
 
 const STORE: u64 = 7;
+
+/// Records of a group: the checkpoint of a few groups has several parts.
+const RECORDS: u64 = 400;
 
 struct Rig {
     database: Arc<Database>,
     writer: Writer,
     random: Stream,
+    /// The numbers that records of the log have, in their order.
+    numbers: Vec<u64>,
 }
 
 impl Rig {
@@ -28,6 +37,7 @@ impl Rig {
             database: Arc::new(Database::new(random.fork())),
             writer: recovered.expect("it is empty").writer,
             random,
+            numbers: Vec::new(),
         }
     }
 
@@ -78,6 +88,79 @@ impl Rig {
         let rows = self.database.look(|tables| tables.rows_from(0));
         rows.iter().map(|(row, _)| row.frame).collect()
     }
+
+    /// Appends a group with the next numbers, and lets it become durable.
+    fn count(&mut self, server: &mut Server) {
+        let first = u64::try_from(self.numbers.len()).expect("few");
+        for number in first..first + RECORDS {
+            self.writer.append(&counter(number));
+            self.numbers.push(number);
+        }
+        let frame = self.writer.seal().expect("it has records");
+        server.appender.commit(frame);
+        assert_eq!(self.settle(server), []);
+    }
+
+    /// Lets a server write a checkpoint of the whole log, and remove older ones.
+    fn checkpoint(&self, server: &Server) -> Result<(), Error> {
+        let at = self.writer.checkpoint_at();
+        let written = write_checkpoint(&*server.log, at, |emit| {
+            for &number in &self.numbers {
+                emit(&counter(number));
+            }
+        });
+        written.map(drop)
+    }
+
+    /// Returns the numbers that a server recovers from its log.
+    fn recovered(server: &Server) -> Vec<u64> {
+        let mut found = Vec::new();
+        let log: Arc<dyn RowLog> = Arc::<ModelLog>::clone(&server.log);
+        let recovered = recover_rows(log, Options::new(STORE), &mut |record, _| {
+            if let Record::Counter { next, .. } = record {
+                found.push(next.0);
+            }
+            Ok(())
+        });
+        recovered.expect("the log is whole");
+        found
+    }
+
+    /// Returns all that the tables have.
+    fn tables(&self) -> String {
+        self.database.look(|tables| format!("{tables:?}"))
+    }
+
+    fn checkpoints(&self) -> Vec<u64> {
+        self.database
+            .look(|tables| tables.checkpoints.iter().copied().collect())
+    }
+
+    /// Checks that a server cannot write a checkpoint, and cannot remove anything.
+    fn check_fenced(&self, former: &Server) {
+        let before = self.tables();
+        check_fenced(&self.checkpoint(former));
+        for older in self.checkpoints() {
+            check_fenced(&former.log.remove_checkpoint(older));
+        }
+        let segments = former.log.segments().expect("the model can be read");
+        assert_ne!(segments, [], "there are rows to be removed");
+        for (segment, _) in segments {
+            check_fenced(&former.log.remove_segment(segment));
+        }
+        assert_eq!(self.tables(), before, "nothing is changed");
+    }
+}
+
+fn counter(number: u64) -> Record<'static> {
+    Record::Counter {
+        entity: EntityId(1),
+        next: SequenceNumber(number),
+    }
+}
+
+fn check_fenced(result: &Result<(), Error>) {
+    assert!(matches!(result, Err(Error::Fenced)), "{result:?}");
 }
 
 fn session(server: &Server) -> u32 {
@@ -246,20 +329,55 @@ fn a_take_over_reads_what_was_being_appended() {
 }
 
 #[test]
+fn of_two_that_take_a_log_at_once_one_has_it() {
+    let mut rig = Rig::new("two-acquisitions");
+    let (mut one, mut other) = (rig.begin(), rig.begin());
+    one.drive();
+    other.drive();
+    rig.database.pass_all();
+    one.drive();
+    assert!(one.is_reading());
+    let events = other.drive();
+    assert_eq!(end_of(&events), Some(&End::Fenced), "{events:?}");
+    let mut owner = rig.finish(one);
+    rig.append(&mut owner);
+    assert_eq!(rig.settle(&mut owner), []);
+}
+
+#[test]
 fn a_session_that_holds_the_claim_for_ever_is_ended() {
-    let mut rig = Rig::new("execute-without-sync");
-    let mut former = rig.take();
-    rig.append(&mut former);
-    rig.database.cut_in_the_middle(session(&former));
-    let mut owner = rig.begin();
-    for _ in 0..1_000 {
+    for is_committing in [false, true] {
+        let mut rig = Rig::new("execute-without-sync");
+        let mut former = rig.take();
+        let mut owner = rig.begin();
         owner.drive();
-        rig.database.pass(5);
-        if owner.is_reading() {
-            return;
+        rig.append(&mut former);
+        if is_committing {
+            rig.database.advance(session(&former));
         }
+        rig.database.cut_in_the_middle(session(&former));
+        let before = rig.database.look(|tables| tables.claim);
+        rig.database.pass(5_000);
+        let claim = rig.database.look(|tables| tables.claim);
+        assert_eq!(claim, before, "the session holds it, however long that is");
+        for _ in 0..1_000 {
+            owner.drive();
+            if owner.is_reading() {
+                break;
+            }
+            rig.database.pass(5);
+        }
+        assert!(owner.is_reading(), "the log is never taken");
+        // The statement has no effect, or it was committed before the new owner reads.
+        let found = u64::from(is_committing);
+        assert_eq!(rig.groups(), (1..=found).collect::<Vec<_>>());
+        let owner = rig.finish(owner);
+        assert_eq!(owner.appender.durable(), found);
+        let events = rig.settle(&mut former);
+        assert_eq!(end_of(&events), Some(&End::Fenced), "{events:?}");
+        assert_eq!(former.appender.durable(), 0, "it was never answered");
+        assert_eq!(rig.groups(), (1..=found).collect::<Vec<_>>());
     }
-    panic!("the log is never taken");
 }
 
 #[test]
@@ -279,4 +397,140 @@ fn a_former_owner_does_not_take_the_rows_of_the_next_for_damage() {
     let events = rig.settle(&mut former);
     assert_eq!(end_of(&events), Some(&End::Fenced), "{events:?}");
     assert_eq!(rig.database.look(|tables| tables.quarantined.clone()), None);
+}
+
+#[test]
+fn an_owner_whose_acquisition_was_lost_changes_nothing() {
+    let mut rig = Rig::new("same-epoch-acquired");
+    let mut first = rig.take();
+    rig.count(&mut first);
+    rig.checkpoint(&first).expect("it owns the log");
+    let mut former = rig.take();
+    // The standby that is promoted has all but the acquisition, and the next owner gets the same epoch.
+    rig.database.let_lag(1, 1);
+    rig.database.promote_wrongly();
+    let mut owner = rig.take();
+    let claims = [&former, &owner].map(|server| server.appender.claim());
+    assert_eq!(claims[0].epoch, claims[1].epoch);
+    assert_ne!(claims[0].owner, claims[1].owner);
+    rig.check_fenced(&former);
+    let before = rig.tables();
+    let frame = rig.writer.barrier();
+    former.appender.commit(frame.clone());
+    let events = rig.settle(&mut former);
+    assert_eq!(end_of(&events), Some(&End::Fenced), "{events:?}");
+    assert_eq!(rig.tables(), before);
+    owner.appender.commit(frame);
+    assert_eq!(rig.settle(&mut owner), []);
+}
+
+#[test]
+fn a_row_of_another_log_at_the_same_place_is_not_taken_for_the_own_one() {
+    // The last group that was answered, and the one whose answer did not come.
+    for other in [1, 2] {
+        let mut rig = Rig::new("same-place-other-row");
+        let mut owner = rig.take();
+        rig.append(&mut owner);
+        rig.settle(&mut owner);
+        rig.append(&mut owner);
+        rig.database.advance(session(&owner));
+        rig.database.diverge(other);
+        assert_eq!(rig.groups(), [1, 2]);
+        let events = rig.settle(&mut owner);
+        assert!(matches!(end_of(&events), Some(End::Lost(_))), "{events:?}");
+        assert_eq!(owner.appender.durable(), 1);
+        let why = rig.database.look(|tables| tables.quarantined.clone());
+        assert!(why.is_some(), "an operator is told");
+    }
+}
+
+#[test]
+fn a_former_owner_changes_no_checkpoint() {
+    let mut rig = Rig::new("zombie-checkpoint");
+    let mut former = rig.take();
+    rig.count(&mut former);
+    rig.checkpoint(&former).expect("it owns the log");
+    rig.count(&mut former);
+    let older = rig.checkpoints();
+    let number = older[0] + 64;
+    let mut sink = former.log.write_checkpoint(number).expect("it begins");
+    sink.write(&[1; 1_000]).expect("it owns the log");
+    let mut owner = rig.take();
+    let before = rig.tables();
+    check_fenced(&sink.write(&[1; 1_000]));
+    check_fenced(&sink.finish());
+    let is_done = (rig.database).finish_checkpoint(former.log.claim(), number);
+    assert!(!is_done, "it is not finished without its last part either");
+    rig.check_fenced(&former);
+    assert_eq!((rig.tables(), rig.checkpoints()), (before, older));
+    assert_eq!(Rig::recovered(&owner), rig.numbers);
+    rig.count(&mut owner);
+    rig.checkpoint(&owner).expect("it owns the log");
+    let written = rig.tables();
+    rig.check_fenced(&former);
+    assert_eq!(rig.tables(), written);
+    let next = rig.take();
+    assert_eq!(Rig::recovered(&next), rig.numbers);
+}
+
+#[test]
+fn a_former_owner_removes_no_segment() {
+    let mut rig = Rig::new("zombie-drop");
+    let mut former = rig.take();
+    rig.count(&mut former);
+    let segments = former.log.segments().expect("the model can be read");
+    let mut owner = rig.take();
+    for (segment, _) in &segments {
+        check_fenced(&former.log.remove_segment(*segment));
+    }
+    assert_eq!(Rig::recovered(&owner), rig.numbers);
+    rig.count(&mut owner);
+    // A former owner that finds out that it is one removes nothing either.
+    rig.database.terminate(session(&former));
+    former.appender.commit(rig.writer.barrier());
+    let events = rig.settle(&mut former);
+    assert_eq!(end_of(&events), Some(&End::Fenced), "{events:?}");
+    for (segment, _) in &segments {
+        check_fenced(&former.log.remove_segment(*segment));
+    }
+    assert_eq!(rig.groups(), [1, 2]);
+    let next = rig.take();
+    assert_eq!(Rig::recovered(&next), rig.numbers);
+}
+
+#[test]
+fn a_checkpoint_without_all_its_parts_is_not_read() {
+    for is_at_same_place in [false, true] {
+        let mut parts = 0;
+        while ends_between_parts(parts, is_at_same_place) {
+            parts += 1;
+        }
+        assert!(3 < parts, "{parts}");
+    }
+}
+
+/// Lets an owner end after it has written some parts of a checkpoint; returns whether there were more.
+fn ends_between_parts(parts: u64, is_at_same_place: bool) -> bool {
+    let mut rig = Rig::new("crash-between-chunks");
+    let mut former = rig.take();
+    rig.count(&mut former);
+    rig.checkpoint(&former).expect("it owns the log");
+    let older = rig.checkpoints();
+    rig.count(&mut former);
+    former.log.end_after(parts);
+    if rig.checkpoint(&former).is_ok() {
+        return false;
+    }
+    let mut owner = rig.take();
+    assert_eq!(rig.checkpoints(), older, "after {parts} parts");
+    assert_eq!(Rig::recovered(&owner), rig.numbers, "after {parts} parts");
+    if !is_at_same_place {
+        rig.count(&mut owner);
+    }
+    rig.checkpoint(&owner).expect("it owns the log");
+    assert!(older < rig.checkpoints());
+    assert_eq!(rig.checkpoints().len(), 1, "the older one is removed");
+    let next = rig.take();
+    assert_eq!(Rig::recovered(&next), rig.numbers, "after {parts} parts");
+    true
 }
