@@ -1,6 +1,8 @@
 //! What goes wrong between an owner of a log and its database, one at a time and by name. The [simulation](super) has all
 //! of it together and in any order.
 
+mod clients;
+
 use std::sync::Arc;
 
 use jitney::ids::{EntityId, SequenceNumber};

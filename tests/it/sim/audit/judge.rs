@@ -741,6 +741,9 @@ impl Model {
         Ok(match &call.ask {
             Ask::Unknown => Err((501, NOT_IMPLEMENTED)),
             Ask::Schedule { .. } if !self.takes(place) => Err((400, NOT_ALLOWED)),
+            Ask::Schedule { drafts } if call.transaction.is_some() => {
+                self.schedule_within(round, connection, call, drafts)?
+            }
             Ask::Schedule { drafts } => self
                 .take(round, place.queue, drafts)?
                 .map(|(numbers, pin)| Expected::numbers(numbers, pin)),

@@ -136,6 +136,29 @@ impl Model {
         Ok(result.map(drop))
     }
 
+    /// Schedules messages in a transaction: their numbers are told now, and are never given again. A commit is not
+    /// modelled.
+    pub(super) fn schedule_within(
+        &mut self,
+        round: &mut Round,
+        connection: u32,
+        call: &Call,
+        drafts: &[Draft],
+    ) -> Result<Result<Expected, Failed>, String> {
+        let (id, place) = (call.transaction.as_ref(), call.place);
+        let id = id.expect("there is one");
+        let mut numbers = Vec::new();
+        for draft in drafts {
+            let send = Operation::Send(place.queue, vec![draft.clone()]);
+            if let Err(failed) = self.enlist(round, connection, id, (send, None))? {
+                return Ok(Err(failed));
+            }
+            let partition = self.partition(place, draft);
+            numbers.push(number(self.queue_mut(place).take(partition)));
+        }
+        Ok(Ok(Expected::numbers(numbers, round.group)))
+    }
+
     pub(super) fn spoil(&mut self, connection: u32, id: &TransactionId) {
         if let Some(open) = self.transactions.get_mut(&(connection, id.clone())) {
             open.spoiled = true;
