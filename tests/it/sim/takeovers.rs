@@ -208,6 +208,7 @@ fn an_append_that_arrives_late_finds_another_epoch() {
     rig.database.replicate();
     rig.database.advance(session(&owner));
     rig.database.advance(old);
+    rig.database.replicate();
     rig.database.advance(old);
     assert_eq!(rig.groups(), [0; 0], "it is refused");
     rig.settle(&mut owner);
