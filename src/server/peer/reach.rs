@@ -173,8 +173,13 @@ impl Peers {
                 Routed::Elsewhere(namespace) if hop == Hop::First => {
                     // This server's own has a shard soon.
                     if let Some(owner) = self.owners.other_owner_of(&namespace) {
-                        match self.open(&owner, client).await {
-                            Ok(stream) => {
+                        let opened = tokio::select! {
+                            opened = self.open(&owner, client) => Some(opened),
+                            // A server that hangs accepts connections. Another has the namespace by now, which may be this one.
+                            () = self.until_moved(&namespace, &owner) => None,
+                        };
+                        match opened {
+                            Some(Ok(stream)) => {
                                 let connection = PeerConnection {
                                     stream,
                                     namespace,
@@ -182,11 +187,12 @@ impl Peers {
                                 };
                                 return Ok(Reached::Elsewhere(Box::new(connection)));
                             }
-                            Err(error) => {
+                            Some(Err(error)) => {
                                 debug!(server = owner.server, %error, "a server cannot be reached");
                                 failed = error.into();
                                 pause = limits::OWNER_RETRY;
                             }
+                            None => failed = NotPassed::NoServer,
                         }
                     }
                 }

@@ -250,6 +250,24 @@ async fn a_take_over_ends_the_wait_for_the_other_servers_answer() {
 }
 
 #[tokio::test]
+async fn a_take_over_ends_the_wait_for_a_server_that_hangs() {
+    let bench = Bench::new(1, LONG).await;
+    // It listens, and does no more.
+    bench.other_owns("there");
+    let begun = Instant::now();
+    let mut reached = Box::pin(bench.reach("there.example", Hop::First));
+    let polled = poll_fn(|cx| Poll::Ready(reached.as_mut().poll(cx))).await;
+    assert!(polled.is_pending(), "it is not answered");
+    let routes = Routes::shared().with("here", HERE).with("there", HERE);
+    bench.shards.set_routes(routes);
+    bench
+        .owners
+        .set("there", Owner::other(FakeOwners::THIS, ""));
+    assert!(is_here(reached.await));
+    assert!(begun.elapsed() < limits::PEER_CONNECT_WAIT.as_duration());
+}
+
+#[tokio::test]
 async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
     let bench = Bench::new(1, LONG).await;
     let beat = limits::BEAT.as_duration();
