@@ -21,6 +21,7 @@ use crate::shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
     OperationRequest, Report, Statistics,
 };
+use crate::time::Millis;
 
 /// A message to the owner.
 #[derive(Debug)]
@@ -259,20 +260,21 @@ impl Vitals {
 
     /// Returns whether a send to some entity would be accepted now, or after a bounded wait.
     pub(super) fn are_good(&self) -> bool {
-        let stuck = u64::try_from(limits::HEALTH_DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
-        let now = self.stamp(Instant::now());
-        let lasts = |since: &AtomicU64| match since.load(Ordering::Relaxed) {
-            0 => false,
-            since => stuck < now.saturating_sub(since),
-        };
+        let now = Instant::now();
+        let lasts = |since| self.lasts(since, limits::HEALTH_DELAY_MAX, now);
         self.has_room.load(Ordering::Relaxed) && !lasts(&self.turn) && !lasts(&self.sync)
     }
 
-    /// Returns whether the owner's turn has lasted for too long at some time, so that its server is not to say that it is alive.
+    /// Returns whether the owner's turn lasts for too long, so that its server is not to say that it is alive.
     pub(super) fn hangs(&self, now: Instant) -> bool {
-        let stuck = u64::try_from(limits::OWNER_TURN_MAX.as_millis()).unwrap_or(u64::MAX);
-        let since = self.turn.load(Ordering::Relaxed);
-        since != 0 && stuck < self.stamp(now).saturating_sub(since)
+        self.lasts(&self.turn, limits::OWNER_TURN_MAX, now)
+    }
+
+    /// Returns whether something that began then, if it did, lasts longer than it may.
+    fn lasts(&self, since: &AtomicU64, max: Millis, now: Instant) -> bool {
+        let max = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
+        let since = since.load(Ordering::Relaxed);
+        since != 0 && max < self.stamp(now).saturating_sub(since)
     }
 
     pub(super) fn set_room(&self, has_room: bool) {

@@ -79,6 +79,7 @@ async fn check_pooling(store: &Store, session: &Session) -> Result<(), StoreErro
 
 /// The least version: older ones are not maintained.
 const VERSION_MIN: i32 = 140_000;
+
 fn look(settings: &Settings) -> Vec<Found> {
     let mut found = Vec::new();
     if settings.version < VERSION_MIN {

@@ -333,6 +333,11 @@ impl Store {
         self.timeline.is(session.timeline)
     }
 
+    fn is_usable(&self, session: &Session) -> bool {
+        let is_condemned = session.is_condemned.load(Ordering::SeqCst);
+        !is_condemned && !session.client.is_closed() && self.is_current(session)
+    }
+
     /// Opens a session as [`Store::session`] does, also where the tables are not there yet.
     pub(super) async fn bare_session(&self) -> Result<Session, StoreError> {
         let session = match &self.tls {
@@ -448,8 +453,7 @@ impl Store {
         let permit = Arc::clone(&self.lent).acquire_owned().await;
         let permit = permit.expect("the semaphore of sessions is never closed");
         let idle = self.idle().pop();
-        let is_usable = |session: &Session| session.is_usable() && self.is_current(session);
-        let mut session = match idle.filter(is_usable) {
+        let mut session = match idle.filter(|session| self.is_usable(session)) {
             Some(session) => session,
             None => self.session().await?,
         };
@@ -470,8 +474,7 @@ impl Store {
             .get(at)
             .expect("the remainder is less than the length");
         let mut place = place.lock().await;
-        let is_usable = |session: &&Arc<Session>| session.is_usable() && self.is_current(session);
-        let found = place.as_ref().filter(is_usable);
+        let found = place.as_ref().filter(|session| self.is_usable(session));
         if let Some(session) = found {
             return Ok(Arc::clone(session));
         }
@@ -549,10 +552,6 @@ impl Session {
     /// Lets no append use it any more.
     pub(super) fn condemn(&self) {
         self.is_condemned.store(true, Ordering::SeqCst);
-    }
-
-    fn is_usable(&self) -> bool {
-        !self.is_condemned.load(Ordering::SeqCst) && !self.client.is_closed()
     }
 
     /// Returns the client, for statements whose answers are awaited elsewhere.

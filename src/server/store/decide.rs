@@ -512,7 +512,7 @@ impl Gone {
         &mut self,
         now: Instant,
         gone: impl IntoIterator<Item = (&'a str, bool)>,
-    ) -> Vec<&'a str> {
+    ) -> Vec<String> {
         let mut before = std::mem::take(&mut self.since);
         let mut forgotten = Vec::new();
         for (incarnation, has_left) in gone {
@@ -523,7 +523,7 @@ impl Gone {
                 limits::DEAD_SERVER_KEPT
             };
             if kept.as_duration() <= now.saturating_duration_since(since) {
-                forgotten.push(incarnation);
+                forgotten.push(incarnation.to_owned());
                 // One that stays, because a namespace names it, is not asked for at each look.
                 since = now;
             }

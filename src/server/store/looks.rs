@@ -234,8 +234,7 @@ impl FleetStore {
     fn forgotten(&self, servers: &[ServerSeen]) -> Vec<String> {
         let gone = servers.iter().filter(|it| !it.is_alive);
         let gone = gone.map(|it| (&it.incarnation[..], it.is_leaving));
-        let forgotten = self.state().gone.forgotten(Instant::now(), gone);
-        forgotten.into_iter().map(str::to_owned).collect()
+        self.state().gone.forgotten(Instant::now(), gone)
     }
 
     /// Compares this server's clock with the database's: whether namespaces may be taken by it. A clock that is far off would end

@@ -43,6 +43,15 @@ impl Rig {
         }
     }
 
+    /// Returns a log of one group with a checkpoint, and its owner.
+    fn with_checkpoint(name: &str) -> (Self, Server) {
+        let mut rig = Self::new(name);
+        let mut owner = rig.take();
+        rig.count(&mut owner);
+        rig.checkpoint(&owner).expect("it owns the log");
+        (rig, owner)
+    }
+
     /// Lets a new server take the log over.
     fn take(&mut self) -> Server {
         let server = self.begin();
@@ -404,10 +413,7 @@ fn a_former_owner_does_not_take_the_rows_of_the_next_for_damage() {
 
 #[test]
 fn an_owner_whose_acquisition_was_lost_changes_nothing() {
-    let mut rig = Rig::new("same-epoch-acquired");
-    let mut first = rig.take();
-    rig.count(&mut first);
-    rig.checkpoint(&first).expect("it owns the log");
+    let (mut rig, _) = Rig::with_checkpoint("same-epoch-acquired");
     let mut former = rig.take();
     // The standby that is promoted has all but the acquisition, and the next owner gets the same epoch.
     rig.database.let_lag(1, 1);
@@ -449,10 +455,7 @@ fn a_row_of_another_log_at_the_same_place_is_not_taken_for_the_own_one() {
 
 #[test]
 fn a_former_owner_changes_no_checkpoint() {
-    let mut rig = Rig::new("zombie-checkpoint");
-    let mut former = rig.take();
-    rig.count(&mut former);
-    rig.checkpoint(&former).expect("it owns the log");
+    let (mut rig, mut former) = Rig::with_checkpoint("zombie-checkpoint");
     rig.count(&mut former);
     let older = rig.checkpoints();
     let number = older[0] + 64;
@@ -514,10 +517,7 @@ fn a_checkpoint_without_all_its_parts_is_not_read() {
 
 /// Lets an owner end after it has written some parts of a checkpoint; returns whether there were more.
 fn ends_between_parts(parts: u64, is_at_same_place: bool) -> bool {
-    let mut rig = Rig::new("crash-between-chunks");
-    let mut former = rig.take();
-    rig.count(&mut former);
-    rig.checkpoint(&former).expect("it owns the log");
+    let (mut rig, mut former) = Rig::with_checkpoint("crash-between-chunks");
     let older = rig.checkpoints();
     rig.count(&mut former);
     former.log.end_after(parts);

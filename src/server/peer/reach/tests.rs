@@ -1,6 +1,7 @@
 //! Namespaces whose servers are here, elsewhere, away, and coming.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::Poll;
 
 use tokio::net::TcpListener;
@@ -79,6 +80,11 @@ fn client() -> Client {
         certificate: Some("sender".to_owned()),
         is_secure: true,
     }
+}
+
+async fn is_pending(future: Pin<&mut impl Future>) -> bool {
+    let mut future = future;
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await
 }
 
 fn is_here(reached: Result<Reached, NotPassed>) -> bool {
@@ -186,8 +192,7 @@ async fn a_bounded_number_waits_and_the_next_one_is_refused_at_once() {
         .map(|_| Box::pin(bench.reach("there.example", Hop::First)))
         .collect();
     for wait in &mut waiting {
-        let polled = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx))).await;
-        assert!(polled.is_pending(), "no server has it");
+        assert!(is_pending(wait.as_mut()).await, "no server has it");
     }
     assert!(matches!(
         bench.reach("there.example", Hop::First).await,
@@ -226,8 +231,7 @@ async fn pass_to_a_silent_server(happens: impl FnOnce(&Bench)) -> Result<(), Not
     let stopped = bench.stop.subscribe();
     let pass = bench.peers.pass(&mut stream, b"AMQP", *connection, stopped);
     let mut pass = Box::pin(pass);
-    let polled = poll_fn(|cx| Poll::Ready(pass.as_mut().poll(cx))).await;
-    assert!(polled.is_pending(), "it is not answered");
+    assert!(is_pending(pass.as_mut()).await, "it is not answered");
     happens(&bench);
     pass.await
 }
@@ -256,8 +260,7 @@ async fn a_take_over_ends_the_wait_for_a_server_that_hangs() {
     bench.other_owns("there");
     let begun = Instant::now();
     let mut reached = Box::pin(bench.reach("there.example", Hop::First));
-    let polled = poll_fn(|cx| Poll::Ready(reached.as_mut().poll(cx))).await;
-    assert!(polled.is_pending(), "it is not answered");
+    assert!(is_pending(reached.as_mut()).await, "it is not answered");
     let routes = Routes::shared().with("here", HERE).with("there", HERE);
     bench.shards.set_routes(routes);
     bench
@@ -283,8 +286,7 @@ async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
     for next in [again, Owner::other("three", ""), own] {
         bench.owners.set("there", owner.clone());
         let mut moved = Box::pin(bench.peers.until_moved("there", &owner));
-        let polled = poll_fn(|cx| Poll::Ready(moved.as_mut().poll(cx))).await;
-        assert!(polled.is_pending(), "the server has it");
+        assert!(is_pending(moved.as_mut()).await, "the server has it");
         bench.owners.set("there", next);
         moved.await;
     }

@@ -75,7 +75,7 @@ impl Script {
         done(self.world.finish_turn());
     }
 
-    /// Lets everything become durable; returns what clients are told.
+    /// Makes all groups durable, and returns the replies that the clients receive.
     fn settle(&mut self) -> Vec<Sight> {
         for _ in 0..2 {
             done(self.world.work_all());

@@ -136,8 +136,8 @@ impl Model {
         Ok(result.map(drop))
     }
 
-    /// Schedules messages in a transaction: their numbers are told now, and are never given again. A commit is not
-    /// modelled.
+    /// Schedules messages in a transaction. The answer has their sequence numbers before the commit, and no other message gets these
+    /// numbers. This model does not support a commit of such a transaction.
     pub(super) fn schedule_within(
         &mut self,
         round: &mut Round,
