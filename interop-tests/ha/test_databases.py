@@ -12,12 +12,11 @@ import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.exceptions import ServiceBusError
 
-from conftest import NAMESPACES
+from conftest import NAMESPACES, store
 from faults import CLIENT_SECONDS, PROMOTED_SECONDS, TAKE_OVER_SECONDS
 from fleet import Fleet, configuration, wait
 from load import QUEUES, Load, patience
 from postgres import HERE, ROLE, Cluster, Member
-from broker import binary  # fleet.py has made it known
 
 # Namespaces of the test with many of them, and how long they may take to be owned again.
 MANY, MANY_SECONDS = 1000, 30.0
@@ -32,6 +31,10 @@ AGE, SLOTS = "jitney_store_transaction_age", "jitney_store_inactive_slots"
 
 def load_of(fleet: Fleet, directory: Path) -> Load:
     return Load(directory / "journal", f"127.0.0.1:{fleet.balancer.port}", NAMESPACES)
+
+
+def have_logged(fleet: Fleet, text: str) -> bool:
+    return all(text in server.broker.log_tail(100_000) for server in fleet.servers)
 
 
 def test_the_wrong_standby_is_promoted(tmp_path: Path, config: Path) -> None:
@@ -78,18 +81,15 @@ def test_no_server_uses_a_former_primary(tmp_path: Path, config: Path) -> None:
             def idle() -> int:
                 return former.value("select count(*) from pg_stat_activity where usename = %s and state = 'idle'", ROLE)
 
-            def have_logged(text: str) -> bool:
-                return all(text in server.broker.log_tail(100_000) for server in fleet.servers)
-
             assert idle() >= len(fleet.servers)
             promoted = cluster.promote(cut=False)
-            wait(lambda: have_logged("the database has another primary"), 3 * PROMOTED_SECONDS, "a server does not know of the new primary")
+            wait(lambda: have_logged(fleet, "the database has another primary"), 3 * PROMOTED_SECONDS, "a server does not know of the new primary")
             # Those that wait for a standby there are ended by time-outs.
             wait(lambda: idle() == 0, 30, "a session stays at the former primary")
             load.wait_more(20)
 
             cluster.address.point(former.address)
-            wait(lambda: have_logged("it is a former primary, on timeline 1 "), 30, "a server takes the former primary")
+            wait(lambda: have_logged(fleet, "it is a former primary, on timeline 1 "), 30, "a server takes the former primary")
             before = dict(load.acknowledged())
             time.sleep(1)
             assert load.acknowledged() == before
@@ -115,11 +115,10 @@ def test_no_server_beats_at_a_former_primary(tmp_path: Path, config: Path) -> No
         cluster.promote(cut=False)
         assert not former.is_standby()
         # A server opens a session when one has ended.
-        for pid, in former.query("select pid from pg_stat_activity where usename = %s and query like '%%from jitney.store%%' or query like '%%n.log_store%%'",
+        for pid, in former.query("select pid from pg_stat_activity where usename = %s and query like '%%n.log_store%%'",
                                  ROLE):
             former.query("select pg_terminate_backend(%s)", pid)
-        text = "the database has another primary"
-        wait(lambda: all(text in server.broker.log_tail(100_000) for server in fleet.servers), 30, "a server does not know of the new primary")
+        wait(lambda: have_logged(fleet, "the database has another primary"), 30, "a server does not know of the new primary")
         before = beats(cluster.primary)
         wait(lambda: beats(cluster.primary) > before + 10, 10, "no server beats at the new primary")
         last = beats(former)
@@ -289,9 +288,7 @@ def test_a_namespace_whose_owners_die_is_left_alone(tmp_path: Path) -> None:
                 with client.get_queue_receiver("plain") as receiver:
                     receiver.peek_messages()
 
-            release = [binary(), "store", "release", "--store", cluster.url(), "poison"]
-            done = subprocess.run(release, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0 and held[1] in done.stdout + done.stderr, done
+            assert held[1] in store(cluster, "release", "poison")
             fleet.wait_owned("poison")
             assert state()[:2] == (0, None)
             with ServiceBusClient.from_connection_string(fleet.connection_string) as client:

@@ -20,6 +20,7 @@ import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.exceptions import ServiceBusError
 
+from conftest import store
 from fleet import Fleet, Server, configuration, wait
 from postgres import Cluster
 from broker import Broker, binary  # fleet.py has made it known
@@ -53,14 +54,6 @@ def names_below_localhost(monkeypatch: pytest.MonkeyPatch) -> None:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path / "postgres", standbys=1) as made:
         yield made
-
-
-def store(cluster: Cluster, *words: object, code: int = 0) -> str:
-    """Runs `jitney store`; returns what it says."""
-    verb, *rest = map(str, words)
-    done = subprocess.run([binary(), "store", verb, "--store", cluster.url(), *rest], capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout + done.stderr
 
 
 def listed(cluster: Cluster) -> dict[str, dict]:
