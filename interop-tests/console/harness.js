@@ -45,6 +45,9 @@ export function inBrowser(name, declare) {
         await body(page, context);
         const unexpected = errors.filter((error) => !allow.some((pattern) => pattern.test(error)));
         assert.deepEqual(unexpected, [], "errors of the page");
+      } catch (error) {
+        error.stack += `\n${await stateOf(page)}`;
+        throw error;
       } finally {
         await context.close();
       }
@@ -64,6 +67,20 @@ function watch(page, errors) {
     errors.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
+}
+
+/** What a page shows, for the report of a failed test. */
+async function stateOf(page) {
+  try {
+    const { address, focused, text } = await page.evaluate(() => ({
+      address: location.href,
+      focused: document.activeElement?.outerHTML.slice(0, 300),
+      text: document.body.innerText.slice(0, 3000),
+    }));
+    return `The page ${address}, with the focus on ${focused}:\n${text}`;
+  } catch (error) {
+    return `The page cannot be read: ${error}`;
+  }
 }
 
 /** Opens a page of the console, and waits until it follows the broker. */

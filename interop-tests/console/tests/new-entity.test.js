@@ -165,6 +165,8 @@ inBrowser("new entity", (test) => {
     await page.getByLabel("Action").fill("SET");
     await button(page, "Make subscription").click();
     await page.getByText("x: It is no number.").waitFor();
+    assert.equal(await page.getByLabel(/^Value\s*2$/).getAttribute("aria-invalid"), "true");
+    assert.equal(await page.getByLabel(/^Value\s*1$/).getAttribute("aria-invalid"), null);
     await page.getByLabel(/^Value\s*2$/).fill("5");
     await button(page, "Make subscription").click();
     await page.getByText(/^action: expected the name of a property/).waitFor();
@@ -181,6 +183,27 @@ inBrowser("new entity", (test) => {
     assert.equal(action, "SET color = 'red'");
     const { properties } = await get("related/Subscriptions/one");
     assert.deepEqual([properties.lock_duration, properties.requires_session], ["PT1M30S", true]);
+  }, refused);
+
+  test("what is typed while a request is under way is kept when it is refused", async (page) => {
+    await open(page, "#/new-entity?kind=topic");
+    await page.getByLabel("Name", { exact: true }).fill("typed-on");
+    await page.getByLabel(/^Subscription\s*1$/).fill("first");
+    await page.getByLabel(/^SQL filter\s*1$/).fill("a =");
+    let typed;
+    const isTyped = new Promise((resolve) => {
+      typed = resolve;
+    });
+    await page.route(/typed-on.*\/rules\//, async (request) => {
+      await isTyped;
+      await request.continue();
+    });
+    await button(page, "Make topic and 1 subscription").click();
+    await button(page, "Making").waitFor();
+    await page.getByLabel(/^Subscription\s*2$/).fill("second");
+    typed();
+    await page.getByText(/filter\.expression: expected a property/).waitFor();
+    assert.equal(await page.getByLabel(/^Subscription\s*2$/).inputValue(), "second");
   }, refused);
 
   test("properties are changed, and a conflict is explained", async (page) => {

@@ -1,6 +1,6 @@
 // The box at the head of every page: entities, pages, and messages by id. `/` puts the cursor into it.
 
-import { html, useEffect, useId, useMemo, useRef, useState } from "../lib/html.js";
+import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { entities } from "../lib/live.js";
 import { go, href } from "../lib/router.js";
 import { navigation } from "../pages/index.js";
@@ -19,7 +19,7 @@ export function Search() {
   const [at, setAt] = useState(0);
   const id = useId();
   const results = useMemo(() => (isOpen ? found(text.trim()) : []), [text, isOpen]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const focus = (/** @type {KeyboardEvent} */ event) => {
       const inField = event.target instanceof Element && event.target.matches("input, textarea, select, [contenteditable]");
       const isAsked = (event.key === "/" && !inField) || (event.key === "k" && (event.ctrlKey || event.metaKey));

@@ -1,7 +1,7 @@
 // What a reader has typed into a form: kept for the tab and the namespace, so that a reload loses nothing and no message goes where it was not
 // meant to; forgotten when the reader signs out.
 
-import { effect, useState } from "./html.js";
+import { effect, useRef, useState } from "./html.js";
 import { phase, session } from "./session.js";
 
 const PREFIX = "jitney-draft ";
@@ -11,16 +11,21 @@ effect(() => {
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
 });
 
-/** A state of a component that a reload keeps. `name` tells drafts apart; the component has `key=name` where it can change.
+/** A state of a component that a reload keeps. `name` tells drafts apart; the component has `key=name` where it can change. What is set may be
+ * a function of the present draft: after a request, the draft of before it lacks what was typed meanwhile.
  * @template T
  * @param {string} name
  * @param {T} initial
- * @returns {[T, (next: T) => void, () => void]} the draft, and functions that set and forget it */
+ * @returns {[T, (next: T | ((now: T) => T)) => void, () => void]} the draft, and functions that set and forget it */
 export function useDraft(name, initial) {
   const key = `${PREFIX}${JSON.stringify(session.value?.name ?? "")} ${name}`;
   const [kept, setKept] = useState(() => ({ key, value: read(key, initial) }));
   const value = kept.key === key ? kept.value : read(key, initial);
-  const set = (/** @type {T} */ next) => {
+  const present = useRef(value);
+  present.current = value;
+  const set = (/** @type {T | ((now: T) => T)} */ change) => {
+    const next = typeof change === "function" ? /** @type {(now: T) => T} */ (change)(present.current) : change;
+    present.current = next;
     setKept({ key, value: next });
     try {
       sessionStorage.setItem(key, JSON.stringify(next));
@@ -31,6 +36,7 @@ export function useDraft(name, initial) {
   };
   const forget = () => {
     sessionStorage.removeItem(key);
+    present.current = initial;
     setKept({ key, value: initial });
   };
   return [value, set, forget];

@@ -1,6 +1,6 @@
 // The keyboard's place, where what has the focus goes away.
 
-import { useEffect, useRef } from "./html.js";
+import { useEffect, useLayoutEffect, useRef } from "./html.js";
 
 /** When what had the focus is not there any more, the focus goes to what the selector finds, or to the heading of the page: who works
  * with the keyboard goes on from there.
@@ -21,4 +21,19 @@ export function useFocusKept(selector) {
     const next = document.querySelector(selector) ?? document.querySelector("main h1");
     if (next instanceof HTMLElement) next.focus({ preventScroll: true });
   });
+}
+
+/** Moves the focus to the first field of a form that is refused, each time that `errors` change. The effect is a layout effect: the focus has moved
+ * when the error can be read, so that it takes no key from the field that the reader goes to next.
+ * @param {unknown} errors
+ * @param {string} [otherwise] what has the focus when no field is refused; nothing, if it is absent
+ * @returns {{ current: HTMLFormElement | null }} the form's ref */
+export function useRefusedFocus(errors, otherwise) {
+  /** @type {{ current: HTMLFormElement | null }} */
+  const form = useRef(null);
+  useLayoutEffect(() => {
+    const field = form.current?.querySelector("[aria-invalid='true']") ?? (otherwise === undefined ? null : form.current?.querySelector(otherwise));
+    if (field instanceof HTMLElement) field.focus();
+  }, [errors]);
+  return form;
 }

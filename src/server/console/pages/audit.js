@@ -2,7 +2,7 @@
 
 import { now } from "../lib/clock.js";
 import { digits, local, locale, number, utc } from "../lib/format.js";
-import { html, useEffect, useRef } from "../lib/html.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../lib/html.js";
 import { entities } from "../lib/live.js";
 import { fieldOf, isoOf, timeOf } from "../lib/local-time.js";
 import { entityHref } from "../lib/paths.js";
@@ -122,7 +122,7 @@ function Whole({ entry, number: shown, isKnown }) {
   /** @type {{ current: HTMLHeadingElement | null }} */
   const heading = useRef(null);
   const isThere = entry !== undefined;
-  useEffect(() => {
+  useLayoutEffect(() => {
     heading.current?.focus();
   }, [isThere]);
   if (!isThere && !isKnown) return null;

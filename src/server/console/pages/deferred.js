@@ -63,8 +63,8 @@ function OfEntity({ path }) {
   const count = entity?.deferred ?? 0;
   useEffect(() => setSelected(new Set()), [count]);
   const changed = () => setChanges((/** @type {number} */ old) => old + 1);
-  const keep = (/** @type {Held[]} */ next) => {
-    setAll(next);
+  const keep = (/** @type {(now: Held[]) => Held[]} */ change) => {
+    setAll(change);
     changed();
   };
   const take = async (/** @type {string} */ wanted) => {
@@ -73,7 +73,7 @@ function OfEntity({ path }) {
     const taken = messages.map((message) => ({
       entity: path, number: digits(message.sequence_number), token: message.lock_token, until: message.lock?.until ?? new Date(from + 30_000).toISOString(), from,
     }));
-    keep([...taken, ...all]);
+    keep((now) => [...taken, ...now]);
     toast(S.received(wanted));
   };
   const putBack = (/** @type {string} */ one) => attempt(() => actOn(path, BigInt(one), { kind: "activate" }), S.active(one)).finally(changed);
@@ -98,8 +98,8 @@ function OfEntity({ path }) {
         <button type="button" onClick=${putBackAll}>${S.putBackAll(number(count))}</button></div>`}</div>
     ${!can("manage") && html`<${Notice}>${S.notAllowed}<//>`}
     ${can("manage") && (hasSessions ? html`<${Notice}>${S.inSession}<//>` : html`<${ByNumber} onReceive=${take} />`)}
-    ${held.map((each) => html`<${HeldMessage} key=${each.token} held=${each} onDone=${() => keep(all.filter(({ token }) => token !== each.token))}
-      onEnd=${() => keep(all.filter(({ token }) => token !== each.token))} />`)}
+    ${held.map((each) => html`<${HeldMessage} key=${each.token} held=${each} onDone=${() => keep((now) => now.filter(({ token }) => token !== each.token))}
+      onEnd=${() => keep((now) => now.filter(({ token }) => token !== each.token))} />`)}
     ${entity === undefined && !isKnown.value ? html`<${Loading} />` : count === 0 ? html`<div class="card"><${Empty} title=${S.noneOf} text=${S.noneText}><a href=${href(["deferred"])}>${S.others}</a><//></div>`
       : html`<${DeferredList} path=${path} follows=${[count, entity?.locked ?? 0, entity?.abandoned ?? 0, changes]} selected=${selected} onSelect=${setSelected}
           onReceive=${hasSessions ? null : (/** @type {string} */ one) => void take(one).catch((error) => toast(error.message, { tone: "alarm" }))} onPutBack=${putBack} />`}`;

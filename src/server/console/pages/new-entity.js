@@ -1,7 +1,8 @@
 // Makes queues, topics with their subscriptions, and subscriptions; at an entity's address, changes it.
 
-import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { useDraft } from "../lib/draft.js";
+import { useRefusedFocus } from "../lib/focus.js";
+import { html, useEffect, useState } from "../lib/html.js";
 import { entityHref } from "../lib/paths.js";
 import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
@@ -46,7 +47,7 @@ function Make({ query }) {
     ${made.length !== 0 && html`<${Made} paths=${made} onClear=${forgetMade} />`}
     <div class="tools"><${Choice} label=${S.kind} value=${kind} onChange=${(/** @type {string} */ next) => setQuery({ kind: next === "queue" ? "" : next })}
       options=${(/** @type {Kind[]} */ (["queue", "topic", "subscription"])).map((value) => ({ value, label: S.kinds[value] }))} /></div>
-    <${Form} key=${kind} kind=${kind} topic=${query.topic ?? ""} onMade=${(/** @type {string[]} */ paths) => setMade([...made.filter((path) => !paths.includes(path)), ...paths])} />`;
+    <${Form} key=${kind} kind=${kind} topic=${query.topic ?? ""} onMade=${(/** @type {string[]} */ paths) => setMade((now) => [...now.filter((path) => !paths.includes(path)), ...paths])} />`;
 }
 
 /** What was made here, the newest last.
@@ -63,19 +64,14 @@ function Form({ kind, topic, onMade }) {
   const [draft, setDraft, forget] = useDraft(`new ${kind}`, /** @type {Draft} */ ({ ...NEW, topic }));
   const [errors, setErrors] = useState(NO_ERRORS);
   const [isBusy, setBusy] = useState(false);
-  /** @type {{ current: HTMLFormElement | null }} */
-  const form = useRef(null);
+  const form = useRefusedFocus(errors);
   // Another form comes with another kind: its first field is where the reader goes on.
   const focusName = () => form.current?.querySelector("input")?.focus();
   useEffect(() => {
     // A topic that is named in the address is what the reader came from.
     if (topic !== "" && draft.topic !== topic) set({ topic });
   }, [topic]);
-  useEffect(() => {
-    const invalid = form.current?.querySelector("[aria-invalid='true']");
-    if (errors !== NO_ERRORS && invalid instanceof HTMLElement) invalid.focus();
-  }, [errors]);
-  const set = (/** @type {Partial<Draft>} */ part) => setDraft({ ...draft, ...part });
+  const set = (/** @type {Partial<Draft>} */ part) => setDraft((now) => ({ ...now, ...part }));
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
@@ -92,7 +88,7 @@ function Form({ kind, topic, onMade }) {
       return;
     }
     if (done.length !== 0) toast(S.partly, { tone: "alarm" });
-    set({ made: [...draft.made, ...done] });
+    setDraft((now) => ({ ...now, made: [...now.made, ...done] }));
     setErrors(refused);
   };
   const isPartly = draft.made.length !== 0;

@@ -2,6 +2,7 @@
 
 import { request } from "../lib/api.js";
 import { useDraft } from "../lib/draft.js";
+import { useRefusedFocus } from "../lib/focus.js";
 import { digits, number, topicOf } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
@@ -65,8 +66,7 @@ function Form({ name, initial, original, path, choices, choose }) {
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null));
   const [progress, setProgress] = useState(/** @type {number | null} */ (null));
-  /** @type {{ current: HTMLFormElement | null }} */
-  const form = useRef(null);
+  const form = useRefusedFocus(errors);
   const stop = useRef(new AbortController());
   useEffect(() => () => stop.current.abort(), []);
   useEffect(() => {
@@ -83,27 +83,22 @@ function Form({ name, initial, original, path, choices, choose }) {
     setErrors({});
     setProblem(null);
   };
-  const refuse = (/** @type {Record<string, string>} */ found) => {
-    setErrors(found);
-    // The first field with a mistake has the cursor.
-    requestAnimationFrame(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector("[aria-invalid=true]"))?.focus());
-  };
   const run = async (/** @type {Iterable<import("./send/draft.js").NewMessage>} */ messages, /** @type {number} */ total) => {
     setErrors({});
     setProblem(null);
-    if (path === "") return refuse({ entity: S.toNeeded });
+    if (path === "") return setErrors({ entity: S.toNeeded });
     stop.current = new AbortController();
     setProgress(0);
     const done = await deliver(path, messages, (delivered) => setProgress(delivered.count), stop.current.signal);
     setProgress(null);
     if (done.count !== 0) {
       const entry = { at: new Date().toISOString(), path, count: done.count, dropped: done.dropped, first: textOf(done.first), last: textOf(done.last) };
-      setSent([entry, ...sent].slice(0, SENT_MAX));
+      setSent((now) => [entry, ...now].slice(0, SENT_MAX));
       say(entry, total);
     }
     if (done.error === null) return undefined;
     const field = fieldOf(done.error.message, draft);
-    if (field !== "" && done.count === 0) return refuse({ [field]: done.error.message });
+    if (field !== "" && done.count === 0) return setErrors({ [field]: done.error.message });
     const why = done.count === 0 ? done.error : new Error(S.partly(number(done.count), done.error.message));
     setProblem(why);
     return undefined;
@@ -112,7 +107,7 @@ function Form({ name, initial, original, path, choices, choose }) {
     event.preventDefault();
     if (progress !== null) return;
     const mistakes = mistakesOf(draft);
-    if (Object.keys(mistakes).length !== 0) refuse(mistakes);
+    if (Object.keys(mistakes).length !== 0) setErrors(mistakes);
     else void run(messagesOf(draft, count), count);
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {

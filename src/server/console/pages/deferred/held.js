@@ -3,7 +3,7 @@
 import { call } from "../../lib/api.js";
 import { now, second } from "../../lib/clock.js";
 import { digits, span } from "../../lib/format.js";
-import { html, useEffect, useRef, useState } from "../../lib/html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../lib/html.js";
 import { writeJson } from "../../lib/json.js";
 import { messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -34,7 +34,7 @@ export function HeldMessage({ held, onEnd, onDone }) {
   /** @type {{ current: HTMLElement | null }} */
   const heading = useRef(null);
   // What was received just now is what comes next for the keyboard.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (now() - from < FRESH_MS) heading.current?.focus();
   }, []);
   second.value;
@@ -84,7 +84,7 @@ function DeadLetterForm({ isBusy, onBack, onSettle }) {
   const [description, setDescription] = useState("");
   /** @type {{ current: HTMLFormElement | null }} */
   const form = useRef(null);
-  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("input")?.focus(), []);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     onSettle(reason, description);

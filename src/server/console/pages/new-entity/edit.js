@@ -3,7 +3,8 @@
 import { ApiError, call, request } from "../../lib/api.js";
 import { lastName, topicOf } from "../../lib/format.js";
 import { useDraft } from "../../lib/draft.js";
-import { html, useEffect, useRef, useState } from "../../lib/html.js";
+import { useRefusedFocus } from "../../lib/focus.js";
+import { html, useState } from "../../lib/html.js";
 import { parseJson } from "../../lib/json.js";
 import { entityHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -78,12 +79,7 @@ function Properties({ path, read: first }) {
   const [theirs, setTheirs] = useState(/** @type {Version | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const [isKept, setKept] = useState(false);
-  /** @type {{ current: HTMLFormElement | null }} */
-  const form = useRef(null);
-  useEffect(() => {
-    const invalid = form.current?.querySelector("[aria-invalid='true']");
-    if (invalid instanceof HTMLElement) invalid.focus();
-  }, [errors]);
+  const form = useRefusedFocus(errors);
   const change = (/** @type {Values} */ next) => setDraft({ base, values: next });
   const settle = (/** @type {Version} */ version) => {
     forget();

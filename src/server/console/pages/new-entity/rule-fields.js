@@ -15,16 +15,16 @@ export function RuleFields({ rule, errors, onChange }) {
       options=${(/** @type {const} */ (["sql", "correlation", "true", "false"])).map((kind) => ({ value: kind, label: S.filters[kind] }))} /></div>
     ${rule.kind === "sql" && html`<${Field} label=${S.expression} error=${errors.expression}><textarea rows="2" spellcheck=${false} placeholder=${S.expressionExample} value=${rule.expression}
       onInput=${(/** @type {any} */ event) => set({ expression: event.target.value })} /><//>`}
-    ${rule.kind === "correlation" && html`<${Pairs} pairs=${rule.pairs} error=${errors.pairs} onChange=${(/** @type {Pair[]} */ pairs) => set({ pairs })} />`}
+    ${rule.kind === "correlation" && html`<${Pairs} pairs=${rule.pairs} error=${errors.pairs} refused=${errors.pair ?? 0} onChange=${(/** @type {Pair[]} */ pairs) => set({ pairs })} />`}
     <${Field} label=${S.action} hint=${S.actionHint} error=${errors.action}><input spellcheck=${false} autocomplete="off" value=${rule.action}
       onInput=${(/** @type {any} */ event) => set({ action: event.target.value })} /><//>`;
 }
 
-/** @param {{ pairs: Pair[], error: string | undefined, onChange: (pairs: Pair[]) => void }} properties */
-function Pairs({ pairs, error, onChange }) {
+/** @param {{ pairs: Pair[], error: string | undefined, refused: number, onChange: (pairs: Pair[]) => void }} properties */
+function Pairs({ pairs, error, refused, onChange }) {
   const set = (/** @type {number} */ at, /** @type {Partial<Pair>} */ part) => onChange(pairs.map((pair, index) => (index === at ? { ...pair, ...part } : pair)));
   return html`<fieldset class="pairs-of-rule"><legend class="hint">${S.correlationHint}</legend>
-    ${pairs.map((pair, at) => html`<${OnePair} key=${at} pair=${pair} number=${at + 1} error=${at === 0 ? error : undefined} onChange=${(/** @type {Partial<Pair>} */ part) => set(at, part)}
+    ${pairs.map((pair, at) => html`<${OnePair} key=${at} pair=${pair} number=${at + 1} error=${at === Math.min(refused, pairs.length - 1) ? error : undefined} onChange=${(/** @type {Partial<Pair>} */ part) => set(at, part)}
       onRemove=${pairs.length === 1 ? undefined : () => onChange(pairs.filter((_, index) => index !== at))} />`)}
     <button type="button" class="quiet" onClick=${() => onChange([...pairs, NEW_PAIR])}>${S.addPair}</button></fieldset>`;
 }

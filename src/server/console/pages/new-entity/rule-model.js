@@ -12,31 +12,32 @@ export const NEW_PAIR = { field: "", name: "", type: "text", value: "" };
 /** @type {RuleDraft} */
 export const NEW_RULE = { kind: "sql", expression: "", pairs: [NEW_PAIR], action: "" };
 
-/** An error at a field of a rule: `expression`, `action`, `pairs`.
- * @typedef {Partial<Record<"name" | "expression" | "action" | "pairs" | "", string>>} RuleErrors */
+/** @typedef {"name" | "expression" | "action" | "pairs" | ""} RuleField */
+/** The error of each field of a rule; `pair` is the index of the pair that the error of `pairs` is about.
+ * @typedef {Partial<Record<RuleField, string>> & { pair?: number }} RuleErrors */
 
 /** Returns whether a rule takes everything and changes nothing, as the one that every new subscription has.
  * @param {RuleDraft} rule */
 export const isDefault = ({ kind, expression, action }) => (kind === "true" || (kind === "sql" && expression.trim() === "")) && action.trim() === "";
 
-/** @param {Pair} pair */
-function valueOf({ type, value }) {
+/** @param {Pair} pair
+ * @param {number} at its index */
+function valueOf({ type, value }, at) {
   if (type === "boolean") return value === "true";
   if (type === "text") return value;
   try {
     return new Spelled(value.trim());
   } catch {
-    throw new RuleError("pairs", `${value}: ${S.notNumber}`);
+    throw new RuleError({ pairs: `${value}: ${S.notNumber}`, pair: at });
   }
 }
 
 /** What is wrong with a rule, and where. */
 export class RuleError extends Error {
-  /** @param {keyof RuleErrors} field
-   * @param {string} text */
-  constructor(field, text) {
-    super(text);
-    this.field = field;
+  /** @param {RuleErrors} errors */
+  constructor(errors) {
+    super(Object.values(errors).join("; "));
+    this.errors = errors;
   }
 }
 
@@ -52,9 +53,8 @@ export function requestOf({ kind, expression, pairs, action }) {
 function filterOf(kind, expression, pairs) {
   if (kind === "sql") return expression.trim() === "" ? { kind: "true" } : { kind, expression };
   if (kind !== "correlation") return { kind };
-  const given = pairs.filter(({ field, name, value }) => (field === "" ? name !== "" : value !== ""));
-  const system = given.filter(({ field }) => field !== "").map(({ field, value }) => [field, value]);
-  const own = given.filter(({ field }) => field === "").map((pair) => [pair.name, valueOf(pair)]);
+  const system = pairs.filter(({ field, value }) => field !== "" && value !== "").map(({ field, value }) => [field, value]);
+  const own = pairs.flatMap((pair, at) => (pair.field === "" && pair.name !== "" ? [[pair.name, valueOf(pair, at)]] : []));
   return { kind, ...Object.fromEntries(system), properties: Object.fromEntries(own) };
 }
 
@@ -76,15 +76,23 @@ export function draftOf({ filter, action }) {
  * @returns {Pair["type"]} */
 const typeOf = (value) => (typeof value === "number" || typeof value === "bigint" ? "number" : typeof value === "boolean" ? "boolean" : "text");
 
+/** The index of the pair that a refusal names, the first if it names none.
+ * @param {string} message
+ * @param {Pair[]} pairs */
+function pairOf(message, pairs) {
+  const [named] = message.split(/:? /, 1);
+  return Math.max(0, pairs.findIndex(({ field, name }) => named === (field === "" ? `filter.properties.${name}` : `filter.${field}`)));
+}
+
 /** The field of a rule that a refusal is about, and its text.
  * @param {Error} error
  * @param {RuleDraft} rule
  * @returns {RuleErrors} */
 export function errorsOf(error, rule) {
   const { message } = error;
-  if (error instanceof RuleError) return { [error.field]: message };
+  if (error instanceof RuleError) return error.errors;
   if (/^filter\.expression/.test(message)) return { expression: message };
-  if (/^filter/.test(message)) return { [rule.kind === "correlation" ? "pairs" : "expression"]: message };
+  if (/^filter/.test(message)) return rule.kind === "correlation" ? { pairs: message, pair: pairOf(message, rule.pairs) } : { expression: message };
   if (/^action/.test(message)) return { action: message };
   return { [/name|already exists/.test(message) ? "name" : ""]: message };
 }

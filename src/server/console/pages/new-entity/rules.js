@@ -2,7 +2,8 @@
 
 import { ApiError, call } from "../../lib/api.js";
 import { useDraft } from "../../lib/draft.js";
-import { html, useEffect, useRef, useState } from "../../lib/html.js";
+import { useRefusedFocus } from "../../lib/focus.js";
+import { html, useState } from "../../lib/html.js";
 import { writeJson } from "../../lib/json.js";
 import { useResource } from "../../lib/resource.js";
 import { setQuery } from "../../lib/router.js";
@@ -64,12 +65,7 @@ function RuleForm({ path, rule, onClose, onDone }) {
   const [errors, setErrors] = useState(/** @type {import("./rule-model.js").RuleErrors} */ ({}));
   const [theirs, setTheirs] = useState(/** @type {Rule | null} */ (null));
   const [isBusy, setBusy] = useState(false);
-  /** @type {{ current: HTMLFormElement | null }} */
-  const form = useRef(null);
-  useEffect(() => {
-    const invalid = form.current?.querySelector("[aria-invalid='true']") ?? (Object.keys(errors).length === 0 ? form.current?.querySelector(rule === undefined ? "input" : "textarea") : null);
-    if (invalid instanceof HTMLElement) invalid.focus();
-  }, [errors]);
+  const form = useRefusedFocus(errors, Object.keys(errors).length !== 0 ? undefined : rule === undefined ? "input" : "textarea");
   const close = () => {
     forget();
     onClose();
@@ -86,7 +82,7 @@ function RuleForm({ path, rule, onClose, onDone }) {
         // Rules have no versions: what is there is compared with what was read.
         const now = await call("get_rule", { path: at });
         if (baseOf(now) !== draft.base) {
-          setDraft({ ...draft, base: baseOf(now) });
+          setDraft((typed) => ({ ...typed, base: baseOf(now) }));
           return setTheirs(now);
         }
         await call("put_rule", { path: at, headers: { "If-Match": "*" }, body: request });

@@ -2,7 +2,7 @@
 
 import { call } from "../../lib/api.js";
 import { digits } from "../../lib/format.js";
-import { html, useEffect, useState } from "../../lib/html.js";
+import { html, useEffect, useLayoutEffect, useState } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { deadLettersOf, messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -20,7 +20,8 @@ const OFFERED = 50;
 
 /** @param {{ text: string, onText: (text: string) => void, note: string, error: string }} properties */
 export function Paste({ text, onText, note, error }) {
-  useEffect(() => {
+  // A layout effect: a reader can paste as soon as the page is there.
+  useLayoutEffect(() => {
     // What is pasted outside of fields is the message, too.
     const paste = (/** @type {ClipboardEvent} */ event) => {
       const pasted = event.clipboardData?.getData("text") ?? "";
