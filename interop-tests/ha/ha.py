@@ -39,8 +39,10 @@ DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "ha")) / "own"
 NAMESPACES = ["n1", "n2", "n3", "n4"]
 # The queues of each: the Python SDK's, those of the other SDKs, and one that faults fill.
 ALL_QUEUES = [*QUEUES, *({"Name": name, "Properties": QUEUES[0]["Properties"]} for name in ("go", "java")), {"Name": "bulk"}]
-GOLOAD = HERE / "target" / "goload"
-JAVALOAD = HERE / "target" / "javaload"
+TARGET = HERE / "target"
+GOLOAD = TARGET / "goload"
+JAVALOAD = TARGET / "javaload"
+JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAVALOAD / 'classes'}:{JAVALOAD / 'lib'}/*"]
 # Rounds under one load: its end takes as long as a round.
 ROUNDS_OF_A_LOAD = 6
 # How long a namespace may take after a fault until the round is given up.
@@ -81,16 +83,16 @@ class World:
         """The loads on the namespaces, by the SDK's language."""
         directory, address = self.fleet.directory.parent, f"127.0.0.1:{self.fleet.balancer.port}"
         # Small, and at once: two cores have three databases and three servers beside it.
-        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djdk.net.hosts.file={directory / 'hosts'}",
-                "-cp", f"{JAVALOAD / 'classes'}:{JAVALOAD / 'lib'}/*", "Javaload"]
+        java = [*JAVA, f"-Djdk.net.hosts.file={directory / 'hosts'}", "Javaload"]
         programs = {"Python": None, "Go": [str(GOLOAD)], "Java": java}
         return {language: resources.enter_context(Load(directory / f"{name}-{language.lower()}.journal", address, NAMESPACES, program))
                 for language, program in programs.items()}
 
 
 def build_loads() -> None:
+    """Builds goload and javaload, and the clients of test_sdks.py that are beside them."""
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-    subprocess.run(["go", "build", "-o", GOLOAD, "."], cwd=HERE / "goload", env=environment, check=True)
+    subprocess.run(["go", "build", "-o", f"{TARGET}/", ".", "./steady"], cwd=HERE / "goload", env=environment, check=True)
     # Maven checks what it downloads; jars go into target/javaload/lib, so that one JVM is enough to run them.
     subprocess.run(["mvn", "--batch-mode", "--quiet", "--strict-checksums", "compile", "dependency:copy-dependencies"], cwd=HERE / "javaload",
                    check=True)

@@ -127,6 +127,24 @@ def test_entities_are_deleted_on_demand_also_in_a_namespace_that_moves(cluster: 
         assert fleet.finish() == []
 
 
+def test_entities_are_deleted_in_a_store_that_has_no_copy_of_the_text_before(tmp_path: Path) -> None:
+    names = [*NAMESPACES, "four"]
+    config = configuration(tmp_path / "Config.json", {name: queues("kept", "dropped") for name in names})
+    with Cluster(tmp_path / "a", standbys=0) as first, Cluster(tmp_path / "b", standbys=0) as second:
+        stores = {"a": first.url(), "b": second.url()}
+        with Fleet(tmp_path / "fleet", stores, 1, config, arguments=["--config-deletes"], proxied=False) as fleet:
+            fleet.wait_owned(*names)
+            followed(lambda: sum(len(each.query("select namespace from jitney.namespace_state where applied is not null")) for each in (first, second)) == len(names),
+                     "the configuration was not applied to each namespace")
+            assert second.query("select name from jitney.namespace"), "the second store has some"
+            # As if the store had been away when the text was copied.
+            second.query("delete from jitney.configuration")
+            configuration(config, {name: queues("kept") for name in names})
+            for name in names:
+                followed(lambda name=name: paths(fleet, name) == {"kept"}, f"the queue of {name} was not deleted")
+            assert fleet.finish() == []
+
+
 def test_a_log_that_takes_nothing_keeps_no_other_namespace_from_being_configured(tmp_path: Path) -> None:
     names = [f"n{number}" for number in range(1, 9)]
     config = configuration(tmp_path / "Config.json", {name: queues("kept") for name in names})

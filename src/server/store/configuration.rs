@@ -305,7 +305,11 @@ impl FleetStore {
     ) -> Result<Reload, StoreError> {
         let parts = self.serving.parts();
         let before = match applied.filter(|_| parts.config_deletes) {
-            Some(applied) => text_of(&self.store, applied).await?,
+            Some(applied) => match text_of(&self.store, applied).await? {
+                Some(text) => Some(text),
+                // The store was away when it was to be copied.
+                None => text_of(self.stores.home(), applied).await?,
+            },
             None => None,
         };
         let before = before.and_then(|text| parsed(&text));
