@@ -26,7 +26,8 @@ PROGRAMS = {
     "go": [str(TARGET / "steady")],
     "java": [*JAVA, "Steady"],
 }
-# Messages between two losses, and how long they may take: a program sends ten a second, and an SDK waits up to half a minute between tries.
+# Messages between two losses, and how long they may take: a program sends ten a second. A send of the JavaScript SDK that waits for its answer when the
+# connection ends waits for 60 s more, and the SDK tries again 30 s later.
 MESSAGES = 20
 SECONDS = 120.0
 # Errors that an SDK may give to the application at each loss: one of its sender, one of its receiver. The JavaScript SDK does not try again when a
