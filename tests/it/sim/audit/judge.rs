@@ -256,7 +256,7 @@ impl Model {
             }
         }
         self.orphans.remove(&connection);
-        self.departed.retain(|at, _| at.connection != connection);
+        self.departed.retain(|(at, _)| at.connection != connection);
         Ok(())
     }
 
@@ -267,7 +267,7 @@ impl Model {
         at: LinkKey,
         tokens: &[LockToken],
     ) -> Result<(), String> {
-        let Some(&place) = self.departed.get(&at) else {
+        let Some(place) = self.departed_from(at) else {
             return Ok(());
         };
         let unsent = tokens.iter().map(|token| (at, place, *token));
@@ -296,17 +296,28 @@ impl Model {
     pub(super) fn detach(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
         // Without the link that controls them, transactions come to nothing.
         self.transactions.retain(|_, open| open.by != at);
-        match self.let_go(at) {
+        let gone = self.let_go(at);
+        let last_first = self.departed.iter().rev();
+        let mut of_connection = last_first.filter(|(of, _)| of.connection == at.connection);
+        let forgotten = of_connection.nth(limits::DEPARTED_LINKS_MAX).copied();
+        self.departed.retain(|it| Some(*it) != forgotten);
+        match gone {
             Some((at, place, session)) => self.release(round, at, place, session),
             None => Ok(()),
         }
+    }
+
+    /// Returns where a receiver received that has gone, as far as the shard remembers it.
+    fn departed_from(&self, at: LinkKey) -> Option<Place> {
+        let mut departed = self.departed.iter();
+        departed.find(|(of, _)| *of == at).map(|(_, place)| *place)
     }
 
     /// Takes a link away; returns which message session it held, though its lock may be over.
     fn let_go(&mut self, at: LinkKey) -> Option<(LinkKey, Place, Session)> {
         let Link { kind, place, .. } = self.links.remove(&at)?;
         if matches!(kind, LinkKind::Receiver { wish: None, .. }) {
-            self.departed.insert(at, place);
+            self.departed.push((at, place));
         }
         self.leave_group(at);
         let queue = self.queue_mut(place);
@@ -365,8 +376,7 @@ impl Model {
 
     fn returned(&mut self, round: &mut Round, at: LinkKey, token: LockToken) -> Result<(), String> {
         let Some(place) = self.receives(at) else {
-            let gone = self.departed.get(&at).copied();
-            return match gone {
+            return match self.departed_from(at) {
                 Some(place) => self.give_back(round, &[(at, place, token)]),
                 None => Ok(()),
             };

@@ -34,8 +34,9 @@ const PARTITIONS: u64 = 16;
 pub(in crate::sim) struct Model {
     pub(super) entities: Vec<Entity>,
     pub(super) links: BTreeMap<LinkKey, Link>,
-    /// Where receivers without a message session received that have gone, while their connection is there.
-    pub(super) departed: BTreeMap<LinkKey, Place>,
+    /// Where receivers without a message session received that have gone, the last one at the end. Of those that were detached, the shard
+    /// remembers the last [`limits::DEPARTED_LINKS_MAX`] of each connection.
+    pub(super) departed: Vec<(LinkKey, Place)>,
     pub(super) orphans: BTreeMap<u32, Vec<Call>>,
     /// Messages that have gone as the documentation allows, by their ids.
     pub(super) gone: BTreeSet<u64>,
