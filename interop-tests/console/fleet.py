@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -30,7 +29,8 @@ def main() -> None:
         # One that has just been taken over is owned before it is served.
         wait(lambda: all(answers(server, name) for server in fleet.servers for name in NAMESPACES), 60, "not each namespace is served")
         # The first server takes them all, and some move when the next is there: a page that is open then is cut off.
-        wait(lambda: is_even(fleet), 60, "the namespaces are not spread evenly")
+        share = len(NAMESPACES) // len(fleet.servers)
+        wait(lambda: all(len(server.owned()) == share for server in fleet.servers), 60, "the namespaces are not spread evenly")
         say({"servers": {server.name: f"http://{server.host}:{server.http[1]}" for server in fleet.servers}, "namespaces": NAMESPACES})
         for line in sys.stdin:
             command, argument = json.loads(line)
@@ -48,12 +48,6 @@ def answers(server: Server, namespace: str) -> bool:
         return bool(server.get(f"/api/v1/access?namespace={namespace}"))
     except OSError:
         return False
-
-
-def is_even(fleet: Fleet) -> bool:
-    _, answer = fleet.servers[0].ask("GET", "fleet")
-    owners = Counter(namespace.get("server") for namespace in answer["namespaces"])
-    return all(owners[server.name] == len(NAMESPACES) // len(fleet.servers) for server in fleet.servers)
 
 
 def say(what: object) -> None:

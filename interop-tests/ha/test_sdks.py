@@ -41,8 +41,8 @@ class Client:
 
     def __init__(self, sdk: str, connection_string: str, log: Path):
         self.sdk = sdk
-        self.sent: list[int] = []
-        self.sent_at: list[float] = []
+        # The messages that were acknowledged, and when.
+        self.sent: dict[int, float] = {}
         self.received: set[int] = set()
         self.failures: list[str] = []
         self.log = log.open("w")
@@ -54,8 +54,7 @@ class Client:
         for line in self.process.stdout:
             word, _, rest = line.strip().partition(" ")
             if word == "sent":
-                self.sent_at.append(time.monotonic())
-                self.sent.append(int(rest))
+                self.sent[int(rest)] = time.monotonic()
             elif word == "received":
                 self.received.add(int(rest))
             else:
@@ -66,7 +65,7 @@ class Client:
 
     def pause(self, since: float) -> float:
         """Seconds from a time until it sent the next message."""
-        return next(at for at in self.sent_at if at > since) - since
+        return next(at for at in list(self.sent.values()) if at > since) - since
 
     def continues(self) -> None:
         """Waits until it has sent so many messages more, and received all that it has sent until now."""
@@ -85,19 +84,11 @@ class Client:
         self.log.close()
 
 
-def kill(owner: Server) -> None:
-    owner.kill()
-
-
 def stop(owner: Server) -> None:
     assert owner.stop() == 0
 
 
-def cut_off(owner: Server) -> None:
-    owner.cut_off()
-
-
-LOSSES = (kill, stop, cut_off, kill)
+LOSSES = (Server.kill, stop, Server.cut_off, Server.kill)
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-// The keyboard's place, where what has the focus goes away.
+// Where the focus of the keyboard goes: when what has it goes away, and when a form is refused.
 
 import { useEffect, useLayoutEffect, useRef } from "./html.js";
 

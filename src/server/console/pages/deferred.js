@@ -67,6 +67,7 @@ function OfEntity({ path }) {
     setAll(change);
     changed();
   };
+  const forget = (/** @type {string} */ token) => keep((now) => now.filter((each) => each.token !== token));
   const take = async (/** @type {string} */ wanted) => {
     const from = now();
     const { messages } = await call("lock_messages", { path: { entity: path }, body: { sequence_numbers: [/** @type {any} */ (BigInt(wanted))] } });
@@ -98,8 +99,7 @@ function OfEntity({ path }) {
         <button type="button" onClick=${putBackAll}>${S.putBackAll(number(count))}</button></div>`}</div>
     ${!can("manage") && html`<${Notice}>${S.notAllowed}<//>`}
     ${can("manage") && (hasSessions ? html`<${Notice}>${S.inSession}<//>` : html`<${ByNumber} onReceive=${take} />`)}
-    ${held.map((each) => html`<${HeldMessage} key=${each.token} held=${each} onDone=${() => keep((now) => now.filter(({ token }) => token !== each.token))}
-      onEnd=${() => keep((now) => now.filter(({ token }) => token !== each.token))} />`)}
+    ${held.map((each) => html`<${HeldMessage} key=${each.token} held=${each} onDone=${() => forget(each.token)} onEnd=${() => forget(each.token)} />`)}
     ${entity === undefined && !isKnown.value ? html`<${Loading} />` : count === 0 ? html`<div class="card"><${Empty} title=${S.noneOf} text=${S.noneText}><a href=${href(["deferred"])}>${S.others}</a><//></div>`
       : html`<${DeferredList} path=${path} follows=${[count, entity?.locked ?? 0, entity?.abandoned ?? 0, changes]} selected=${selected} onSelect=${setSelected}
           onReceive=${hasSessions ? null : (/** @type {string} */ one) => void take(one).catch((error) => toast(error.message, { tone: "alarm" }))} onPutBack=${putBack} />`}`;
