@@ -17,6 +17,8 @@ const (
 	pause = 100 * time.Millisecond
 	// After an error, an application tries again with the same sender or receiver.
 	retryTime = 500 * time.Millisecond
+	// CompleteMessage does not return if the connection is lost while it waits and its context has no deadline.
+	answerTime = 5 * time.Second
 )
 
 func check(err error) {
@@ -48,11 +50,15 @@ func receive(receiver *azservicebus.Receiver) {
 			time.Sleep(retryTime)
 		}
 		for _, message := range messages {
-			err := receiver.CompleteMessage(context.Background(), message, nil)
+			settling, cancel := context.WithTimeout(context.Background(), answerTime)
+			err := receiver.CompleteMessage(settling, message, nil)
+			cancel()
 			var known *azservicebus.Error
 			switch {
 			case err == nil:
 				fmt.Printf("received %s\n", message.Body)
+			case errors.Is(err, context.DeadlineExceeded):
+				// The message comes again.
 			case errors.As(err, &known) && (known.Code == azservicebus.CodeLockLost || known.Code == azservicebus.CodeConnectionLost):
 				// Locks end with the connection or with the owner: the message comes again.
 			default:
