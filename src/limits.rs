@@ -673,6 +673,9 @@ pub const OWNER_LOOK: Millis = Millis::from_millis(20);
 pub const OWNER_RETRY: Millis = Millis::from_millis(250);
 /// How long a namespace may be without a server until the connections that were passed on to its last server are closed.
 pub const OWNERLESS_WAIT: Millis = Millis::from_secs(1);
+/// How long a connection that another server has passed on waits while a third one has its namespace, as this server sees it: two
+/// looks, because this server may have taken the namespace since the last one.
+pub const OTHER_OWNER_WAIT: Millis = Millis::from_secs(1);
 /// Connections that wait for the server of their namespace, at most.
 pub const HELD_CONNECTIONS_MAX: usize = 1_000;
 /// Bytes of a connection that is passed on that are in memory, in each direction.
@@ -857,6 +860,7 @@ const _: () = assert!(UNAUTHENTICATED_PER_ADDRESS_MAX <= UNAUTHENTICATED_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= OUTPUT_BYTES);
 const _: () = assert!(10 * TIMER_STEP.as_millis() < TIMER_FAR.as_millis());
 const _: () = assert!(OUTPUT_BYTES < OUTPUT_BYTES_MAX);
+const _: () = assert!(2 * BEAT.as_millis() <= OTHER_OWNER_WAIT.as_millis());
 const _: () = assert!(LAST_WRITE_PAUSE.as_millis() < LAST_WRITE_WAIT.as_millis());
 const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());
 const _: () = assert!(SEGMENT_HANDLES_MAX < SHARD_DESCRIPTORS);

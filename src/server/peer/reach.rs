@@ -165,6 +165,7 @@ impl Peers {
     ) -> Result<Reached, NotPassed> {
         let until = Instant::now() + self.wait;
         let mut failed = NotPassed::NoServer;
+        let mut other_since = None;
         loop {
             let mut pause = limits::OWNER_LOOK;
             // The host is looked up anew: the namespaces may not have been known before.
@@ -196,7 +197,15 @@ impl Peers {
                         }
                     }
                 }
-                Routed::Elsewhere(_) | Routed::Unknown => {}
+                Routed::Elsewhere(namespace)
+                    if self.owners.other_owner_of(&namespace).is_some() =>
+                {
+                    let since = *other_since.get_or_insert_with(Instant::now);
+                    if limits::OTHER_OWNER_WAIT.as_duration() <= since.elapsed() {
+                        return Err(NotPassed::Moved);
+                    }
+                }
+                Routed::Elsewhere(_) | Routed::Unknown => other_since = None,
             }
             if until <= Instant::now() {
                 return Err(failed);

@@ -178,6 +178,9 @@ impl LogSink for StoreCommitter {
 
 type Pending = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
 
+/// The answer to a question that the store did not answer, with the reason.
+type NoAnswer = fn(String) -> Answer;
+
 /// A row whose answer has not come.
 struct Sent {
     began: Instant,
@@ -313,23 +316,37 @@ impl Driver {
             self.sent.clear();
             self.leave_session();
         }
-        let (why, answer): (StoreError, fn(String) -> Answer) = match self.session().await {
-            Ok(session) => match self.answer(&session, question).await {
-                Ok(answer) => {
-                    self.wait = limits::STORE_RETRY_FIRST.as_duration();
-                    return answer;
-                }
-                Err(why) => (why, Answer::Failed),
-            },
-            Err(why) => (why, Answer::Unasked),
+        let store = Arc::clone(&self.store);
+        let asked = tokio::select! {
+            asked = self.try_ask(question) => asked,
+            () = store.until_closed() => {
+                Err((store.unfit("this server stops".to_owned()), Answer::Failed as NoAnswer))
+            }
         };
-        self.wait_for_store(&why).await;
-        answer(why.to_string())
+        match asked {
+            Ok(answer) => {
+                self.wait = limits::STORE_RETRY_FIRST.as_duration();
+                answer
+            }
+            Err((why, answer)) => {
+                self.wait_for_store(&why).await;
+                answer(why.to_string())
+            }
+        }
+    }
+
+    /// Returns the answer, or why there is none and what the appender is to know of that.
+    async fn try_ask(&mut self, question: &Question) -> Result<Answer, (StoreError, NoAnswer)> {
+        let session = self.session().await;
+        let session = session.map_err(|why| (why, Answer::Unasked as NoAnswer))?;
+        let answered = self.answer(&session, question).await;
+        answered.map_err(|why| (why, Answer::Failed as NoAnswer))
     }
 
     /// Waits before the next question after one that the store did not answer, longer each time.
     async fn wait_for_store(&mut self, why: &StoreError) {
-        if self.wait == limits::STORE_RETRY_FIRST.as_duration() {
+        let is_first = self.wait == limits::STORE_RETRY_FIRST.as_duration();
+        if is_first && !self.store.is_closed() {
             let namespace = self.fence.name();
             warn!(namespace, "suspended until the store answers: {why}");
         }

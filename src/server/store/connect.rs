@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
@@ -77,7 +77,7 @@ pub(in crate::server) struct Store {
     /// The database does not tell its timeline, which was logged.
     is_timeline_unknown: AtomicBool,
     /// This server stops: nothing waits for the store any more.
-    is_closed: AtomicBool,
+    is_closed: watch::Sender<bool>,
     /// Sessions that are free.
     idle: Mutex<Vec<Session>>,
     /// Bounds those that are in use, and free.
@@ -213,7 +213,7 @@ impl Store {
             origin: OnceLock::new(),
             timeline: NewestTimeline::default(),
             is_timeline_unknown: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
+            is_closed: watch::Sender::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
             of_appends: Default::default(),
@@ -272,13 +272,20 @@ impl Store {
         &self.place
     }
 
-    /// Ends the waits of threads for the store: the process would wait for them, and they for a store that is away.
+    /// Ends the waits for the store: the process would wait for them, and they for a store that is away.
     pub(super) fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
+        self.is_closed.send_replace(true);
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::SeqCst)
+        *self.is_closed.borrow()
+    }
+
+    /// Waits until the store is closed.
+    pub(super) async fn until_closed(&self) {
+        let mut is_closed = self.is_closed.subscribe();
+        // The sender is this store's own.
+        let _ = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
     /// Opens a session, and sets and verifies what every session has.

@@ -123,6 +123,18 @@ async fn a_connection_that_was_passed_on_is_not_passed_on_again() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_passed_on_does_not_wait_for_a_third_server() {
+    let bench = Bench::new(1, LONG).await;
+    bench.other_owns("there");
+    let begun = Instant::now();
+    let reached = bench.reach("there.example", Hop::Last).await;
+    assert!(matches!(reached, Err(NotPassed::Moved)));
+    // This server may have taken it since its last look.
+    assert!(limits::OTHER_OWNER_WAIT.as_duration() <= begun.elapsed());
+    assert!(begun.elapsed() < limits::OWNER_WAIT.as_duration());
+}
+
+#[tokio::test]
 async fn a_namespace_without_a_server_is_waited_for_until_the_time_is_over() {
     let bench = Bench::new(1, SHORT).await;
     let begun = Instant::now();
