@@ -643,8 +643,18 @@ pub const STORE_ROW_BYTES: usize = 512 * 1024;
 pub const STORE_PART_BYTES: usize = 1024 * 1024;
 /// Bytes of the log in one table.
 pub const STORE_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// Rows that are read at a time when a log is taken over.
+/// Rows that are read at a time when a log is taken over, and bytes of them without bodies: an answer that is larger takes longer than
+/// the store may take for one over a slow link. One row is read, however large it is.
 pub const STORE_READ_ROWS: usize = 256;
+/// See [`STORE_READ_ROWS`].
+pub const STORE_READ_BYTES: i64 = 8 * 1024 * 1024;
+/// Records of a log in a store after which a checkpoint is written: a take-over replays so many in some second.
+pub const STORE_TAIL_RECORDS: u64 = 1_000_000;
+/// Tables whose ends one statement asks for.
+pub const STORE_TABLES_ASKED: usize = 100;
+/// How long the database may say that a part of a log is damaged or missing, until that is believed: another one may be promoted
+/// that has it.
+pub const STORE_DAMAGE_WAIT: Millis = Millis::from_secs(5);
 /// How long to wait before the store is tried again, at first and at most.
 pub const STORE_RETRY_FIRST: Millis = Millis::from_millis(50);
 /// See [`STORE_RETRY_FIRST`].

@@ -186,6 +186,7 @@ pub(super) fn read(
         frame: header.frame,
         newest: Timestamp::from_millis(header.newest),
         appended: 0,
+        records: 0,
         bytes: 0,
     }))
 }

@@ -74,6 +74,7 @@ fn replay(bytes: &[u8]) {
         segment_bytes: u64_of(SEGMENT_HEADER) + (1 << 20),
         cache_bytes: 1 << 16,
         store: STORE,
+        tail_records_max: u64::MAX,
         accepts_loss: false,
     };
     let Ok(first) = recover(Arc::clone(&disk), options, &mut |_, _| Ok(())) else {

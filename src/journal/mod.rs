@@ -63,6 +63,9 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The number of a new store: random, so that checksums cannot be predicted.
     pub store: u64,
+    /// Records after which a checkpoint is written, however large it is: recovery reads no more of them behind it, but for those that
+    /// come while it is written.
+    pub tail_records_max: u64,
     /// Whether to continue without frames that were synced and are damaged or missing.
     pub accepts_loss: bool,
 }
@@ -76,6 +79,7 @@ impl Options {
             segment_bytes,
             cache_bytes,
             store,
+            tail_records_max: u64::MAX,
             accepts_loss: false,
         }
     }

@@ -92,6 +92,7 @@ pub fn recover(
         frame: 0,
         newest: Timestamp::EPOCH,
         appended: 0,
+        records: 0,
         bytes: 0,
     });
     let committer = Committer::new(Arc::clone(&disk), store, current, last_frame);
@@ -105,6 +106,8 @@ pub fn recover(
         newest,
         checkpoint,
         appended,
+        // The checkpoints of a log in files go by its bytes.
+        records: 0,
         usage,
         has_loss: !losses.is_empty(),
     });

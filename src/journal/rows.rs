@@ -511,6 +511,11 @@ fn replay_rows(
         replay(record, body)
     };
     let found = checkpoint::read(&*disk, &mut counting)?;
+    let of_checkpoint = records;
+    let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
+        records += 1;
+        replay(record, body)
+    };
     let store = options.store;
     let checkpoint = found.unwrap_or(CheckpointAt {
         store,
@@ -518,6 +523,7 @@ fn replay_rows(
         frame: 0,
         newest: Timestamp::EPOCH,
         appended: 0,
+        records: 0,
         bytes: 0,
     });
     let mut usage = Usage::default();
@@ -551,6 +557,7 @@ fn replay_rows(
         newest: state.newest,
         checkpoint,
         appended: state.appended,
+        records: records - of_checkpoint,
         usage,
         has_loss: false,
     });

@@ -16,6 +16,7 @@ const OPTIONS: Options = Options {
     segment_bytes: 4096,
     cache_bytes: 8192,
     store: 0x5eed,
+    tail_records_max: u64::MAX,
     accepts_loss: false,
 };
 const QUEUE: EntityId = EntityId(3);
@@ -633,6 +634,28 @@ fn segments_go_when_nothing_in_them_is_alive_and_a_checkpoint_stands_for_them() 
     model.tidy().unwrap();
     assert_eq!(model.disk.segments().unwrap().len(), 1);
     model.crash(1);
+}
+
+#[test]
+fn a_checkpoint_is_due_after_so_many_records_however_much_it_would_write() {
+    let model = written(200);
+    assert!(!model.writer.checkpoint_due());
+    let options = Options {
+        tail_records_max: 200,
+        ..OPTIONS
+    };
+    let (recovered, _) = open_with(model.disk.clone(), options).unwrap();
+    let mut writer = recovered.writer;
+    assert!(!writer.checkpoint_due());
+    for _ in 0..200 {
+        writer.append(&Record::EntityDeleted { entity: QUEUE });
+    }
+    writer.seal().unwrap();
+    assert!(writer.checkpoint_due());
+    writer.checkpoint_written(writer.checkpoint_at());
+    writer.append(&Record::EntityDeleted { entity: QUEUE });
+    writer.seal().unwrap();
+    assert!(!writer.checkpoint_due());
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub struct CheckpointAt {
     pub(super) newest: Timestamp,
     /// Bytes of frames before it, counted as [`Writer`] does.
     pub(super) appended: u64,
+    /// Records before it, counted as [`Writer`] does.
+    pub(super) records: u64,
     /// Bytes of its records, when it is written.
     pub(super) bytes: u64,
 }
@@ -97,6 +99,8 @@ pub struct Writer {
     usage: Usage,
     /// Bytes of frames, from the checkpoint on that the recovery began with.
     appended: u64,
+    /// Records, from there on too.
+    records: u64,
     /// The newest checkpoint that is on the disk.
     checkpoint: CheckpointAt,
     /// No checkpoint is due before this many bytes were appended: the last attempt failed.
@@ -116,6 +120,8 @@ pub(super) struct Start {
     pub(super) newest: Timestamp,
     pub(super) checkpoint: CheckpointAt,
     pub(super) appended: u64,
+    /// Records after the checkpoint.
+    pub(super) records: u64,
     pub(super) usage: Usage,
     pub(super) has_loss: bool,
 }
@@ -138,6 +144,7 @@ impl Writer {
             newest: start.newest,
             usage: start.usage,
             appended: start.appended,
+            records: start.records,
             checkpoint: start.checkpoint,
             checkpoint_retry: 0,
             has_loss: start.has_loss,
@@ -285,6 +292,7 @@ impl Writer {
         let alive = self.usage.alive_count().saturating_mul(ALIVE_RECORD_BYTES);
         let worth = alive.max(self.checkpoint.bytes).saturating_mul(8);
         self.options.segment_bytes.max(worth) <= behind
+            || self.options.tail_records_max <= self.records - self.checkpoint.records
     }
 
     /// Returns the position right after the last sealed frame; the next checkpoint represents the
@@ -298,6 +306,7 @@ impl Writer {
             frame: self.sealed,
             newest: self.newest,
             appended: self.appended,
+            records: self.records,
             bytes: 0,
         }
     }
@@ -393,6 +402,7 @@ impl Writer {
 impl Journal for Writer {
     fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
         self.begin();
+        self.records += 1;
         if let Some(at) = codec::happened_at(record) {
             self.newest = self.newest.max(at);
         }

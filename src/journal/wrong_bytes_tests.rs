@@ -27,6 +27,7 @@ fn open(disk: &Arc<dyn Disk>) -> Recovered {
         segment_bytes: 4 * 1024 * 1024,
         cache_bytes: 64 * 1024,
         store: 0x5eed,
+        tail_records_max: u64::MAX,
         accepts_loss: false,
     };
     recover(Arc::clone(disk), options, &mut |_, _| Ok(())).unwrap()
@@ -111,6 +112,7 @@ fn small_bodies_that_are_all_alive_are_not_compacted_for_ever() {
             segment_bytes: 16 * 1024,
             cache_bytes: 1024 * 1024,
             store: 1,
+            tail_records_max: u64::MAX,
             accepts_loss: false,
         };
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());

@@ -437,7 +437,9 @@ impl Owner {
             Output::RemoveSegments(segments) => self.committer.order(LogCommand::Remove(segments)),
             Output::Read(request) => self.reader.read(request),
             Output::WriteCheckpoint(task) => self.write_checkpoint(now, *task),
-            Output::Send(id) if self.has_lapsed() => self.shard.keep_unsent(id),
+            Output::Send(id) if self.has_lapsed() && !self.shard.is_fenced() => {
+                self.shard.keep_unsent(id);
+            }
             Output::Send(id) => {
                 let outbox = self.outboxes.get(&id);
                 if let (Some(outbox), Some(outgoing)) = (outbox, self.shard.outgoing(id)) {

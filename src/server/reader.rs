@@ -7,7 +7,7 @@ use super::logging;
 use super::mailbox::Mail;
 use super::supervisor::{self, Thread};
 use crate::journal;
-use crate::shard::{self, Input, ReadRequest};
+use crate::shard::{self, Input, ReadDone, ReadRequest};
 
 /// The owner's handle of the reader's thread.
 pub(super) struct Reader {
@@ -23,22 +23,16 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Starts the thread; it ends when its `Reader` is dropped, or when the log cannot be read: then `failed` is called.
+    /// Starts the thread; it ends when its `Reader` is dropped. When the log cannot be read, `failed` is called, and later requests
+    /// get no answer: the owner ends soon.
     pub(super) fn start(
         disk: SharedDisk,
         owner: tokio::sync::mpsc::Sender<Mail>,
         failed: impl FnOnce(journal::Error) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, taken) = mpsc::channel::<ReadRequest>();
-        let work = move || {
-            for request in taken {
-                match shard::read(&*disk, request) {
-                    // The owner ends only at the stop, and then there are no requests.
-                    Ok(done) => drop(owner.blocking_send(Mail::Input(Input::Read(done)))),
-                    Err(error) => return failed(error),
-                }
-            }
-        };
+        let read = move |request| shard::read(&*disk, request);
+        let work = move || serve(&taken, &owner, read, failed);
         let thread = supervisor::spawn_thread("reader", work)?;
         Ok(Self { requests, thread })
     }
@@ -55,5 +49,57 @@ impl Reader {
     pub(super) fn read(&self, request: ReadRequest) {
         // The thread ends only after this `Reader`, or ends the process.
         let _ = self.requests.send(request);
+    }
+}
+
+/// Reads what is requested, until the requests end.
+fn serve(
+    requests: &mpsc::Receiver<ReadRequest>,
+    owner: &tokio::sync::mpsc::Sender<Mail>,
+    read: impl Fn(ReadRequest) -> Result<ReadDone, journal::Error>,
+    failed: impl FnOnce(journal::Error),
+) {
+    while let Ok(request) = requests.recv() {
+        match read(request) {
+            // The owner ends only at the stop, and then there are no requests.
+            Ok(done) => drop(owner.blocking_send(Mail::Input(Input::Read(done)))),
+            Err(error) => {
+                failed(error);
+                break;
+            }
+        }
+    }
+    // A thread that ends before its owner ends the process, with all other namespaces.
+    while requests.recv().is_ok() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::shard::ReadPurpose;
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_reported_once_and_does_not_end_the_thread() {
+        let (sender, requests) = mpsc::channel();
+        let (owner, _mailbox) = tokio::sync::mpsc::channel(1);
+        for _ in 0..3 {
+            sender
+                .send(ReadRequest::new(ReadPurpose::Compact, Vec::new(), 0))
+                .unwrap();
+        }
+        drop(sender);
+        let (reads, told) = (RefCell::new(0), RefCell::new(Vec::new()));
+        let read = |_| {
+            *reads.borrow_mut() += 1;
+            Err(journal::Error::Fenced)
+        };
+        serve(&requests, &owner, read, |error| {
+            told.borrow_mut().push(error.to_string());
+        });
+        assert_eq!((*reads.borrow(), told.borrow().len()), (1, 1));
+        let rest = requests.try_recv();
+        assert!(matches!(rest, Err(mpsc::TryRecvError::Disconnected)));
     }
 }

@@ -179,7 +179,7 @@ impl Shard {
 
     /// Does what an input asks for.
     pub fn handle(&mut self, now: Timestamp, input: Input) {
-        if self.store == Store::Fenced {
+        if self.is_fenced() {
             return self.handle_fenced(input);
         }
         match input {
@@ -376,6 +376,12 @@ impl Shard {
         let held = self.held_until.map(|until| (until, Reason::Held));
         let earliest = due.into_iter().chain(held);
         earliest.min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns whether another server has the journal: what this shard has still to say is that its connections are closed.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.store == Store::Fenced
     }
 
     /// Returns whether inputs of clients are to be handed in: they wait while too much waits for the

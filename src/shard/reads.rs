@@ -27,6 +27,18 @@ pub struct ReadRequest {
 }
 
 impl ReadRequest {
+    /// Makes a request for bodies none of which is in memory.
+    #[cfg(test)]
+    pub(crate) fn new(purpose: ReadPurpose, wanted: Vec<BodyRef>, until: u64) -> Self {
+        Self {
+            purpose,
+            missing: wanted.clone(),
+            wanted,
+            cached: Vec::new(),
+            until,
+        }
+    }
+
     /// Returns what the bodies are needed for.
     #[must_use]
     pub fn purpose(&self) -> ReadPurpose {

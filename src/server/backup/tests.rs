@@ -24,6 +24,7 @@ fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
         segment_bytes: SEGMENT_BYTES,
         cache_bytes: 0,
         store: 9,
+        tail_records_max: u64::MAX,
         accepts_loss: false,
     };
     let disk = FileDisk::open_with(directory, SEGMENT_BYTES).unwrap();

@@ -151,6 +151,7 @@ fn a_log_in_files_is_found_again() {
         segment_bytes: SEGMENT_BYTES,
         cache_bytes: 0,
         store: 9,
+        tail_records_max: u64::MAX,
         accepts_loss: false,
     };
     let bytes = vec![3; 100_000];

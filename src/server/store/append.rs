@@ -26,6 +26,7 @@ use crate::journal::{Frame, SegmentId};
 use crate::limits;
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::supervisor::{self, Task};
+use crate::time::Millis;
 
 /// What a namespace's owner is to know of the store: the latest is what counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,7 @@ impl StoreCommitter {
             ahead: last.segment().0,
             sent: VecDeque::new(),
             wait: limits::STORE_RETRY_FIRST.as_duration(),
+            pause: Duration::ZERO,
         };
         let task = supervisor::spawn("committer of a namespace", driver.run());
         task.allow_end();
@@ -210,6 +212,8 @@ struct Driver {
     sent: VecDeque<Sent>,
     /// Before the next question, if one is not answered.
     wait: Duration,
+    /// Before the next epoch: none if a row was inserted since the last one.
+    pause: Duration,
 }
 
 impl Driver {
@@ -316,6 +320,10 @@ impl Driver {
             self.sent.clear();
             self.leave_session();
         }
+        if matches!(question, Question::Raise { .. }) {
+            // The store may answer questions and refuse the same row again and again, such as with a full disk.
+            sleep(self.pause).await;
+        }
         let store = Arc::clone(&self.store);
         let asked = tokio::select! {
             asked = self.try_ask(question) => asked,
@@ -326,6 +334,9 @@ impl Driver {
         match asked {
             Ok(answer) => {
                 self.wait = limits::STORE_RETRY_FIRST.as_duration();
+                if matches!(question, Question::Raise { .. }) {
+                    self.pause = longer(self.pause);
+                }
                 answer
             }
             Err((why, answer)) => {
@@ -353,7 +364,7 @@ impl Driver {
         // Other namespaces that have the session take another, too.
         self.leave_session();
         sleep(self.wait).await;
-        self.wait = (2 * self.wait).min(limits::STORE_RETRY_MAX.as_duration());
+        self.wait = longer(self.wait);
         // The server may stop meanwhile: the appender then gives up at the next answer that does not come.
         self.take_orders();
     }
@@ -542,6 +553,7 @@ impl Driver {
         if let Some(sent) = self.sent.pop_front()
             && answer == AppendAnswer::Inserted
         {
+            self.pause = Duration::ZERO;
             let took = u64::try_from(sent.began.elapsed().as_micros()).unwrap_or(u64::MAX);
             let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
             times.record(took);
@@ -559,6 +571,13 @@ impl Driver {
             is_new
         });
     }
+}
+
+/// Returns how long to wait the next time.
+fn longer(wait: Duration) -> Duration {
+    let [first, max] =
+        [limits::STORE_RETRY_FIRST, limits::STORE_RETRY_MAX].map(Millis::as_duration);
+    (2 * wait).clamp(first, max)
 }
 
 /// Writes the bodies of a large row first, in parts; returns how many.

@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
@@ -91,11 +92,13 @@ impl StoreLog {
     fn some_rows(&self, segment: SegmentId, from: u64) -> Result<Vec<(StoredRow, i64)>, Error> {
         let table = schema::table(self.fence.namespace(), segment);
         let query = format!(
-            "select at, span, frame, id, meta from {table} where at >= $1 and frame > 0 order by at limit {}",
+            "select at, span, frame, id, meta from (select at, span, frame, id, meta, sum(length(meta)) over (order by at) - length(meta) as before \
+             from {table} where at >= $1 and frame > 0 order by at limit {}) as some where before < $2 order by at",
             limits::STORE_READ_ROWS
         );
         self.block("read the log", async |session| {
-            let found = session.rows(&query, &[&signed(from)]).await?;
+            let (from, bytes) = (signed(from), limits::STORE_READ_BYTES);
+            let found = session.rows(&query, &[&from, &bytes]).await?;
             let rows = found.iter().map(|row| {
                 let Appended { place, id } = self.appended(row)?;
                 let meta: &[u8] = self.store.get(row, 4)?;
@@ -240,12 +243,18 @@ impl StoreLog {
     }
 
     /// Runs something, again and again while the store is away.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Fenced`]; [`Error::Store`] if the database says for a while that what is read is damaged; those of `work` that are
+    /// not the database's.
     fn block<T>(
         &self,
         what: &'static str,
         mut work: impl AsyncFnMut(&Session) -> Result<T, StoreError>,
     ) -> Result<T, Error> {
         let mut is_reported = false;
+        let mut damaged_since = None;
         loop {
             let done = self.runtime.block_on(async {
                 let session = self.store.take().await?;
@@ -264,6 +273,14 @@ impl StoreLog {
             };
             if self.fence.is_lost() || self.store.is_closed() || self.was_taken(&error) {
                 return Err(Error::Fenced);
+            }
+            if error.is_damage() {
+                let since = *damaged_since.get_or_insert_with(Instant::now);
+                if limits::STORE_DAMAGE_WAIT.as_duration() <= since.elapsed() {
+                    return Err(Error::Store(error.to_string()));
+                }
+            } else {
+                damaged_since = None;
             }
             if !is_reported {
                 warn!(
@@ -355,12 +372,19 @@ impl Disk for StoreLog {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         self.block("list segments", async |session| {
             let mut found = Vec::new();
-            for segment in self.tables(session).await? {
-                let table = schema::table(self.fence.namespace(), segment);
-                let query = format!("select at + span from {table} order by at desc limit 1");
-                if let Some(row) = session.optional(&query, &[]).await? {
+            for segments in self
+                .tables(session)
+                .await?
+                .chunks(limits::STORE_TABLES_ASKED)
+            {
+                let ends = segments.iter().map(|segment| {
+                    let table = schema::table(self.fence.namespace(), *segment);
+                    format!("(select at + span from {table} order by at desc limit 1)")
+                });
+                let query = ends.collect::<Vec<String>>().join(" union all ");
+                for row in session.rows(&query, &[]).await? {
                     let end: i64 = self.store.get(&row, 0)?;
-                    found.push((segment, rows::place(unsigned(end)).1));
+                    found.push(rows::place(unsigned(end)));
                 }
             }
             Ok(found)
@@ -412,7 +436,7 @@ impl Disk for StoreLog {
         });
         match read {
             // One damaged row damages the messages in it alone.
-            Err(error @ Error::CorruptRows { .. }) => Err(Error::Io {
+            Err(error @ (Error::CorruptRows { .. } | Error::Store(_))) => Err(Error::Io {
                 what: "read",
                 place: format!("segment {segment}"),
                 source: io::Error::new(io::ErrorKind::NotFound, error.to_string()),

@@ -72,6 +72,8 @@ pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
+
 use crate::journal;
 
 /// Why something in the store could not be done.
@@ -150,6 +152,16 @@ impl StoreError {
     fn is_refusal(&self) -> bool {
         let is_answer = matches!(self, Self::Database { source, .. } if source.code().is_some());
         is_answer && !self.is_away()
+    }
+
+    /// Returns whether the database says that something that it has stored is damaged, or is not there.
+    fn is_damage(&self) -> bool {
+        let damages = [
+            SqlState::DATA_CORRUPTED,
+            SqlState::INDEX_CORRUPTED,
+            SqlState::UNDEFINED_TABLE,
+        ];
+        matches!(self, Self::Database { source, .. } if source.code().is_some_and(|code| damages.contains(code)))
     }
 
     /// Returns whether the log of a namespace that could not be taken over is at fault, or its owners have died of it: no server

@@ -144,6 +144,7 @@ impl Serving {
         let mut options = journal::Options::new(namespace.log_store);
         options.segment_bytes = limits::STORE_SEGMENT_BYTES;
         options.cache_bytes = self.parts.plan.cache;
+        options.tail_records_max = limits::STORE_TAIL_RECORDS;
         (gateway, options)
     }
 
@@ -176,7 +177,10 @@ impl Serving {
         let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
         let of_reader = teller.clone();
         let failed = move |error| {
-            error!("the log of a namespace cannot be read; it is given up: {error}");
+            // The owner learns by itself that another server has the namespace.
+            if !matches!(error, journal::Error::Fenced) {
+                error!("the log of a namespace cannot be read; it is given up: {error}");
+            }
             of_reader.send_replace(StoreEvent::Fenced);
         };
         let reader = Reader::start(Arc::clone(&disk), sender.clone(), failed);

@@ -268,6 +268,7 @@ fn damaged_bodies_cost_these_messages_alone() {
             segment_bytes: run.plan.segment_bytes,
             cache_bytes: 1 << 20,
             store: 1,
+            tail_records_max: u64::MAX,
             accepts_loss: false,
         };
         let mut random = Stream::new(seed, "damaged");

@@ -243,6 +243,7 @@ fn what_accepted_damage_leaves_is_kept_and_found_again() {
             segment_bytes: run.plan.segment_bytes,
             cache_bytes: 0,
             store: 1,
+            tail_records_max: u64::MAX,
             accepts_loss: false,
         };
         let mut losses = Losses {

@@ -115,6 +115,12 @@ impl StartParts {
             segment_bytes,
             cache_bytes: random.index(20_000),
             store: random.next(),
+            // In some runs, checkpoints are written more often than their size asks for.
+            tail_records_max: if number.is_multiple_of(4) {
+                200
+            } else {
+                u64::MAX
+            },
             accepts_loss: false,
         };
         Self {
