@@ -357,7 +357,7 @@ impl Driver {
     /// Waits before the next question after one that the store did not answer, longer each time.
     async fn wait_for_store(&mut self, why: &StoreError) {
         let is_first = self.wait == limits::STORE_RETRY_FIRST.as_duration();
-        if is_first && !self.store.is_closed() {
+        if is_first && self.pause.is_zero() && !self.store.is_closed() {
             let namespace = self.fence.name();
             warn!(namespace, "suspended until the store answers: {why}");
         }

@@ -93,7 +93,7 @@ impl StoreLog {
         let table = schema::table(self.fence.namespace(), segment);
         let query = format!(
             "select at, span, frame, id, meta from (select at, span, frame, id, meta, sum(length(meta)) over (order by at) - length(meta) as before \
-             from {table} where at >= $1 and frame > 0 order by at limit {}) as some where before < $2 order by at",
+             from {table} where at >= $1 and frame > 0 order by at limit {}) as page where before < $2 order by at",
             limits::STORE_READ_ROWS
         );
         self.block("read the log", async |session| {
