@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet import configuration
-from load import QUEUES
+from loads import ALL_QUEUES
 from postgres import Cluster
 from broker import binary  # fleet.py has made it known
 
@@ -21,8 +21,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A Config.json with the namespaces of NAMESPACES, which the load can use."""
-    return configuration(tmp_path / "Config.json", {name: {"Queues": QUEUES} for name in NAMESPACES})
+    """A Config.json with the namespaces of NAMESPACES, which the loads of all SDKs can use."""
+    return configuration(tmp_path / "Config.json", {name: {"Queues": ALL_QUEUES} for name in NAMESPACES})
 
 
 def store(cluster: Cluster, *words: object, code: int = 0) -> str:

@@ -18,12 +18,10 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -32,17 +30,13 @@ from audit import Auditor  # noqa: E402
 from broker import WORK  # noqa: E402
 from faults import FAULTS, Scene  # noqa: E402
 from fleet import Fleet, configuration, wait  # noqa: E402
-from load import QUEUES, Load  # noqa: E402
+from loads import ALL_QUEUES, Audits, Loads, build_loads  # noqa: E402
 from postgres import Cluster  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "ha")) / "own"
 NAMESPACES = ["n1", "n2", "n3", "n4"]
-# The queues of each: the Python SDK's, those of the other SDKs, and one that faults fill.
-ALL_QUEUES = [*QUEUES, *({"Name": name, "Properties": QUEUES[0]["Properties"]} for name in ("go", "java")), {"Name": "bulk"}]
-TARGET = HERE / "target"
-GOLOAD = TARGET / "goload"
-JAVALOAD = TARGET / "javaload"
-JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAVALOAD / 'classes'}:{JAVALOAD / 'lib'}/*"]
+# The queues of each: those of the loads, and one that faults fill.
+QUEUES = [*ALL_QUEUES, {"Name": "bulk"}]
 # Rounds under one load: its end takes as long as a round.
 ROUNDS_OF_A_LOAD = 6
 # How long a namespace may take after a fault until the round is given up.
@@ -64,10 +58,9 @@ class World:
         directory = DIRECTORY / f"{self.made}"
         build_loads()
         directory.mkdir(parents=True)
-        (directory / "hosts").write_text("".join(f"127.0.0.1 {name}.localhost\n" for name in NAMESPACES))
         self.cluster = Cluster(directory / "postgres")
         self.cluster.start()
-        config = configuration(directory / "Config.json", {name: {"Queues": ALL_QUEUES} for name in NAMESPACES})
+        config = configuration(directory / "Config.json", {name: {"Queues": QUEUES} for name in NAMESPACES})
         self.fleet = Fleet(directory / "fleet", self.cluster.url(), 3, config)
         self.fleet.start()
 
@@ -79,23 +72,9 @@ class World:
         self.cluster = self.fleet = None
         return complaints
 
-    def loads(self, name: str, resources: ExitStack) -> dict[str, Load]:
-        """The loads on the namespaces, by the SDK's language."""
-        directory, address = self.fleet.directory.parent, f"127.0.0.1:{self.fleet.balancer.port}"
-        # Small, and at once: two cores have three databases and three servers beside it.
-        java = [*JAVA, f"-Djdk.net.hosts.file={directory / 'hosts'}", "Javaload"]
-        programs = {"Python": None, "Go": [str(GOLOAD)], "Java": java}
-        return {language: resources.enter_context(Load(directory / f"{name}-{language.lower()}.journal", address, NAMESPACES, program))
-                for language, program in programs.items()}
-
-
-def build_loads() -> None:
-    """Builds goload and javaload, and the clients of test_sdks.py that are beside them."""
-    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-    subprocess.run(["go", "build", "-o", f"{TARGET}/", ".", "./steady"], cwd=HERE / "goload", env=environment, check=True)
-    # Maven checks what it downloads; jars go into target/javaload/lib, so that one JVM is enough to run them.
-    subprocess.run(["mvn", "--batch-mode", "--quiet", "--strict-checksums", "compile", "dependency:copy-dependencies"], cwd=HERE / "javaload",
-                   check=True)
+    def loads(self, name: str) -> Loads:
+        """The loads on the namespaces."""
+        return Loads(self.fleet.directory.parent, self.fleet.balancer.port, NAMESPACES, name)
 
 
 class Report:
@@ -127,14 +106,13 @@ def play(world: World, report: Report, names: Iterator[str], seed: int) -> bool:
     world.start()
     chance = random.Random(seed)
     rounds: list[tuple[str, Scene, list[str]]] = []
-    audits: dict[str, Auditor] = {}
+    audits = Audits()
     problems: list[str] = []
-    with ExitStack() as resources:
-        loads = world.loads(f"rounds-{seed}", resources)
-        load = loads["Python"]
+    with world.loads(f"rounds-{seed}") as loads:
+        # A round goes by this SDK: it sends the most, and connects again the soonest.
+        load = loads.by_sdk["Python"]
         try:
-            for each in loads.values():
-                each.wait_more(5)
+            loads.wait_more(5)
             # Those behind one that fails are left for the next load.
             for name in itertools.chain([first], itertools.islice(names, ROUNDS_OF_A_LOAD - 1)):
                 scene = Scene(world.cluster, world.fleet, load, random.Random(chance.random()))
@@ -142,21 +120,17 @@ def play(world: World, report: Report, names: Iterator[str], seed: int) -> bool:
                 FAULTS[name](scene)
                 load.wait_more(10, GIVEN_UP_SECONDS)
                 scene.until = time.monotonic()
-                for each in loads.values():
-                    each.wait_more(1, GIVEN_UP_SECONDS)
+                loads.wait_more(1, GIVEN_UP_SECONDS)
                 wait(lambda: len(world.fleet.balancer.well()) == len(world.fleet.servers), 30, "a server did not become well again")
                 # Rounds are nearer to each other than failures are: a namespace is left alone after three without a minute between.
                 world.cluster.query("update jitney.namespace_state set failures = 0")
-            for each in loads.values():
-                each.stop()
-            audits = {language: each.finish() for language, each in loads.items()}
-            problems = [f"{language}: {violation}" for language, auditor in audits.items() for violation in auditor.violations]
-            problems += [f"{language} has completed nothing" for language, auditor in audits.items() if not auditor.counts["complete!"]]
+            audits = loads.finish()
+            problems = audits.violations
         except Exception:  # noqa: BLE001
             problems = [traceback.format_exc(), f"see {world.fleet.directory}"]
     judge(report, rounds, audits.get("Python"))
     report.test(f"audit of seed {seed}: {', '.join(name for name, *_ in rounds)}", problems,
-                "; ".join(f"{language}: {summary(auditor)}" for language, auditor in audits.items()))
+                "; ".join(f"{sdk}: {summary(auditor)}" for sdk, auditor in audits.items()))
     if problems:
         # The next rounds have a cluster and a fleet of their own, and the logs of these stay.
         world.end()

@@ -25,7 +25,7 @@ import sys
 import time
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -380,14 +380,7 @@ class Load:
 
     def wait_more(self, count: int, seconds: float = 60, namespaces: list[str] | None = None) -> None:
         """Waits until so many further sendings were acknowledged in each namespace."""
-        names = namespaces or self.namespaces
-        before, deadline = Counter(self.acknowledged()), time.monotonic() + seconds * max(1.0, patience())
-        while slow := [name for name in names if self.acknowledged()[name] < before[name] + count]:
-            if self.process.poll() is not None:
-                raise AssertionError(f"the load ended with {self.process.returncode}\n{self.tail()}")
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{count} sendings were not acknowledged in {slow} within {seconds:.0f} s")
-            time.sleep(0.02)
+        wait_more([self], count, seconds, namespaces or self.namespaces)
 
     def stop(self) -> None:
         """Stops sending; what is there is received."""
@@ -404,6 +397,24 @@ class Load:
 
     def tail(self) -> str:
         return self.journal.with_suffix(".log").read_text(errors="replace")[-3000:]
+
+
+def wait_more(loads: Collection[Load], count: int, seconds: float, namespaces: list[str]) -> None:
+    """Waits until so many further sendings of each load were acknowledged in each namespace."""
+    before = [Counter(load.acknowledged()) for load in loads]
+    deadline = time.monotonic() + seconds * max(1.0, patience())
+
+    def slow() -> list[str]:
+        found = [(load, told, load.acknowledged()) for load, told in zip(loads, before)]
+        return [f"{name} of {load.journal.stem}" for load, told, now in found for name in namespaces if now[name] < told[name] + count]
+
+    while missing := slow():
+        for load in loads:
+            if load.process.poll() is not None:
+                raise AssertionError(f"the load ended with {load.process.returncode}\n{load.tail()}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{count} sendings were not acknowledged in {missing} within {seconds:.0f} s")
+        time.sleep(0.02)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fleet import Fleet, Server, configuration, wait
-from ha import HERE, JAVA, TARGET, build_loads
+from loads import HERE, JAVA, TARGET, build_loads
 from postgres import Cluster
 
 NAMESPACE = "sdks"
