@@ -12,8 +12,9 @@ use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -210,6 +211,27 @@ fn store_is_away() -> Refusal {
     }
 }
 
+/// Waits until the server that has passed a connection on has closed it, after this one has, and otherwise lets the socket be reset. The
+/// end of a connection comes after its bytes: that server does not see it while its client does not read, but it sees a reset.
+async fn close_for_passer(
+    stream: &mut impl Stream,
+    wait: Duration,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut rest = [0; 512];
+    let closed = async { while stream.read(&mut rest).await.is_ok_and(|count| 0 < count) {} };
+    let closed = tokio::select! {
+        closed = timeout(wait, closed) => closed,
+        // That server takes the end of this one for the end of the connection.
+        _ = stopped.wait_for(|stopped| *stopped) => return,
+    };
+    if closed.is_err()
+        && let Some(socket) = stream.socket()
+    {
+        socket.reset_when_closed();
+    }
+}
+
 /// How a connection's task leaves its runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -285,6 +307,10 @@ impl<S: Stream> ConnectionTask<S> {
         // The last of them say that the engine has ended.
         if let Some(membership) = self.membership {
             membership.leave(reports).await;
+        }
+        if self.hop == Hop::Last {
+            let wait = limits::LAST_WRITE_WAIT.as_duration();
+            close_for_passer(&mut self.stream, wait, stopped).await;
         }
         None
     }
@@ -373,15 +399,17 @@ impl<S: Stream> ConnectionTask<S> {
         // From here on the other server admits it.
         self.permit = None;
         self.partials.set(0);
-        let id = self.id.0;
         let passed = peers.pass(&mut self.stream, &received, *connection, stopped);
         if let Err(error) = passed.await {
-            info!(connection = id, "a connection is not passed on: {error}");
+            info!(
+                connection = self.id.0,
+                "a connection is not passed on: {error}"
+            );
             self.refuse(not_served(&error));
             self.flush().await;
+            let wait = limits::LAST_WRITE_WAIT.as_duration();
+            let _ = timeout(wait, self.stream.shutdown()).await;
         }
-        let wait = limits::LAST_WRITE_WAIT.as_duration();
-        let _ = timeout(wait, self.stream.shutdown()).await;
     }
 
     /// Writes all output of the engine; returns whether the peer has taken it in time.

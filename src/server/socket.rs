@@ -64,6 +64,14 @@ impl Socket {
         Ok(())
     }
 
+    /// Lets the socket be reset when it is closed: the system forgets the bytes that its peer has not taken.
+    pub(super) fn reset_when_closed(&self) {
+        if let Some(stream) = &self.stream {
+            // A socket on which this fails is lost already.
+            let _ = stream.set_zero_linger();
+        }
+    }
+
     fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {
         let stream = self.get_mut().stream.as_mut();
         Ok(Pin::new(stream.ok_or(io::ErrorKind::NotConnected)?))

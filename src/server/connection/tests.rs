@@ -98,6 +98,45 @@ async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_connection_that_was_passed_on_overtakes_bytes_that_are_not_taken() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let passer = tokio::net::TcpStream::connect(address);
+    let (passer, accepted) = tokio::join!(passer, listener.accept());
+    let (mut passer, mut socket) = (passer.unwrap(), Socket::new(accepted.unwrap().0));
+    let bytes = vec![0; 32 * 1024 * 1024];
+    let short = Duration::from_millis(200);
+    let written = timeout(short, socket.write_all(&bytes)).await;
+    assert!(written.is_err(), "the other server takes nothing");
+    socket.shutdown().await.unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    close_for_passer(&mut socket, short, stopped).await;
+    drop(socket);
+    let mut rest = Vec::new();
+    let read = passer.read_to_end(&mut rest).await;
+    let is_reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
+    assert!(read.as_ref().is_err_and(is_reset), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_passed_on_ends_in_order_when_all_bytes_are_taken() {
+    let (mut passer, mut stream) = tokio::io::duplex(DUPLEX_BYTES);
+    let (_stop, stopped) = watch::channel(false);
+    let begun = Instant::now();
+    let close = async {
+        stream.shutdown().await.unwrap();
+        close_for_passer(&mut stream, Duration::from_mins(1), stopped).await;
+    };
+    let take = async {
+        let mut rest = Vec::new();
+        passer.read_to_end(&mut rest).await.unwrap();
+        drop(passer);
+    };
+    tokio::join!(close, take);
+    assert!(begun.elapsed() < Duration::from_mins(1));
+}
+
+#[tokio::test]
 async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
     let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
     let clock = Arc::new(Clock::new(Timestamp::EPOCH));

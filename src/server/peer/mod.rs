@@ -8,10 +8,12 @@
 //! | `reach.rs` | finding it, waiting for it, and connecting to it |
 //! | `header.rs` | who the client is, in front of its bytes: the PROXY protocol |
 //! | `splice.rs` | AMQP connections that are passed on |
+//! | `copy.rs` | their bytes |
 //! | `proxy.rs` | HTTP requests that are passed on |
 //! | `listener.rs` | the other end |
 
 mod authority;
+mod copy;
 mod header;
 mod listener;
 mod owners;

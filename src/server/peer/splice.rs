@@ -7,13 +7,12 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{
-    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional_with_sizes,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use super::copy::{CopyWaits, copy};
 use super::reach::{NotPassed, PeerConnection, Peers};
 use crate::limits;
 use crate::server::socket::Stream;
@@ -44,18 +43,20 @@ impl Peers {
             () = self.until_moved(&namespace, &owner) => return Err(NotPassed::Moved),
             _ = stopped.wait_for(|stopped| *stopped) => return Err(NotPassed::Stopping),
         }
-        let size = limits::SPLICE_BUFFER_BYTES;
-        let copied = tokio::select! {
-            copied = copy_bidirectional_with_sizes(stream, &mut other, size, size) => copied.map(|_| ()),
+        tokio::select! {
+            copied = copy(stream, &mut other, CopyWaits::new()) => {
+                if let Err(error) = copied {
+                    debug!(%error, "a connection that was passed on has ended");
+                }
+                return Ok(());
+            }
             () = self.until_moved(&namespace, &owner) => {
                 info!(namespace, server = owner.server, "a connection is closed: the server that it was passed on to no longer has the namespace");
-                Ok(())
             }
-            _ = stopped.wait_for(|stopped| *stopped) => Ok(()),
-        };
-        if let Err(error) = copied {
-            debug!(%error, "a connection that was passed on has ended");
+            _ = stopped.wait_for(|stopped| *stopped) => {}
         }
+        let wait = limits::LAST_WRITE_WAIT.as_duration();
+        let _ = timeout(wait, stream.shutdown()).await;
         Ok(())
     }
 }
