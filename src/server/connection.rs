@@ -396,10 +396,9 @@ impl<S: Stream> ConnectionTask<S> {
             return;
         }
         let received = self.received.take().unwrap_or_default();
-        // From here on the other server admits it.
-        self.permit = None;
         self.partials.set(0);
-        let passed = peers.pass(&mut self.stream, &received, *connection, stopped);
+        let client = (&received[..], self.permit.take());
+        let passed = peers.pass(&mut self.stream, client, *connection, stopped);
         if let Err(error) = passed.await {
             info!(
                 connection = self.id.0,

@@ -284,12 +284,7 @@ async fn serve_accepted(
     let AcceptedSocket { stream, peer, slot } = accepted;
     let scheme = forwarded.scheme;
     let mut stopped = server.stopped.clone();
-    let until = Instant::now() + limits::ADMISSION_DEADLINE.as_duration();
-    let permit = tokio::select! {
-        permit = admitted.permit(until) => permit,
-        _ = stopped.changed() => None,
-    };
-    let Some(permit) = permit else {
+    let Some(permit) = permit(admitted, stopped.clone()).await else {
         return;
     };
     if let Err(error) = stream.set_nodelay(true) {
@@ -310,6 +305,15 @@ async fn serve_accepted(
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "no protocol header before the deadline"),
+    }
+}
+
+/// Waits for the permit of a connection that may be queued; none if there is none in time or before the stop.
+async fn permit(admitted: Admitted, mut stopped: watch::Receiver<bool>) -> Option<Permit> {
+    let until = Instant::now() + limits::ADMISSION_DEADLINE.as_duration();
+    tokio::select! {
+        permit = admitted.permit(until) => permit,
+        _ = stopped.wait_for(|stopped| *stopped) => None,
     }
 }
 
@@ -428,10 +432,10 @@ pub(super) async fn serve_passed(
     origin: Origin,
 ) {
     let admission = server.admission_of(ListenerKind::Peer);
-    let Some(permit) = admission.try_admit(address) else {
+    let stopped = server.stopped.clone();
+    let Some(permit) = admit_passed(admission, address, stopped.clone()).await else {
         return;
     };
-    let stopped = server.stopped.clone();
     let Some(first) = first_byte(&mut stream, permit.deadline(), stopped).await else {
         return;
     };
@@ -449,6 +453,15 @@ pub(super) async fn serve_passed(
         )
         .await;
     }
+}
+
+/// Admits a client whose connection another server passes on, or queues it, as if it had come here.
+async fn admit_passed(
+    admission: &Admission,
+    address: IpAddr,
+    stopped: watch::Receiver<bool>,
+) -> Option<Permit> {
+    permit(admission.admit(address)?, stopped).await
 }
 
 /// Returns the first byte of a stream, which stays unread; none if it does not come by the deadline or before the stop.
@@ -531,6 +544,23 @@ mod tests {
             slot = accepted.recv() => assert!(slot.is_some()),
             _ = &mut other => panic!("it came later"),
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_passed_on_is_queued_until_another_of_its_address_is_authorized() {
+        let address = IpAddr::from([192, 0, 2, 7]);
+        let admission = Admission::new(limits::DESCRIPTORS_MIN);
+        let mut others: Vec<Permit> = std::iter::from_fn(|| admission.try_admit(address)).collect();
+        let (stop, stopped) = watch::channel(false);
+        let mut queued = pin!(admit_passed(&admission, address, stopped.clone()));
+        poll_pending(&mut queued).await;
+        others.pop();
+        let permit = queued.await.expect("there is a permit now");
+        assert_eq!(permit.address(), address);
+        let mut queued = pin!(admit_passed(&admission, address, stopped));
+        poll_pending(&mut queued).await;
+        stop.send_replace(true);
+        assert!(queued.await.is_none());
     }
 
     #[tokio::test]

@@ -15,11 +15,12 @@ use tracing::{debug, info};
 use super::copy::{CopyWaits, copy};
 use super::reach::{NotPassed, PeerConnection, Peers};
 use crate::limits;
+use crate::server::admission::Permit;
 use crate::server::socket::Stream;
 
 impl Peers {
     /// Passes a connection on until one side ends it, or another server takes the namespace. `received` is everything that the client
-    /// has sent.
+    /// has sent. Its `permit` is kept until the other server has begun to serve it, and counts it by a permit of its own.
     ///
     /// # Errors
     ///
@@ -27,7 +28,7 @@ impl Peers {
     pub(in crate::server) async fn pass(
         &self,
         stream: &mut impl Stream,
-        received: &[u8],
+        (received, permit): (&[u8], Option<Permit>),
         connection: PeerConnection,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<(), NotPassed> {
@@ -36,13 +37,14 @@ impl Peers {
             namespace,
             owner,
         } = connection;
-        // The other server may hold it for a while, until its store is there.
-        let wait = limits::PEER_CONNECT_WAIT.as_duration() + limits::OWNER_WAIT.as_duration();
+        // The other server may queue it, and hold it until its store is there.
+        let wait = limits::ADMISSION_DEADLINE.as_duration() + limits::OWNER_WAIT.as_duration();
         tokio::select! {
             begun = begin(&mut other, received, wait) => begun?,
             () = self.until_moved(&namespace, &owner) => return Err(NotPassed::Moved),
             _ = stopped.wait_for(|stopped| *stopped) => return Err(NotPassed::Stopping),
         }
+        drop(permit);
         tokio::select! {
             copied = copy(stream, &mut other, CopyWaits::new()) => {
                 if let Err(error) = copied {

@@ -241,7 +241,8 @@ async fn pass_to_a_silent_server(happens: impl FnOnce(&Bench)) -> Result<(), Not
     };
     let (_client, mut stream) = tokio::io::duplex(64);
     let stopped = bench.stop.subscribe();
-    let pass = bench.peers.pass(&mut stream, b"AMQP", *connection, stopped);
+    let client = (&b"AMQP"[..], None);
+    let pass = bench.peers.pass(&mut stream, client, *connection, stopped);
     let mut pass = Box::pin(pass);
     assert!(is_pending(pass.as_mut()).await, "it is not answered");
     happens(&bench);
