@@ -688,6 +688,8 @@ pub const OWNERLESS_WAIT: Millis = Millis::from_secs(1);
 pub const OTHER_OWNER_WAIT: Millis = Millis::from_secs(1);
 /// Connections that wait for the server of their namespace, at most.
 pub const HELD_CONNECTIONS_MAX: usize = 1_000;
+/// Those of them that wait for the server of one namespace.
+pub const HELD_OF_NAMESPACE_MAX: usize = HELD_CONNECTIONS_MAX / 4;
 /// Bytes of a connection that is passed on that are in memory, in each direction, for its whole life: most connections are idle
 /// most of the time, and a thousand of them take 16 MiB. Larger buffers only save system calls.
 pub const SPLICE_BUFFER_BYTES: usize = 8 * 1024;

@@ -20,13 +20,13 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
-use super::admission::Permit;
+use super::admission::{ConnectionSlots, Permit};
 use super::buffers::{InputBuffer, OutputBuffer};
 use super::clock::Clock;
 use super::mailbox::Partials;
 use super::membership::Membership;
 use super::outbox::Outbox;
-use super::peer::{Client, Hop, NotPassed, PeerConnection, Peers, Reached};
+use super::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
 use crate::access::Origin;
@@ -53,6 +53,8 @@ pub(super) struct Servers {
     pub(super) shards: Arc<Shards>,
     /// The other servers of the fleet, if there is one.
     pub(super) peers: Option<Arc<Peers>>,
+    /// For the connection to one of them.
+    pub(super) slots: ConnectionSlots,
     /// Whether the connection may be passed on to one of them.
     pub(super) hop: Hop,
 }
@@ -65,7 +67,12 @@ pub(super) async fn serve(
     servers: Servers,
     stopped: watch::Receiver<bool>,
 ) {
-    let Servers { shards, peers, hop } = servers;
+    let Servers {
+        shards,
+        peers,
+        slots,
+        hop,
+    } = servers;
     let id = peer.id;
     let is_first = peers.is_some() && hop == Hop::First;
     let config = amqp::Config {
@@ -96,6 +103,7 @@ pub(super) async fn serve(
         runs_on: None,
         received: is_first.then(Vec::new),
         peers,
+        slots,
         hop,
         passed_on: None,
     });
@@ -167,6 +175,7 @@ struct ConnectionTask<S> {
     received: Option<Vec<u8>>,
     /// The other servers of the fleet, if there is one.
     peers: Option<Arc<Peers>>,
+    slots: ConnectionSlots,
     hop: Hop,
     /// The connection to another server, to which it is passed on.
     passed_on: Option<Box<PeerConnection>>,
@@ -514,8 +523,14 @@ impl<S: Stream> ConnectionTask<S> {
             is_secure: certificate.is_some(),
             certificate,
         };
-        let (shards, host) = (Arc::clone(&self.shards), host.0.as_deref());
-        peers.reach(&shards, host, &client, self.hop, stopped).await
+        let lookup = Lookup {
+            shards: &self.shards,
+            slots: &self.slots,
+            host: host.0.as_deref(),
+            client: &client,
+            hop: self.hop,
+        };
+        peers.reach(lookup, stopped).await
     }
 
     /// Returns whether the connection has its place in a shard.

@@ -415,6 +415,7 @@ pub(super) async fn serve_amqp(
     let servers = connection::Servers {
         shards: Arc::clone(&server.shards),
         peers: server.peers.clone(),
+        slots: server.slots.clone(),
         hop: Hop::of(kind),
     };
     let clock = Arc::clone(&server.clock);

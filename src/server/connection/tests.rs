@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::amqp::{Event, Identity};
 use crate::gateway::Reply;
-use crate::server::admission::Admission;
+use crate::server::admission::{Admission, ConnectionSlots};
 use crate::server::mailbox::Mail;
 use crate::shard::Outgoing;
 use crate::time::Timestamp;
@@ -60,6 +60,7 @@ fn alone(shards: Arc<Shards>) -> Servers {
     Servers {
         shards,
         peers: None,
+        slots: ConnectionSlots::new(limits::DESCRIPTORS_MIN),
         hop: Hop::First,
     }
 }

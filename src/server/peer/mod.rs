@@ -6,6 +6,7 @@
 //! | `authority.rs` | the certificates of the servers, by an authority that the store keeps |
 //! | `owners.rs` | which server has which namespace |
 //! | `reach.rs` | finding it, waiting for it, and connecting to it |
+//! | `places.rs` | how many connections may wait |
 //! | `header.rs` | who the client is, in front of its bytes: the PROXY protocol |
 //! | `splice.rs` | AMQP connections that are passed on |
 //! | `copy.rs` | their bytes |
@@ -17,6 +18,7 @@ mod copy;
 mod header;
 mod listener;
 mod owners;
+mod places;
 mod proxy;
 mod reach;
 mod splice;
@@ -26,4 +28,4 @@ pub(super) use header::Client;
 pub(super) use listener::accept;
 pub(super) use owners::Owners;
 pub(super) use proxy::{forward, reach};
-pub(super) use reach::{Hop, NotPassed, PeerConnection, Peers, Reached};
+pub(super) use reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tracing::debug;
 
 use super::header::Client;
-use super::reach::{Hop, NotPassed, PeerConnection, Peers, Reached};
+use super::reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use crate::limits;
 use crate::server::http::Caller;
 use crate::server::listener::{Scheme, ServerState};
@@ -42,10 +42,14 @@ pub(in crate::server) async fn reach(
         certificate: caller.origin.certificate.clone(),
         is_secure: caller.scheme == Scheme::Https,
     };
-    let (shards, stopped) = (&server.shards, server.stopped.clone());
-    let hop = Hop::of(caller.kind);
-    let reached = peers.reach(shards, Some(host), &client, hop, stopped);
-    match reached.await {
+    let lookup = Lookup {
+        shards: &server.shards,
+        slots: &server.slots,
+        host: Some(host),
+        client: &client,
+        hop: Hop::of(caller.kind),
+    };
+    match peers.reach(lookup, server.stopped.clone()).await {
         Ok(Reached::Here(_)) => Ok(None),
         Ok(Reached::Elsewhere(connection)) => Ok(Some(connection)),
         Err(error) => Err(unavailable(host, &error)),
@@ -96,6 +100,7 @@ async fn send(
         stream,
         namespace,
         owner,
+        slot,
     } = connection;
     let opened = http1::Builder::new()
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
@@ -112,6 +117,8 @@ async fn send(
         if let Err(error) = ended {
             debug!(%error, "a request that was passed on has ended");
         }
+        // The socket is closed.
+        drop(slot);
     };
     supervisor::spawn("request that is passed on", drive).allow_end();
     // One request for each connection.
@@ -121,4 +128,68 @@ async fn send(
     let mut response = response.map_err(std::io::Error::other)?.map(Body::new);
     response.headers_mut().remove(header::CONNECTION);
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::server::admission::ConnectionSlots;
+    use crate::server::peer::authority::{PeerTls, make_authority};
+    use crate::server::peer::owners::{FakeOwners, Owner};
+
+    /// Longer than any test takes.
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[tokio::test]
+    async fn a_request_that_is_passed_on_has_a_slot_until_its_response_has_ended() {
+        let authority = make_authority().unwrap();
+        let tls = || PeerTls::new(&authority).unwrap();
+        let owners = Arc::new(FakeOwners::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let owner = Owner::other("two", address);
+        owners.set("there", owner.clone());
+        let (accepts, text) = (tls(), address.to_string());
+        let accept = async { accepts.accept(listener.accept().await.unwrap().0).await };
+        let connects = tls();
+        let (stream, other) = tokio::join!(connects.connect(&text), accept);
+        let mut other = other.unwrap();
+        let slots = ConnectionSlots::new(limits::DESCRIPTORS_MIN);
+        let all = slots.count();
+        let connection = PeerConnection {
+            stream: stream.unwrap(),
+            namespace: "there".to_owned(),
+            owner,
+            slot: slots.try_take().unwrap(),
+        };
+        let peers = Arc::new(Peers::new(owners, tls()));
+        let request = Request::get("/q").body(Body::empty()).unwrap();
+        let answer = async {
+            let mut head = [0; 4];
+            other.read_exact(&mut head).await.unwrap();
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha";
+            other.write_all(response).await.unwrap();
+            other.flush().await.unwrap();
+        };
+        let (response, ()) = tokio::join!(send(peers, connection, request), answer);
+        let response = response.unwrap();
+        assert_eq!(slots.count(), all - 1, "its socket is open");
+        other.write_all(b"lf").await.unwrap();
+        other.flush().await.unwrap();
+        let body = axum::body::to_bytes(response.into_body(), 10).await;
+        assert_eq!(&body.unwrap()[..], b"half");
+        drop(other);
+        let is_free = async {
+            while slots.count() < all {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LONG, is_free).await.expect("the slot is free");
+    }
 }

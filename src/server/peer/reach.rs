@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::client::TlsStream;
 use tracing::debug;
@@ -15,8 +15,9 @@ use tracing::debug;
 use super::authority::PeerTls;
 use super::header::Client;
 use super::owners::{Holding, Owner, Owners};
+use super::places::WaitingPlaces;
 use crate::limits;
-use crate::server::admission::ListenerKind;
+use crate::server::admission::{ConnectionSlot, ConnectionSlots, ListenerKind};
 use crate::server::shards::Shards;
 use crate::shard::routing::ShardIndex;
 
@@ -24,8 +25,8 @@ use crate::shard::routing::ShardIndex;
 pub(in crate::server) struct Peers {
     owners: Arc<dyn Owners>,
     tls: PeerTls,
-    /// Connections that wait for the server of their namespace.
-    held: Semaphore,
+    /// For connections that wait for the server of their namespace.
+    places: WaitingPlaces,
     /// How long they wait.
     wait: Duration,
 }
@@ -64,6 +65,20 @@ pub(in crate::server) struct PeerConnection {
     pub(super) stream: TlsStream<TcpStream>,
     pub(super) namespace: String,
     pub(super) owner: Owner,
+    /// The connection's own, beside that of the client's.
+    pub(super) slot: ConnectionSlot,
+}
+
+/// A connection or a request whose server is looked for.
+#[derive(Clone, Copy)]
+pub(in crate::server) struct Lookup<'a> {
+    pub(in crate::server) shards: &'a Shards,
+    /// For a connection to another server.
+    pub(in crate::server) slots: &'a ConnectionSlots,
+    /// The name that the client has for this server: it names the namespace.
+    pub(in crate::server) host: Option<&'a str>,
+    pub(in crate::server) client: &'a Client,
+    pub(in crate::server) hop: Hop,
 }
 
 /// Why a connection is not served, here or elsewhere.
@@ -73,14 +88,23 @@ pub(in crate::server) enum NotPassed {
     NoServer,
     #[error("the namespace has another server now: connect again")]
     Moved,
-    #[error("too many connections wait for their namespaces to have servers: connect again later")]
-    TooMany,
+    #[error("{0}: connect again later")]
+    TooMany(TooMany),
     #[error("this server is stopping: connect again")]
     Stopping,
     #[error("the namespace's server does not accept who the client says it is")]
     Refused,
     #[error("the namespace's server cannot be reached: {0}")]
     Unreachable(#[from] io::Error),
+}
+
+/// What there are too many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in crate::server) enum TooMany {
+    #[error("too many connections wait for their namespaces to have servers")]
+    Waiting,
+    #[error("all file descriptors for connections to other servers are in use")]
+    Open,
 }
 
 /// What the routes of this server say of a host.
@@ -108,21 +132,21 @@ impl Peers {
         Self {
             owners,
             tls,
-            held: Semaphore::new(limits::HELD_CONNECTIONS_MAX),
+            places: WaitingPlaces::default(),
             wait: limits::OWNER_WAIT.as_duration(),
         }
     }
 
-    /// Makes peers with a bound of connections that wait, and a time that they wait.
+    /// Makes peers with places for connections that wait, and a time that they wait.
     #[cfg(test)]
-    pub(in crate::server) fn holding(
+    fn with_places(
         owners: Arc<dyn Owners>,
         tls: PeerTls,
-        held: usize,
+        places: WaitingPlaces,
         wait: Duration,
     ) -> Self {
         Self {
-            held: Semaphore::new(held),
+            places,
             wait,
             ..Self::new(owners, tls)
         }
@@ -137,81 +161,91 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// No server was found in time, too many connections wait, or this server stops.
+    /// No server was found in time, too many connections wait or are open, or this server stops.
     pub(in crate::server) async fn reach(
         &self,
-        shards: &Shards,
-        host: Option<&str>,
-        client: &Client,
-        hop: Hop,
+        lookup: Lookup<'_>,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Reached, NotPassed> {
-        if let Routed::Here(shard) = Routed::of(shards, host) {
-            return Ok(Reached::Here(shard));
-        }
-        let _held = self.held.try_acquire().map_err(|_| NotPassed::TooMany)?;
         tokio::select! {
-            reached = self.wait(shards, host, client, hop) => reached,
+            biased;
+            reached = self.wait(lookup) => reached,
             _ = stopped.wait_for(|stopped| *stopped) => Err(NotPassed::Stopping),
         }
     }
 
-    async fn wait(
-        &self,
-        shards: &Shards,
-        host: Option<&str>,
-        client: &Client,
-        hop: Hop,
-    ) -> Result<Reached, NotPassed> {
+    async fn wait(&self, lookup: Lookup<'_>) -> Result<Reached, NotPassed> {
         let until = Instant::now() + self.wait;
         let mut failed = NotPassed::NoServer;
         let mut other_since = None;
+        let mut place = None;
         loop {
             let mut pause = limits::OWNER_LOOK;
             // The host is looked up anew: the namespaces may not have been known before.
-            match Routed::of(shards, host) {
+            let namespace = match Routed::of(lookup.shards, lookup.host) {
                 Routed::Here(shard) => return Ok(Reached::Here(shard)),
-                Routed::Elsewhere(namespace) if hop == Hop::First => {
-                    // This server's own has a shard soon.
-                    if let Some(owner) = self.owners.other_owner_of(&namespace) {
-                        let opened = tokio::select! {
-                            opened = self.open(&owner, client) => Some(opened),
-                            // A server that hangs accepts connections. Another has the namespace by now, which may be this one.
-                            () = self.until_moved(&namespace, &owner) => None,
-                        };
-                        match opened {
-                            Some(Ok(stream)) => {
-                                let connection = PeerConnection {
-                                    stream,
-                                    namespace,
-                                    owner,
-                                };
-                                return Ok(Reached::Elsewhere(Box::new(connection)));
-                            }
-                            Some(Err(error)) => {
-                                debug!(server = owner.server, %error, "a server cannot be reached");
-                                failed = error.into();
+                Routed::Elsewhere(namespace) => Some(namespace),
+                Routed::Unknown => None,
+            };
+            // This server's own has a shard soon.
+            let owner = namespace.as_deref();
+            let owner = owner.and_then(|it| self.owners.other_owner_of(it));
+            match (&namespace, owner, lookup.hop) {
+                (Some(namespace), Some(owner), Hop::First) => {
+                    match self.connect(lookup, namespace, owner).await {
+                        Ok(connection) => return Ok(Reached::Elsewhere(Box::new(connection))),
+                        Err(error @ NotPassed::TooMany(_)) => return Err(error),
+                        Err(error) => {
+                            if matches!(error, NotPassed::Unreachable(_)) {
                                 pause = limits::OWNER_RETRY;
                             }
-                            None => failed = NotPassed::NoServer,
+                            failed = error;
                         }
                     }
                 }
-                Routed::Elsewhere(namespace)
-                    if self.owners.other_owner_of(&namespace).is_some() =>
-                {
+                (Some(_), Some(_), Hop::Last) => {
                     let since = *other_since.get_or_insert_with(Instant::now);
                     if limits::OTHER_OWNER_WAIT.as_duration() <= since.elapsed() {
                         return Err(NotPassed::Moved);
                     }
                 }
-                Routed::Elsewhere(_) | Routed::Unknown => other_since = None,
+                (Some(_) | None, _, _) => other_since = None,
             }
             if until <= Instant::now() {
                 return Err(failed);
             }
+            // Only from here on it waits: others are served at their first look, however many wait.
+            if place.is_none() {
+                let free = self.places.take(namespace);
+                place = Some(free.ok_or(NotPassed::TooMany(TooMany::Waiting))?);
+            }
             sleep(pause.as_duration()).await;
         }
+    }
+
+    /// Connects to the server that has a namespace, unless another takes that meanwhile.
+    async fn connect(
+        &self,
+        lookup: Lookup<'_>,
+        namespace: &str,
+        owner: Owner,
+    ) -> Result<PeerConnection, NotPassed> {
+        let slot = lookup.slots.try_take();
+        let slot = slot.ok_or(NotPassed::TooMany(TooMany::Open))?;
+        let stream = tokio::select! {
+            opened = self.open(&owner, lookup.client) => opened,
+            // A server that hangs accepts connections. Another has the namespace by now, which may be this one.
+            () = self.until_moved(namespace, &owner) => return Err(NotPassed::NoServer),
+        };
+        let stream = stream.inspect_err(|error| {
+            debug!(server = owner.server, %error, "a server cannot be reached");
+        })?;
+        Ok(PeerConnection {
+            stream,
+            namespace: namespace.to_owned(),
+            owner,
+            slot,
+        })
     }
 
     /// Connects to another server, and says who the client is.

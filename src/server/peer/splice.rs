@@ -36,6 +36,7 @@ impl Peers {
             stream: mut other,
             namespace,
             owner,
+            slot: _slot,
         } = connection;
         // The other server may queue it, and hold it until its store is there.
         let wait = limits::ADMISSION_DEADLINE.as_duration() + limits::OWNER_WAIT.as_duration();

@@ -22,6 +22,7 @@ struct Bench {
     owners: Arc<FakeOwners>,
     peers: Arc<Peers>,
     shards: Arc<Shards>,
+    slots: ConnectionSlots,
     /// Where the other server listens.
     other: TcpListener,
     other_tls: PeerTls,
@@ -29,21 +30,22 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(held: usize, wait: Duration) -> Self {
+    async fn new(places: usize, wait: Duration) -> Self {
         let authority = make_authority().unwrap();
         let tls = || PeerTls::new(&authority).unwrap();
         let owners = Arc::new(FakeOwners::default());
         let (owner, _) = mpsc::channel(1);
         let shards = Shards::of(vec![("here", owner)]);
         let routes = Routes::shared().with("here", HERE);
-        shards.set_routes(routes.with_known("here", ["here", "there"], true));
+        shards.set_routes(routes.with_known("here", ["here", "there", "third"], true));
         Self {
-            peers: Arc::new(Peers::holding(
+            peers: Arc::new(Peers::with_places(
                 Arc::<FakeOwners>::clone(&owners),
                 tls(),
-                held,
+                WaitingPlaces::new(places, places),
                 wait,
             )),
+            slots: ConnectionSlots::new(limits::DESCRIPTORS_MIN),
             owners,
             shards: Arc::new(shards),
             other: TcpListener::bind("127.0.0.1:0").await.unwrap(),
@@ -59,10 +61,14 @@ impl Bench {
     }
 
     async fn reach(&self, host: &str, hop: Hop) -> Result<Reached, NotPassed> {
-        let stopped = self.stop.subscribe();
-        self.peers
-            .reach(&self.shards, Some(host), &client(), hop, stopped)
-            .await
+        let lookup = Lookup {
+            shards: &self.shards,
+            slots: &self.slots,
+            host: Some(host),
+            client: &client(),
+            hop,
+        };
+        self.peers.reach(lookup, self.stop.subscribe()).await
     }
 
     /// Accepts a connection as the other server; returns the client that it is passed on for.
@@ -152,7 +158,7 @@ async fn a_namespace_that_is_taken_here_meanwhile_is_served_here() {
             .set("there", Owner::other(FakeOwners::THIS, ""));
         let take = async {
             // The connection waits.
-            while bench.peers.held.available_permits() != 0 {
+            while bench.peers.places.count() == 0 {
                 tokio::task::yield_now().await;
             }
             bench
@@ -170,7 +176,7 @@ async fn a_host_is_looked_up_again_when_the_namespaces_are_known() {
     let known = bench.shards.routes().clone();
     bench.shards.set_routes(Routes::shared());
     let learn = async {
-        while bench.peers.held.available_permits() != 0 {
+        while bench.peers.places.count() == 0 {
             tokio::task::yield_now().await;
         }
         bench.shards.set_routes(Routes::clone(&known));
@@ -187,7 +193,7 @@ async fn a_server_that_cannot_be_reached_is_waited_out() {
     drop(gone);
     bench.owners.set("there", Owner::other("three", address));
     let take = async {
-        while bench.peers.held.available_permits() != 0 {
+        while bench.peers.places.count() == 0 {
             tokio::task::yield_now().await;
         }
         bench.other_owns("there");
@@ -208,17 +214,46 @@ async fn a_bounded_number_waits_and_the_next_one_is_refused_at_once() {
     }
     assert!(matches!(
         bench.reach("there.example", Hop::First).await,
-        Err(NotPassed::TooMany)
+        Err(NotPassed::TooMany(TooMany::Waiting))
     ));
     drop(waiting);
-    assert_eq!(bench.peers.held.available_permits(), 2);
+    assert_eq!(bench.peers.places.count(), 0);
+}
+
+#[tokio::test]
+async fn connections_that_wait_keep_none_from_a_namespace_that_has_a_server() {
+    let bench = Bench::new(1, LONG).await;
+    bench.other_owns("third");
+    let mut waits = Box::pin(bench.reach("there.example", Hop::First));
+    assert!(is_pending(waits.as_mut()).await, "no server has it");
+    assert_eq!(bench.peers.places.count(), 1, "that was the last place");
+    let (reached, _) = tokio::join!(bench.reach("third.example", Hop::First), bench.accept());
+    assert!(matches!(reached, Ok(Reached::Elsewhere(it)) if it.namespace == "third"));
+}
+
+#[tokio::test]
+async fn a_connection_to_another_server_has_a_slot_for_as_long_as_it_lives() {
+    let bench = Bench::new(1, LONG).await;
+    bench.other_owns("there");
+    let all = bench.slots.count();
+    let (reached, _) = tokio::join!(bench.reach("there.example", Hop::First), bench.accept());
+    assert_eq!(bench.slots.count(), all - 1);
+    drop(reached);
+    assert_eq!(bench.slots.count(), all);
+    let taken: Vec<_> = std::iter::from_fn(|| bench.slots.try_take()).collect();
+    let refused = bench.reach("there.example", Hop::First).await;
+    let refused = refused.expect_err("there is no slot");
+    assert!(matches!(refused, NotPassed::TooMany(TooMany::Open)));
+    assert!(refused.to_string().contains("descriptors"), "{refused}");
+    drop(taken);
+    assert!(bench.slots.try_take().is_some());
 }
 
 #[tokio::test]
 async fn a_stop_ends_the_wait() {
     let bench = Bench::new(1, LONG).await;
     let stop = async {
-        while bench.peers.held.available_permits() != 0 {
+        while bench.peers.places.count() == 0 {
             tokio::task::yield_now().await;
         }
         bench.stop.send_replace(true);
