@@ -624,6 +624,8 @@ pub const STORE_SESSIONS_IDLE: usize = 4;
 pub const STORE_SESSIONS_MAX: usize = 16;
 /// Sessions of the store that appends share.
 pub const STORE_APPEND_SESSIONS: usize = 8;
+/// Descriptors that the sessions of one store take: of beats, of appends and of the rest.
+pub const STORE_DESCRIPTORS: usize = 1 + STORE_APPEND_SESSIONS + STORE_SESSIONS_MAX;
 /// How long to wait for the answer to an append, before it is found out what became of it.
 pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
 /// Namespaces that a server gives away at the same time, when others carry less, and that are on their way to one server.

@@ -171,9 +171,9 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Returns the slots of connections, beside what so many shards need.
-    fn slots(&self, shards: usize) -> Result<ConnectionSlots, StartError> {
-        let count = descriptors_of_connections(self.descriptors, shards)?;
+    /// Returns the slots of connections, beside what so many shards and stores need.
+    fn slots(&self, shards: usize, stores: usize) -> Result<ConnectionSlots, StartError> {
+        let count = descriptors_of_connections(self.descriptors, shards, stores)?;
         Ok(ConnectionSlots::new(count))
     }
 }
@@ -214,7 +214,7 @@ fn start(
         root_key,
         shared,
     } = prepared;
-    let slots = listeners.slots(shards.len())?;
+    let slots = listeners.slots(shards.len(), args.store.store.len())?;
     let backups = Arc::new(backups(args, shared.as_ref(), &shards));
     let partials = PartialBytes::new(plan.partials);
     let common = OfAllShards::new(args, &clock)?;
@@ -500,8 +500,13 @@ fn run_shard(
 }
 
 /// Returns how many descriptors there are for connections, and what they need of the first shard.
-fn descriptors_of_connections(found: usize, shards: usize) -> Result<usize, StartError> {
-    let further = limits::SHARD_DESCRIPTORS * shards.saturating_sub(1);
+fn descriptors_of_connections(
+    found: usize,
+    shards: usize,
+    stores: usize,
+) -> Result<usize, StartError> {
+    let of_shards = limits::SHARD_DESCRIPTORS * shards.saturating_sub(1);
+    let further = of_shards + limits::STORE_DESCRIPTORS * stores;
     let least = limits::DESCRIPTORS_MIN + further;
     if found < least {
         return Err(StartError::Descriptors { found, least });
@@ -618,7 +623,7 @@ fn allow_descriptors() -> Result<usize, StartError> {
     // Without a limit there are as many as can be counted.
     let found = count.and_then(Result::ok).unwrap_or(usize::MAX);
     // With one shard; how many are served is not known yet.
-    descriptors_of_connections(found, 1)?;
+    descriptors_of_connections(found, 1, 0)?;
     Ok(found)
 }
 
@@ -760,4 +765,25 @@ fn end_at_next_signal() -> std::io::Result<()> {
     };
     supervisor::spawn_thread("signals", wait)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sessions_of_each_store_leave_fewer_descriptors_for_connections() {
+        let found = 4_096;
+        let without = descriptors_of_connections(found, 0, 0).unwrap();
+        assert_eq!(without, found);
+        for stores in [1, 2, limits::STORES_MAX] {
+            let sessions = 1 + limits::STORE_APPEND_SESSIONS + limits::STORE_SESSIONS_MAX;
+            let with = descriptors_of_connections(found, 0, stores).unwrap();
+            assert_eq!(with, without - stores * sessions);
+        }
+        let refused = descriptors_of_connections(limits::DESCRIPTORS_MIN, 0, 1);
+        let least = limits::DESCRIPTORS_MIN + limits::STORE_DESCRIPTORS;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains(&least.to_string()), "{text}");
+    }
 }
