@@ -1,7 +1,8 @@
 //! What the server says of itself over HTTP: whether it is well, its metrics, and its authority's certificate.
 //!
 //! `/health` is the emulator's page (`emulator.md#ports-and-health`). `/health/live` says that the process answers, and `/health/ready` that
-//! messages are accepted, and that the entities are there that the request names.
+//! messages are accepted, and that the entities are there that the request names. A server of a fleet accepts none while it reaches no
+//! store, whether it has namespaces or not: a balancer is to give its clients to others.
 
 use std::sync::atomic::Ordering;
 
@@ -15,6 +16,7 @@ use super::admission::ListenerKind;
 use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::Mail;
+use super::store::Fleet;
 use crate::limits;
 
 /// A page of the server's own.
@@ -114,23 +116,61 @@ fn health(server: &ServerState) -> Response {
 
 /// Returns the answer that says why the server cannot be used; none if it can.
 fn unwell(server: &ServerState) -> Option<Response> {
-    let fleet = server.fleet.as_ref();
-    // It serves none of that store's namespaces.
-    if fleet.is_some_and(|fleet| fleet.is_replaced()) {
-        return Some(unhealthy(&json!({
-            "status": "unhealthy",
-            "message": "A store was restored or replaced after this server started: restart this server.",
-        })));
+    if let Some(fleet) = &server.fleet
+        && let Some(found) = Standing::of(fleet).complaint()
+    {
+        return Some(unhealthy(
+            &json!({ "status": "unhealthy", "message": found }),
+        ));
     }
     let stuck = stuck(server);
     (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
 }
 
-/// Returns the shards in which no message would be taken, or not soon. While this server reaches some store, the shards of stores
-/// that are away do not count: no other server could serve them, and this one serves the rest.
+/// How a server stands with the stores of its fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It serves none of the namespaces of a store that is another one than at its start.
+    Replaced,
+    NotJoined,
+    /// Its lease of each store has ended.
+    Away,
+    /// It may answer for the namespaces of some store.
+    Serves,
+}
+
+impl Standing {
+    fn of(fleet: &Fleet) -> Self {
+        if fleet.is_replaced() {
+            Self::Replaced
+        } else if fleet.holds_some_lease() {
+            Self::Serves
+        } else if fleet.has_joined_some_store() {
+            Self::Away
+        } else {
+            Self::NotJoined
+        }
+    }
+
+    /// Returns why the server cannot be used; none if it can.
+    const fn complaint(self) -> Option<&'static str> {
+        match self {
+            Self::Replaced => Some(
+                "A store was restored or replaced after this server started: restart this server.",
+            ),
+            Self::NotJoined => Some("This server has not joined the servers of its store yet."),
+            Self::Away => {
+                Some("This server reaches no store now: it serves no namespace until it does.")
+            }
+            Self::Serves => None,
+        }
+    }
+}
+
+/// Returns the shards in which no message would be taken, or not soon. Of a server that reaches some store, the shards of stores that
+/// are away do not count: no other server could serve them, and this one serves the rest.
 fn stuck(server: &ServerState) -> Vec<u32> {
-    let fleet = server.fleet.as_ref();
-    if fleet.is_some_and(|fleet| fleet.holds_some_lease()) {
+    if server.fleet.is_some() {
         server.shards.stuck_with_store()
     } else {
         server.shards.stuck()
@@ -224,6 +264,19 @@ mod tests {
         let body = are_stuck(&[0, 3]);
         assert_eq!(body["status"], "unhealthy");
         assert_eq!(body["shards"], json!([0, 3]));
+    }
+
+    #[test]
+    fn a_server_that_reaches_no_store_cannot_be_used_and_says_why() {
+        assert_eq!(Standing::Serves.complaint(), None);
+        for (standing, part) in [
+            (Standing::NotJoined, "has not joined"),
+            (Standing::Away, "reaches no store"),
+            (Standing::Replaced, "restart this server"),
+        ] {
+            let found = standing.complaint().expect("it is unhealthy");
+            assert!(found.contains(part), "{found}");
+        }
     }
 
     #[test]

@@ -209,6 +209,12 @@ impl Fleet {
         self.parts.iter().any(|part| part.lease.load().holds())
     }
 
+    /// Returns whether this server has joined the servers of some store.
+    pub(in crate::server) fn has_joined_some_store(&self) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| !part.state().incarnation.is_empty())
+    }
+
     /// Joins the fleet, and starts the tasks that beat and look.
     ///
     /// # Errors
