@@ -135,18 +135,9 @@ impl Shards {
 
     /// Returns the numbers of the shards in which no message would be taken, or not soon.
     pub(super) fn stuck(&self) -> Vec<u32> {
-        self.numbers(|vitals| !vitals.are_good())
-    }
-
-    /// Returns the numbers of the shards in which no message would be taken, or not soon, without those whose store is away.
-    pub(super) fn stuck_with_store(&self) -> Vec<u32> {
-        self.numbers(|vitals| !vitals.are_good() && vitals.suspended_for().is_none())
-    }
-
-    fn numbers(&self, is_meant: impl Fn(&Vitals) -> bool) -> Vec<u32> {
         let all = self.all().into_iter();
-        let meant = all.filter(|member| is_meant(&member.vitals));
-        meant.map(|member| member.number).collect()
+        let stuck = all.filter(|member| !member.vitals.are_good());
+        stuck.map(|member| member.number).collect()
     }
 
     /// Hands an input to every shard.
@@ -230,10 +221,8 @@ mod tests {
         assert_eq!(shards.stuck(), [0, 2]);
         shards.all()[2].vitals.set_room(true);
         assert_eq!(shards.stuck(), [0]);
-        assert_eq!(shards.stuck_with_store(), [0]);
         shards.all()[0].vitals.set_suspended(true);
         assert_eq!(shards.stuck(), [0]);
-        assert!(shards.stuck_with_store().is_empty());
     }
 
     #[tokio::test]

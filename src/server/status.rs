@@ -114,16 +114,16 @@ fn health(server: &ServerState) -> Response {
     unwell(server).unwrap_or_else(healthy)
 }
 
-/// Returns the answer that says why the server cannot be used; none if it can.
+/// Returns the answer that says why the server cannot be used; none if it can. In a fleet, a namespace that takes no message is no
+/// reason: its server passes clients on to the others, and serves its other namespaces.
 fn unwell(server: &ServerState) -> Option<Response> {
-    if let Some(fleet) = &server.fleet
-        && let Some(found) = Standing::of(fleet).complaint()
-    {
+    if let Some(fleet) = &server.fleet {
+        let found = Standing::of(fleet).complaint()?;
         return Some(unhealthy(
             &json!({ "status": "unhealthy", "message": found }),
         ));
     }
-    let stuck = stuck(server);
+    let stuck = server.shards.stuck();
     (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
 }
 
@@ -164,16 +164,6 @@ impl Standing {
             }
             Self::Serves => None,
         }
-    }
-}
-
-/// Returns the shards in which no message would be taken, or not soon. Of a server that reaches some store, the shards of stores that
-/// are away do not count: no other server could serve them, and this one serves the rest.
-fn stuck(server: &ServerState) -> Vec<u32> {
-    if server.fleet.is_some() {
-        server.shards.stuck_with_store()
-    } else {
-        server.shards.stuck()
     }
 }
 
