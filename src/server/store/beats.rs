@@ -2,43 +2,35 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
+use super::beating::{self, BeatIo, Beaten};
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
 use super::lease::{self, Lease};
+use super::namesake::{Name, NameRow};
 use super::view::StoreView;
 use super::{StoreError, checks};
 use crate::limits;
 
 impl FleetStore {
-    /// Registers this server under a new incarnation. One of the same name that still beats keeps the name.
-    pub(super) async fn register(&self, waits: bool) -> Result<(), StoreError> {
-        let session = self.store.take().await?;
-        let query = "select incarnation::text, beat, alive from server where name = $1";
-        let before = session.optional(query, &[&self.server]).await?;
-        let mut seen: (String, i64) = (String::new(), 0);
-        if let Some(row) = before {
-            seen = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
-            let is_alive: bool = self.store.get(&row, 2)?;
-            if is_alive && waits {
+    /// Joins the other servers at the start, under a new incarnation.
+    ///
+    /// # Errors
+    ///
+    /// Another server with this name is alive; the store's.
+    pub(super) async fn register(&self) -> Result<(), StoreError> {
+        loop {
+            match self.try_to_join().await? {
+                Name::Free => return Ok(()),
                 // A server that was killed a moment ago is registered still, and beats no more.
-                let silence = limits::BEAT_SILENCE_MAX.as_duration();
-                info!(
-                    server = self.server,
-                    store = self.store.name(),
-                    "a server of this name was alive: waiting for its silence"
-                );
-                sleep(silence).await;
-                let row = session.optional(query, &[&self.server]).await?;
-                let now = row.as_ref().map(|row| {
-                    Ok::<_, StoreError>((self.store.get(row, 0)?, self.store.get(row, 1)?))
-                });
-                if now.transpose()?.is_some_and(|now| now != seen) {
+                Name::Unclear => sleep(limits::BEAT.as_duration()).await,
+                Name::Taken => {
                     return Err(self.store.unfit(format!(
                         "another server with the name {} is alive: give this one another --server",
                         self.server
@@ -46,12 +38,52 @@ impl FleetStore {
                 }
             }
         }
-        self.enter(session, seen).await
+    }
+
+    /// Looks at the row of this server's name, and enters if no other server has it.
+    async fn try_to_join(&self) -> Result<Name, StoreError> {
+        let session = self.store.take().await?;
+        let query = "select incarnation::text, beat, alive from server where name = $1";
+        let row = session.optional(query, &[&self.server]).await?;
+        let row = row.map(|row| {
+            Ok::<_, StoreError>(NameRow {
+                incarnation: self.store.get(&row, 0)?,
+                beat: self.store.get(&row, 1)?,
+                is_alive: self.store.get(&row, 2)?,
+            })
+        });
+        let row = row.transpose()?;
+        let (before, name) = {
+            let mut state = self.state();
+            let before = state.namesake.found();
+            (before, state.namesake.judge(Instant::now(), row.as_ref()))
+        };
+        let (server, store) = (&self.server, self.store.name());
+        match name {
+            Name::Free => self.enter(session, row).await?,
+            Name::Unclear | Name::Taken => self.store.give_back(session),
+        }
+        match name {
+            Name::Unclear if before != name => info!(
+                server,
+                store, "a server of this name was alive: waiting for its silence"
+            ),
+            Name::Taken if before != name => warn!(
+                server,
+                store,
+                "another server with this name is alive: this one serves nothing of the store until the other has stopped. Give \
+                 each server its own --server"
+            ),
+            Name::Free | Name::Unclear | Name::Taken => {}
+        }
+        Ok(name)
     }
 
     /// Enters this server in the place of an incarnation that was seen.
-    async fn enter(&self, session: Session, seen: (String, i64)) -> Result<(), StoreError> {
+    async fn enter(&self, session: Session, seen: Option<NameRow>) -> Result<(), StoreError> {
+        let seen = seen.map_or((String::new(), 0), |row| (row.incarnation, row.beat));
         let incarnation = random_uuid();
+        self.state().namesake.enters(&incarnation);
         // Between the start and now the set of stores may have been changed.
         let sql = "insert into server (name, incarnation, beat, alive, address, formats, stores) \
                    select $1::text, $2::text::uuid, 1, true, $3::text, $4::int, $7::text from store s \
@@ -60,7 +92,6 @@ impl FleetStore {
                    incarnation = excluded.incarnation, beat = 1, alive = true, leaving = false, address = excluded.address, \
                    formats = excluded.formats, stores = excluded.stores \
                    where server.incarnation::text = $5 and server.beat = $6";
-        let sent = lease::now();
         let done = session
             .execute(
                 sql,
@@ -86,9 +117,8 @@ impl FleetStore {
         checks::check_connections(&self.store, &session).await?;
         self.store.give_back(session);
         self.state().incarnation = incarnation;
-        let lease = Lease::default();
-        lease.renew(sent);
-        self.lease.store(Arc::new(lease));
+        // The first beat lets it hold.
+        self.lease.store(Arc::new(Lease::begun()));
         Ok(())
     }
 
@@ -96,56 +126,27 @@ impl FleetStore {
     pub(super) async fn beat(&self, mut stopped: watch::Receiver<bool>) {
         let mut ticks = interval(limits::BEAT.as_duration());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut session: Option<Session> = None;
+        let mut beats = Beating {
+            part: self,
+            session: None,
+        };
         let mut is_reported = false;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
-            if self.state().has_left {
-                continue;
-            }
-            if !self.serving.makes_progress() {
-                error!("an owner makes no progress: this server does not say that it is alive");
-                continue;
-            }
-            let sent = lease::now();
-            // Others look for the beats at the new primary.
-            let open = session.take().filter(|it| self.store.is_current(it));
-            let done = match open {
-                Some(open) => self.beat_once(open).await,
-                None => self.first_beat().await,
-            };
-            match done {
-                Ok((open, true)) => {
-                    self.lease.load().renew(sent);
-                    if is_reported {
-                        info!(store = self.store.name(), "the store is back");
-                    }
-                    session = Some(open);
-                    is_reported = false;
-                }
-                // It has left while the beat was on its way.
-                Ok((_, false)) if self.state().has_left => {}
-                Ok((_, false)) => self.declared_dead().await,
-                Err(error @ StoreError::Replaced { .. }) => self.replaced(&error),
-                Err(error) if !is_reported => {
-                    warn!(store = self.store.name(), "no beat: {error}");
-                    is_reported = true;
-                }
-                Err(_) => {}
-            }
+            beating::step(&mut beats, &mut is_reported).await;
         }
     }
 
-    /// Beats on a new session. A server that could not join at its start, or again, does so first.
-    async fn first_beat(&self) -> Result<(Session, bool), StoreError> {
-        if self.state().incarnation.is_empty() {
-            self.register(true).await?;
+    /// Beats on a new session. A server that could not join at its start, or is to join again, does so first, if its name is free.
+    async fn first_beat(&self) -> Result<Option<(Session, bool)>, StoreError> {
+        if self.state().incarnation.is_empty() && self.try_to_join().await? != Name::Free {
+            return Ok(None);
         }
         let session = self.store.session().await?;
-        self.beat_once(session).await
+        self.beat_once(session).await.map(Some)
     }
 
     async fn beat_once(&self, session: Session) -> Result<(Session, bool), StoreError> {
@@ -172,16 +173,70 @@ impl FleetStore {
         });
     }
 
-    /// The other servers have taken what this one had: it begins anew.
-    async fn declared_dead(&self) {
+    /// The other servers have taken what this one had, or one with its name has: it is to join as one that is new.
+    fn begin_anew(&self) {
         warn!(
+            server = self.server,
             store = self.store.name(),
-            "the other servers have declared this one dead: its namespaces are dropped, and it joins anew"
+            "the other servers have declared this one dead, or one with its name has come: its namespaces are dropped, and it joins anew"
         );
+        self.state().incarnation.clear();
         self.lease.load().end();
         self.serving.lose_all();
-        if let Err(error) = self.register(false).await {
-            warn!(store = self.store.name(), "cannot join anew: {error}");
-        }
+    }
+}
+
+/// The beats of this server in a store.
+struct Beating<'a> {
+    part: &'a FleetStore,
+    /// None before a beat has succeeded on it.
+    session: Option<Session>,
+}
+
+impl BeatIo for Beating<'_> {
+    fn store(&self) -> &str {
+        self.part.store.name()
+    }
+
+    fn now(&self) -> u64 {
+        lease::now()
+    }
+
+    fn makes_progress(&self) -> bool {
+        self.part.serving.makes_progress()
+    }
+
+    fn has_left(&self) -> bool {
+        self.part.state().has_left
+    }
+
+    async fn beat(&mut self) -> Result<Beaten, StoreError> {
+        // Others look for the beats at the new primary.
+        let open = self.session.take();
+        let open = open.filter(|it| self.part.store.is_current(it));
+        let beaten = match open {
+            Some(open) => Some(self.part.beat_once(open).await?),
+            None => self.part.first_beat().await?,
+        };
+        Ok(match beaten {
+            Some((open, true)) => {
+                self.session = Some(open);
+                Beaten::Done
+            }
+            Some((_, false)) => Beaten::NoRow,
+            None => Beaten::NotJoined,
+        })
+    }
+
+    fn renew(&mut self, sent: u64) {
+        self.part.lease.load().renew(sent);
+    }
+
+    fn begin_anew(&mut self) {
+        self.part.begin_anew();
+    }
+
+    fn replaced(&mut self, error: &StoreError) {
+        self.part.replaced(error);
     }
 }

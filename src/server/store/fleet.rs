@@ -18,6 +18,7 @@ use super::StoreError;
 use super::connect::Store;
 use super::decide::{Beats, Gone, NamespaceKey, Planner};
 use super::lease::Lease;
+use super::namesake::Namesake;
 use super::ownership;
 use super::rates::Rates;
 use super::serving::{Serving, ServingParts};
@@ -87,8 +88,9 @@ pub(super) struct FleetStore {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Empty before this server is registered.
+    /// Empty while this server has not joined the others.
     pub(super) incarnation: String,
+    pub(super) namesake: Namesake,
     /// This server has left, and beats no more.
     pub(super) has_left: bool,
     pub(super) beats: Beats<String>,
@@ -228,7 +230,7 @@ impl Fleet {
         for part in &self.parts {
             let part = Arc::clone(part);
             joining.spawn(async move {
-                match part.register(true).await {
+                match part.register().await {
                     Err(error) if error.is_away() && 1 < part.stores.all().len() => {
                         warn!("cannot join the servers of a store yet: {error}");
                         Ok(())

@@ -19,6 +19,13 @@ pub(in crate::server) struct Lease {
 }
 
 impl Lease {
+    /// Begins one that holds from the first beat on.
+    pub(super) fn begun() -> Self {
+        Self {
+            until: AtomicU64::new(1),
+        }
+    }
+
     /// Takes a beat that was sent then, and has succeeded.
     pub(super) fn renew(&self, sent: u64) {
         let span = u64::try_from(limits::LEASE.as_millis()).unwrap_or_default();
@@ -51,7 +58,12 @@ impl Lease {
 
     /// Returns whether this server may answer.
     pub(in crate::server) fn holds(&self) -> bool {
-        now() < self.until.load(Ordering::SeqCst)
+        self.holds_at(now())
+    }
+
+    /// Returns whether this server may answer at a time.
+    pub(super) fn holds_at(&self, now: u64) -> bool {
+        now < self.until.load(Ordering::SeqCst)
     }
 }
 
@@ -72,6 +84,8 @@ mod tests {
     fn a_lease_holds_from_when_its_beat_was_sent() {
         let lease = Lease::default();
         assert!(!lease.holds(), "there was no beat");
+        let begun = Lease::begun();
+        assert!(!begun.holds() && !begun.has_ended());
         lease.renew(now());
         assert!(lease.holds());
         assert!(lease.age() < Duration::from_secs(1));

@@ -19,6 +19,8 @@
 //! | `decide.rs` | which server takes which namespace, and gives one away |
 //! | `view.rs` | the servers and the namespaces, as the last looks at the stores have found them |
 //! | `beats.rs` | a server says that it is alive, in each store |
+//! | `beating.rs` | what follows from a beat and its answer |
+//! | `namesake.rs` | whether another server has this one's name |
 //! | `looks.rs` | a server looks at each store, and does what is decided |
 //! | `rates.rs` | how busy namespaces are |
 //! | `fleet.rs` | this server's part of the fleet |
@@ -31,6 +33,7 @@
 //! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
 
 mod append;
+mod beating;
 mod beats;
 mod checks;
 mod common;
@@ -44,6 +47,7 @@ mod holding;
 mod lease;
 mod log;
 mod looks;
+mod namesake;
 mod ownership;
 mod rates;
 mod removal;
