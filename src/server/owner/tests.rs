@@ -146,6 +146,7 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
     running.abort();
 }
 
+/// frozen-between-check-and-send: a server is frozen between the look at its lease and what it sends.
 #[tokio::test]
 async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
     let mut owner = owner();

@@ -1,7 +1,6 @@
 //! A server says that it is alive, in each store, on a session of its own, and only while all its owners make progress.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -158,7 +157,7 @@ impl FleetStore {
 
     /// The store is another one than this server has known: what it has in memory is not in there.
     fn replaced(&self, error: &StoreError) {
-        if self.is_replaced.swap(true, Ordering::Relaxed) {
+        if std::mem::replace(&mut self.state().is_replaced, true) {
             return;
         }
         error!(

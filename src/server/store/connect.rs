@@ -771,6 +771,18 @@ mod tests {
         }
     }
 
+    /// restore-with-old-servers: a restore gives the store another identity. `interop-tests/ha/test_store_commands.py` restores one.
+    #[test]
+    fn a_store_with_another_identity_than_before_is_not_the_same() {
+        let store = store("postgres://u@db.example/x").unwrap();
+        for _ in 0..2 {
+            store.expect("before").unwrap();
+        }
+        let error = store.expect("restored").unwrap_err();
+        assert!(matches!(error, StoreError::Replaced { .. }), "{error}");
+        assert!(store.expect("before").is_ok());
+    }
+
     #[test]
     fn the_password_is_in_no_message() {
         let found = store("postgres://user:secret@db.example:5433/messages").unwrap();

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::StoreError;
 use crate::limits;
 
 /// A namespace: the place of its store, and its number there.
@@ -302,6 +303,20 @@ impl Plan {
 /// Returns the newest kind of record that may be written: all servers that are alive read it.
 pub(super) fn formats_of(alive: impl IntoIterator<Item = i32>, own: i32) -> i32 {
     alive.into_iter().fold(own, i32::min)
+}
+
+/// Refuses a namespace whose owners have died too often: the next one would, too.
+///
+/// # Errors
+///
+/// [`StoreError::Lost`], which puts it into quarantine.
+pub(super) fn judge_deaths(failures: i32) -> Result<(), StoreError> {
+    if limits::TAKEOVERS_MAX < failures {
+        return Err(StoreError::Lost(format!(
+            "its owner has died {failures} times without a healthy minute between"
+        )));
+    }
+    Ok(())
 }
 
 /// How long the servers must be the same before a namespace is moved.

@@ -4,7 +4,7 @@
 //! is decided by `decide.rs` for all stores together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::StoreError;
+use super::clocks::Clock;
 use super::connect::Store;
 use super::decide::{Beats, Gone, NamespaceKey, Planner};
 use super::lease::Lease;
@@ -77,8 +78,6 @@ pub(super) struct FleetStore {
     pub(super) view: ArcSwap<StoreView>,
     /// Of all stores: see [`FleetStore::publish_view`].
     owner_changes: watch::Sender<()>,
-    /// The store is another one than at the start.
-    pub(super) is_replaced: AtomicBool,
     pub(super) state: Mutex<State>,
     /// Bounds the take-overs at the same time.
     pub(super) takers: Semaphore,
@@ -97,12 +96,9 @@ pub(super) struct State {
     pub(super) gone: Gone,
     /// Since when namespaces are served here.
     pub(super) since: BTreeMap<i64, Instant>,
-    /// The clock is off from the database's.
-    pub(super) is_clock_odd: bool,
-    /// By how much this server's clock is ahead of the database's, in milliseconds.
-    pub(super) clock_offset: i64,
-    /// The clock is near enough to the database's for namespaces to be taken.
-    pub(super) is_in_time: bool,
+    pub(super) clock: Clock,
+    /// The store is another one than at the start.
+    pub(super) is_replaced: bool,
     pub(super) rates: Rates,
     /// Namespaces to which a configuration is being applied.
     pub(super) configuring: BTreeSet<i64>,
@@ -132,7 +128,6 @@ impl Fleet {
                     ..StoreView::default()
                 }),
                 owner_changes: owner_changes.clone(),
-                is_replaced: AtomicBool::new(false),
                 state: Mutex::default(),
                 takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
                 configurers: Semaphore::new(limits::CONFIGURED_AT_ONCE),
@@ -203,7 +198,7 @@ impl Fleet {
     /// Returns whether a store is another one than at the start: it was restored. This server serves none of its namespaces.
     pub(in crate::server) fn is_replaced(&self) -> bool {
         let mut parts = self.parts.iter();
-        parts.any(|part| part.is_replaced.load(Ordering::Relaxed))
+        parts.any(|part| part.state().is_replaced)
     }
 
     /// Returns whether this server may answer for the namespaces that it has of some store.
@@ -349,8 +344,11 @@ impl FleetStore {
     /// for the other servers.
     async fn depart(&self) {
         // It may have joined anew since it began to leave.
-        let incarnation = self.state().incarnation.clone();
-        if incarnation.is_empty() || self.is_replaced.load(Ordering::Relaxed) {
+        let (incarnation, is_replaced) = {
+            let state = self.state();
+            (state.incarnation.clone(), state.is_replaced)
+        };
+        if incarnation.is_empty() || is_replaced {
             return;
         }
         let began = Instant::now();

@@ -71,7 +71,7 @@ impl Fleet {
                 identity: part.store.identity().unwrap_or_default().to_owned(),
                 is_reached: view.is_reached,
                 holds_lease: part.lease.load().holds(),
-                clock_offset: part.state().clock_offset,
+                clock_offset: part.state().clock.offset(),
             });
         }
         let looked: Option<Vec<Duration>> = looked.into_iter().collect();

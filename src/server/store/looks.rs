@@ -4,17 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, error, info, warn};
 
+use super::clocks::{self, Skew};
 use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fence::Fence;
-use super::fleet::{self, Fleet, FleetStore};
+use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, Owned, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
@@ -71,7 +71,7 @@ impl Fleet {
             let mut decided = planner.decide(Instant::now(), own, look, &served.collect());
             decided.take.retain(|key| {
                 let part = self.parts.get(key.store);
-                let may_take = part.is_some_and(|part| part.may_take());
+                let may_take = part.is_some_and(|part| part.state().may_take());
                 if !may_take {
                     planner.taken(*key);
                 }
@@ -170,14 +170,15 @@ fn look_of(view: &View) -> Look {
     }
 }
 
-impl FleetStore {
-    /// Returns whether this server may take namespaces of the store.
+impl State {
+    /// Returns whether this server may take namespaces of the store: it has joined, its clock is near enough to the database's, and the
+    /// store is still the one of the start.
     fn may_take(&self) -> bool {
-        let state = self.state();
-        let is_replaced = self.is_replaced.load(Ordering::Relaxed);
-        state.is_in_time && !state.incarnation.is_empty() && !is_replaced
+        self.clock.is_in_time() && !self.incarnation.is_empty() && !self.is_replaced
     }
+}
 
+impl FleetStore {
     async fn look_once(&self) -> Result<(), StoreError> {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
@@ -237,26 +238,28 @@ impl FleetStore {
         self.state().gone.forgotten(Instant::now(), gone)
     }
 
-    /// Compares this server's clock with the database's: whether namespaces may be taken by it. A clock that is far off would end
-    /// times to live, and the memory of duplicates, too early.
+    /// Compares this server's clock with the database's: whether namespaces may be taken by it.
     async fn compare_clocks(&self, session: &Session) -> Result<(), StoreError> {
         let query = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
         let (began, before) = (lease::now(), self.serving.parts().clock.now());
         let row = session.one(query, &[]).await?;
         let found: i64 = self.store.get(&row, 0)?;
         let took = i64::try_from(lease::now() - began).unwrap_or(i64::MAX);
-        let offset = offset_of(before.as_millis(), found, took);
-        let is_odd = limits::CLOCK_SKEW_WARN.as_millis() < offset.abs();
-        let mut state = self.state();
-        state.clock_offset = offset;
-        state.is_in_time = offset.abs() <= limits::CLOCK_SKEW_MAX.as_millis();
-        let was_odd = std::mem::replace(&mut state.is_clock_odd, is_odd);
-        if is_odd && !was_odd {
-            warn!(
-                milliseconds = offset,
-                store = self.store.name(),
-                "this server's clock is off from the database's: more than a second, and it takes no namespaces. Synchronize the clocks"
-            );
+        let offset = clocks::offset_of(before.as_millis(), found, took);
+        let told = self.state().clock.compare(offset);
+        let (milliseconds, store) = (offset, self.store.name());
+        match told {
+            Some(Skew::Warned) => warn!(
+                milliseconds,
+                store,
+                "this server's clock is off from the database's: beyond a second, it takes no namespaces. Synchronize the clocks"
+            ),
+            Some(Skew::Refused) => warn!(
+                milliseconds,
+                store,
+                "this server's clock is off from the database's by more than a second: it takes no namespaces. Synchronize the clocks"
+            ),
+            None => {}
         }
         Ok(())
     }
@@ -269,7 +272,7 @@ impl FleetStore {
     ) -> Result<(), StoreError> {
         let (incarnation, is_in_time) = {
             let state = self.state();
-            (state.incarnation.clone(), state.is_in_time)
+            (state.incarnation.clone(), state.clock.is_in_time())
         };
         let own = servers.iter_mut().find(|it| it.incarnation == incarnation);
         let Some(own) = own.filter(|own| own.is_in_time != is_in_time) else {
@@ -449,14 +452,6 @@ async fn forget(session: &Session, incarnations: &[String]) -> Result<(), StoreE
     Ok(())
 }
 
-/// Returns by how many milliseconds this server's clock is ahead of the database's at least: it had a time when it asked, the database
-/// another when it answered, and the answer took some milliseconds in all.
-fn offset_of(asked: i64, answered: i64, took: i64) -> i64 {
-    let ahead = asked + took / 2 - answered;
-    // The answer may have taken its time on one way.
-    ahead.signum() * ahead.abs().saturating_sub(took / 2).max(0)
-}
-
 /// The newest kind of record that every release reads which has stores.
 const FIRST_FORMATS: i32 = 17;
 
@@ -483,18 +478,109 @@ mod tests {
         }
     }
 
+    fn joined() -> State {
+        State {
+            incarnation: "x".to_owned(),
+            ..State::default()
+        }
+    }
+
+    /// database-clock and server-clock, each off by an hour: nothing is taken, since times to live would end early.
     #[test]
-    fn a_clock_is_compared_without_what_the_answer_takes() {
-        let hour = 3_600_000;
-        for offset in [0, 700, -700, hour, -hour] {
-            assert_eq!(offset_of(10 * hour + offset, 10 * hour, 0), offset);
+    fn a_server_takes_no_namespaces_while_its_clock_and_the_database_s_are_an_hour_apart() {
+        let (hour, now) = (3_600_000, 1_000 * 3_600_000);
+        let mut state = joined();
+        assert!(!state.may_take(), "the clocks were not compared");
+        for (own, of_database) in [
+            (now, now + hour),
+            (now, now - hour),
+            (now + hour, now),
+            (now - hour, now),
+        ] {
+            state
+                .clock
+                .compare(clocks::offset_of(own, of_database, 200));
+            assert!(!state.may_take(), "{own} {of_database}");
+            state.clock.compare(clocks::offset_of(now, now, 200));
+            assert!(state.may_take());
         }
-        // The database read its clock at the begin, in the middle or at the end of 400 ms.
-        for answered in [0, 200, 400] {
-            assert_eq!(offset_of(0, answered, 400), 0);
+    }
+
+    /// restore-with-old-servers: what a server sees of a store that was restored is not what it has in memory.
+    #[test]
+    fn a_server_takes_no_namespaces_before_it_has_joined_or_of_a_store_that_is_another_one() {
+        let mut state = joined();
+        state.clock.compare(0);
+        assert!(state.may_take());
+        state.is_replaced = true;
+        assert!(!state.may_take());
+        state.is_replaced = false;
+        state.incarnation.clear();
+        assert!(!state.may_take());
+    }
+
+    fn namespace(id: i64) -> NamespaceSeen {
+        NamespaceSeen {
+            id,
+            epoch: 1,
+            server: None,
+            quarantined: None,
+            rate: 0,
+            quota: None,
+            log_store: 1,
+            name: id.to_string(),
+            was_owned: true,
+            applied: None,
+            formats: 17,
         }
-        assert_eq!(offset_of(hour, 200, 400), hour - 200);
-        assert_eq!(offset_of(-hour, 200, 400), 200 - hour);
+    }
+
+    fn view_of(servers: Vec<ServerSeen>, namespaces: Vec<NamespaceSeen>) -> StoreView {
+        let namespaces = namespaces.into_iter().map(|it| (it.name.clone(), it));
+        StoreView {
+            servers,
+            namespaces: namespaces.collect(),
+            is_reached: true,
+            ..StoreView::default()
+        }
+    }
+
+    fn taken(view: StoreView) -> Vec<i64> {
+        let stores = vec![Arc::new(view)];
+        let look = look_of(&View { stores });
+        let mut planner = decide::Planner::default();
+        let decided = planner.decide(Instant::now(), Some(0), look, &BTreeSet::new());
+        decided.take.iter().map(|key| key.id).collect()
+    }
+
+    /// poison-namespace: it is in quarantine after it has ended its owners, and would end the next one.
+    #[test]
+    fn no_server_takes_a_namespace_that_is_in_quarantine() {
+        let mut poison = namespace(1);
+        poison.quarantined = Some("its owner has died 4 times".to_owned());
+        let view = view_of(vec![server("a", true)], vec![poison, namespace(2)]);
+        assert_eq!(taken(view), [2]);
+    }
+
+    /// mixed-formats: servers of two releases share a store. What one of them does not read is not written, and a log that may have such
+    /// records is not taken by it.
+    #[test]
+    fn a_server_of_an_older_release_is_written_for_while_it_is_alive_and_takes_no_newer_log() {
+        let own = fleet::formats();
+        let mut older = server("a", true);
+        older.formats = own - 1;
+        let mut newer = server("b", true);
+        newer.formats = own + 1;
+        let mut servers = vec![older, newer];
+        let mut written_new = namespace(1);
+        written_new.formats = own;
+        let mut written_old = namespace(2);
+        written_old.formats = own - 1;
+        let view = view_of(servers.clone(), vec![written_new, written_old]);
+        assert_eq!(formats_to_write(&view), own - 1);
+        assert_eq!(taken(view), [2], "by the older one");
+        servers[0].is_alive = false;
+        assert_eq!(formats_to_write(&view_of(servers, vec![])), own);
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! | `view.rs` | the servers and the namespaces, as the last looks at the stores have found them |
 //! | `beats.rs` | a server says that it is alive, in each store |
 //! | `beating.rs` | what follows from a beat and its answer |
+//! | `clocks.rs` | this server's clock against a database's |
 //! | `namesake.rs` | whether another server has this one's name |
 //! | `looks.rs` | a server looks at each store, and does what is decided |
 //! | `rates.rs` | how busy namespaces are |
@@ -36,6 +37,7 @@ mod append;
 mod beating;
 mod beats;
 mod checks;
+mod clocks;
 mod common;
 mod configuration;
 mod connect;

@@ -15,7 +15,7 @@ use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
 use super::restored::Skipped;
-use super::{StoreError, restored, schema};
+use super::{StoreError, decide, restored, schema};
 use crate::gateway::Gateway;
 use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
 use crate::journal::rows::RowPlace;
@@ -177,11 +177,7 @@ async fn acquire(
         return Ok(None);
     };
     let (epoch, failures): (i64, i32) = (store.get(&row, 0)?, store.get(&row, 1)?);
-    if limits::TAKEOVERS_MAX < failures {
-        return Err(StoreError::Lost(format!(
-            "its owner has died {failures} times without a healthy minute between"
-        )));
-    }
+    decide::judge_deaths(failures)?;
     Ok(Some(epoch))
 }
 

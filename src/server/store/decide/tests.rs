@@ -124,6 +124,18 @@ fn a_server_that_may_take_nothing_has_no_share_and_gives() {
     assert!(look.to_give(0, 9).is_empty());
 }
 
+/// poison-namespace: what ends one owner after the other is not given to a further one. `interop-tests/ha/test_databases.py` kills
+/// the owners.
+#[test]
+fn a_namespace_is_put_into_quarantine_at_the_fourth_death_of_an_owner() {
+    for failures in 0..=3 {
+        assert!(judge_deaths(failures).is_ok(), "{failures}");
+    }
+    let error = judge_deaths(4).unwrap_err();
+    assert!(error.is_of_log(), "it is put into quarantine");
+    assert!(error.to_string().contains("has died 4 times"), "{error}");
+}
+
 #[test]
 fn a_namespace_in_quarantine_is_left_alone() {
     let mut one = seen(1, Owner::Absent, 0);
@@ -135,6 +147,7 @@ fn a_namespace_in_quarantine_is_left_alone() {
     assert!(look.to_take(0).is_empty());
 }
 
+/// mixed-formats: see also `looks.rs`.
 #[test]
 fn a_server_takes_no_log_that_may_have_records_which_it_does_not_read() {
     let mut live = servers(&["a", "b"]);
