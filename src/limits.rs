@@ -610,6 +610,10 @@ pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
 /// How long to wait for an answer of the store. A commit waits for a standby without an end; what is not answered by then is
 /// unknown, and found out on another session.
 pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(6);
+/// How long to wait for each of several hosts of the store, at least: together they have [`STORE_ANSWER_WAIT`].
+pub const STORE_HOST_WAIT_MIN: Millis = Millis::from_secs(1);
+/// How long a host of the store that did not answer is tried after the others.
+pub const STORE_HOST_AVOIDED: Millis = Millis::from_secs(30);
 /// After how much silence, and how often, the system looks whether the store's machine is there.
 pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
 /// How long bytes to the store may be unacknowledged by its machine.

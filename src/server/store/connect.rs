@@ -24,6 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, info, warn};
 
 use super::StoreError;
+use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
 use crate::limits;
 use crate::server::root_key;
@@ -64,7 +65,7 @@ pub struct StoreArgs {
 pub(in crate::server) struct Store {
     /// Its name among the stores of the fleet.
     name: String,
-    config: Config,
+    hosts: Hosts,
     tls: Option<MakeRustlsConnect>,
     /// The host and the database, for the log: without the password.
     place: String,
@@ -207,7 +208,7 @@ impl Store {
         Ok(Self {
             name,
             place: place(&config),
-            config,
+            hosts: Hosts::new(&config),
             tls,
             identity: OnceLock::new(),
             origin: OnceLock::new(),
@@ -348,22 +349,21 @@ impl Store {
     /// Opens a session as [`Store::session`] does, also where the tables are not there yet.
     pub(super) async fn bare_session(&self) -> Result<Session, StoreError> {
         let session = match &self.tls {
-            Some(tls) => Box::pin(self.open(tls.clone())).await?,
-            None => Box::pin(self.open(NoTls)).await?,
+            Some(tls) => Box::pin(self.open(tls)).await?,
+            None => Box::pin(self.open(&NoTls)).await?,
         };
         self.set_up(&session).await?;
         Ok(session)
     }
 
-    async fn open<T>(&self, tls: T) -> Result<Session, StoreError>
+    async fn open<T>(&self, tls: &T) -> Result<Session, StoreError>
     where
-        T: MakeTlsConnect<Socket> + 'static + Send,
+        T: MakeTlsConnect<Socket> + Clone + 'static + Send,
         T::Stream: Send + 'static,
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let opened = self.within("connect", self.config.connect(tls)).await?;
-        let (client, mut connection) = opened;
+        let (client, mut connection) = self.hosts.connect(tls).await?;
         let warnings = Arc::new(AtomicU64::new(0));
         let (alive, mut ended) = oneshot::channel::<()>();
         let counted = Arc::clone(&warnings);
@@ -520,14 +520,6 @@ impl Store {
             source,
         })
     }
-
-    async fn within<T>(
-        &self,
-        what: &'static str,
-        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, StoreError> {
-        answered(&self.place, what, work).await
-    }
 }
 
 /// A session of the database.
@@ -674,20 +666,6 @@ fn is_local(host: &Host) -> bool {
             name == "localhost" || address.is_ok_and(|address| address.is_loopback())
         }
     }
-}
-
-fn place(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
-        let ports = config.get_ports();
-        let port = ports.get(at).or_else(|| ports.first()).unwrap_or(&5432);
-        match host {
-            Host::Tcp(name) => format!("{name}:{port}"),
-            Host::Unix(path) => path.display().to_string(),
-        }
-    });
-    let hosts: Vec<String> = hosts.collect();
-    let database = config.get_dbname().unwrap_or("postgres");
-    format!("{}/{database}", hosts.join(","))
 }
 
 fn client_tls(args: &StoreArgs) -> Result<rustls::ClientConfig, StoreError> {

@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `connect.rs` | sessions of the database: what every one sets and verifies |
+//! | `hosts.rs` | the hosts of a store, of which one takes writes |
 //! | `timeline.rs` | which primary of the database a session is connected to |
 //! | `checks.rs` | settings of the database that are refused, or warned of, at the start |
 //! | `schema.rs` | the tables, and how they are made |
@@ -46,6 +47,7 @@ mod fence;
 mod fleet;
 mod health;
 mod holding;
+mod hosts;
 mod lease;
 mod log;
 mod looks;
