@@ -76,6 +76,7 @@ fn replay(bytes: &[u8]) {
         store: STORE,
         tail_records_max: u64::MAX,
         accepts_loss: false,
+        newest_kind: crate::journal::NEWEST_KIND,
     };
     let Ok(first) = recover(Arc::clone(&disk), options, &mut |_, _| Ok(())) else {
         return;

@@ -68,6 +68,8 @@ pub struct Options {
     pub tail_records_max: u64,
     /// Whether to continue without frames that were synced and are damaged or missing.
     pub accepts_loss: bool,
+    /// The newest kind of record that is written: others that read the log know no newer one.
+    pub newest_kind: u8,
 }
 
 impl Options {
@@ -81,6 +83,7 @@ impl Options {
             store,
             tail_records_max: u64::MAX,
             accepts_loss: false,
+            newest_kind: NEWEST_KIND,
         }
     }
 

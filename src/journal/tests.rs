@@ -18,6 +18,7 @@ const OPTIONS: Options = Options {
     store: 0x5eed,
     tail_records_max: u64::MAX,
     accepts_loss: false,
+    newest_kind: NEWEST_KIND,
 };
 const QUEUE: EntityId = EntityId(3);
 /// Bytes that are read after a body.
@@ -349,6 +350,28 @@ enum End {
 fn life() -> impl Strategy<Value = (Vec<Op>, u64, End)> {
     let end = prop_oneof![3 => any::<u64>().prop_map(End::Power), 1 => Just(End::Kill)];
     (prop::collection::vec(op(), 1..60), 1..60_u64, end)
+}
+
+/// mixed-formats: see `src/server/store/looks.rs` for where the bound comes from.
+#[test]
+#[should_panic(
+    expected = "no record is written of a kind that a server of the fleet does not read"
+)]
+fn a_record_of_a_newer_kind_than_all_servers_read_is_not_written() {
+    let options = Options {
+        newest_kind: NEWEST_KIND - 1,
+        ..OPTIONS
+    };
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let recovered = recover(disk, options, &mut |_, _| Ok(())).unwrap();
+    let mut writer = recovered.writer;
+    let older = Record::EntityDeleted { entity: QUEUE };
+    writer.append(&older);
+    let newest = Record::Audit {
+        number: 1,
+        entry: b"{}",
+    };
+    writer.append(&newest);
 }
 
 proptest! {

@@ -406,7 +406,14 @@ impl Journal for Writer {
         if let Some(at) = codec::happened_at(record) {
             self.newest = self.newest.max(at);
         }
-        let body = codec::encode(&mut self.open, record)?;
+        let begin = self.open.len();
+        let body = codec::encode(&mut self.open, record);
+        let kind = self.open.get(begin);
+        assert!(
+            kind.is_some_and(|kind| *kind <= self.options.newest_kind),
+            "no record is written of a kind that a server of the fleet does not read"
+        );
+        let body = body?;
         let position = self.position.to_u64() + u64_of(body.offset);
         let body = BodyRef {
             position,

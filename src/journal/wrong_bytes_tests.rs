@@ -29,6 +29,7 @@ fn open(disk: &Arc<dyn Disk>) -> Recovered {
         store: 0x5eed,
         tail_records_max: u64::MAX,
         accepts_loss: false,
+        newest_kind: NEWEST_KIND,
     };
     recover(Arc::clone(disk), options, &mut |_, _| Ok(())).unwrap()
 }
@@ -114,6 +115,7 @@ fn small_bodies_that_are_all_alive_are_not_compacted_for_ever() {
             store: 1,
             tail_records_max: u64::MAX,
             accepts_loss: false,
+            newest_kind: NEWEST_KIND,
         };
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         let mut log = recover(disk, options, &mut |_, _| Ok(())).unwrap();

@@ -26,6 +26,7 @@ fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
         store: 9,
         tail_records_max: u64::MAX,
         accepts_loss: false,
+        newest_kind: journal::NEWEST_KIND,
     };
     let disk = FileDisk::open_with(directory, SEGMENT_BYTES).unwrap();
     let mut found = Vec::new();

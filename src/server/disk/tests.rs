@@ -153,6 +153,7 @@ fn a_log_in_files_is_found_again() {
         store: 9,
         tail_records_max: u64::MAX,
         accepts_loss: false,
+        newest_kind: journal::NEWEST_KIND,
     };
     let bytes = vec![3; 100_000];
     let record = |number| Record::Relocated {

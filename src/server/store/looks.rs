@@ -334,7 +334,11 @@ impl FleetStore {
             epoch: seen.epoch,
         };
         let serving = Arc::clone(&self.serving);
-        let make = move |owned: &Owned| serving.gateway(owned);
+        let make = move |owned: &Owned| {
+            let (gateway, mut options) = serving.gateway(owned);
+            options.newest_kind = kind_of(formats);
+            (gateway, options)
+        };
         let lease = self.lease.load_full();
         let taker = Taker {
             server: self.server.clone(),
@@ -454,6 +458,11 @@ async fn forget(session: &Session, incarnations: &[String]) -> Result<(), StoreE
 
 /// The newest kind of record that every release reads which has stores.
 const FIRST_FORMATS: i32 = 17;
+
+/// Returns the kind of record of that number, and the first one at least.
+fn kind_of(formats: i32) -> u8 {
+    u8::try_from(formats.max(FIRST_FORMATS)).unwrap_or(u8::MAX)
+}
 
 /// Returns the newest kind of record that this server may write: all servers that are alive read it.
 fn formats_to_write(view: &StoreView) -> i32 {
