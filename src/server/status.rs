@@ -127,7 +127,7 @@ fn unwell(server: &ServerState) -> Option<Response> {
     (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
 }
 
-/// How a server stands with the stores of its fleet.
+/// What a server is to the stores of its fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It serves none of the namespaces of a store that is another one than at its start.
