@@ -675,6 +675,13 @@ pub const RESTORED_EPOCHS: i64 = 1 << 32;
 pub const RESTORED_NUMBERS: u64 = 1 << 36;
 /// How long the removal of a namespace waits for programs that read its tables.
 pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
+/// How long a change of a table of the store waits for the sessions that hold the table. All other statements on it wait behind the
+/// change, beats among them.
+pub const SCHEMA_LOCK_WAIT: Millis = Millis::from_millis(200);
+/// How long to wait before the change is tried again: what has waited behind it is done meanwhile.
+pub const SCHEMA_RETRY: Millis = Millis::from_millis(500);
+/// How often the change is tried.
+pub const SCHEMA_TRIES: u32 = 15;
 /// Rows that one statement removes, of which each may have [`STORE_PART_BYTES`].
 pub const STORE_REMOVED_ROWS: i64 = 1_000;
 /// Bytes of a name in the header of a connection that is passed on.
@@ -891,6 +898,7 @@ const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
 const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
 const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
 const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
+const _: () = assert!(BEAT.as_millis() + 2 * SCHEMA_LOCK_WAIT.as_millis() < LEASE.as_millis());
 const _: () =
     assert!(STORE_GATHERED_BYTES <= STORE_ROW_BYTES && STORE_ROW_BYTES <= STORE_PART_BYTES);
 const _: () = assert!(2 * TAKEOVERS_AT_ONCE + CONFIGURED_AT_ONCE < STORE_SESSIONS_MAX);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from broker import BrokerError
 from conftest import NAMESPACES
 from faults import DEFAULTS
-from fleet import Fleet, configuration, wait
+from fleet import Fleet, Server, configuration, wait
 from load import Load
 from pooler import Pooler
 from postgres import NEWEST, ROLE, Cluster
@@ -221,6 +222,41 @@ def test_the_tables_of_an_older_release_get_what_they_lack(cluster: Cluster, tmp
             assert [str(message) for message in found] == [str(number) for number in range(10)]
         assert fleet.finish() == []
     assert cluster.query("select version from jitney.store") == [(2,)]
+
+
+def holds_lease(server: Server) -> bool:
+    status, fleet = server.ask("GET", "fleet")
+    return status == 200 and fleet["lease_held"]
+
+
+def test_a_reader_of_the_tables_keeps_no_server_from_answering_while_another_adds_a_column(cluster: Cluster, tmp_path: Path) -> None:
+    """A change of a table waits for its readers, such as pg_dump, and the beats of all servers wait behind the change."""
+    without_tables(cluster)
+    with Fleet(tmp_path / "fleet", cluster.url(), 2, proxied=False) as fleet:
+        old, new = fleet.servers
+        new.stop()
+        # Nothing but looks uses it.
+        cluster.query("alter table jitney.server drop column skewed")
+        reader = cluster.connect(application_name="backup of the night", autocommit=False)
+        process = reader.info.backend_pid
+        try:
+            reader.execute("select count(*) from jitney.server")
+            new.broker.launch()
+            while new.running:
+                assert holds_lease(old), "the beats wait behind the change"
+                time.sleep(0.05)
+            text = new.broker.log_tail()
+            held = f"jitney.server, and cannot while it is held by process {process} \\({ROLE}, backup of the night, in a transaction since 20"
+            assert re.search(held, text) and "pg_terminate_backend" in text, text
+            new.broker.launch()
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                assert holds_lease(old) and new.running
+                time.sleep(0.05)
+        finally:
+            reader.close()
+        wait(lambda: holds_lease(new), 30, "the server did not start when the reader had ended")
+        assert fleet.finish() == []
 
 
 def test_the_tables_of_a_newer_release_are_refused(cluster: Cluster, tmp_path: Path) -> None:

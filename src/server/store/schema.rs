@@ -1,10 +1,15 @@
 //! The tables of a store. They are made under an advisory lock, because servers start together.
 
+use tokio::time::sleep;
+use tokio_postgres::error::SqlState;
+use tracing::info;
+
 use super::connect::{Session, Store};
 use super::fence::random_uuid;
 use super::{StoreError, fence};
 use crate::journal::SegmentId;
 use crate::journal::rows::RowPlace;
+use crate::limits;
 
 /// The version of the tables. A server refuses a store with a newer one. Version 2 has `skips`, which every later owner of a log
 /// must heed, and `pending`.
@@ -103,26 +108,50 @@ const COLUMNS: [(&str, &str, &str); 9] = [
 const ADDED: &str =
     "create table if not exists reservation (name text primary key, store text not null)";
 
-/// Makes the tables that are not there.
+/// Makes the tables that are not there, and adds to those of an older release what they lack. A change of a table that another
+/// session holds is tried again for some seconds.
 ///
 /// # Errors
 ///
-/// The role may not, or a newer release has made them.
+/// The role may not; a newer release has made them; or a session keeps a table from being changed.
 pub(super) async fn make(store: &Store) -> Result<(), StoreError> {
     let session = store.bare_session().await?;
-    session
-        .batch(
-            "lock the tables",
-            &format!("select pg_advisory_lock({LOCK})"),
-        )
-        .await?;
-    let made = make_locked(store, &session).await;
-    // The end of the session releases the lock too.
-    drop(session);
-    made
+    for number in 1.. {
+        // Not held during the pauses: else the starts of other servers would wait in vain.
+        let lock = format!("select pg_advisory_lock({LOCK})");
+        session.batch("lock the tables", &lock).await?;
+        // The end of the session releases the lock, too.
+        let made = make_locked(store, &session).await?;
+        let unlock = format!("select pg_advisory_unlock({LOCK})");
+        session.batch("unlock the tables", &unlock).await?;
+        let Made::Held(table) = made else {
+            break;
+        };
+        if limits::SCHEMA_TRIES <= number {
+            return Err(held(store, &session, table).await?);
+        }
+        if number == 1 {
+            info!(
+                store = store.name(),
+                table,
+                "other sessions hold a table to which this release adds a column: this is tried again"
+            );
+        }
+        sleep(limits::SCHEMA_RETRY.as_duration()).await;
+    }
+    Ok(())
 }
 
-async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError> {
+/// What became of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// They have all that this release needs.
+    All,
+    /// This one cannot be changed now, because other sessions hold it.
+    Held(&'static str),
+}
+
+async fn make_locked(store: &Store, session: &Session) -> Result<Made, StoreError> {
     let exists = session
         .one("select to_regclass('jitney.store') is not null", &[])
         .await?;
@@ -134,11 +163,13 @@ async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError>
                 "its tables have version {found}, and this release knows {VERSION}: use the release that made them"
             )));
         }
-        add(store, session).await?;
-        // Only now: the next start adds what is missing.
-        let raise = "update store set version = $1 where version < $1";
-        session.execute(raise, &[&VERSION]).await?;
-        return Ok(());
+        let made = add(store, session).await?;
+        if made == Made::All {
+            // Only now: the next start adds what is missing.
+            let raise = "update store set version = $1 where version < $1";
+            session.execute(raise, &[&VERSION]).await?;
+        }
+        return Ok(made);
     }
     let identity = random_uuid();
     let all = format!(
@@ -150,22 +181,57 @@ async fn make_locked(store: &Store, session: &Session) -> Result<(), StoreError>
     add(store, session).await
 }
 
-/// Adds what is not there yet. A change of a table waits for all that read it, and others wait behind it: none is made in vain.
-async fn add(store: &Store, session: &Session) -> Result<(), StoreError> {
+/// Adds what is not there yet. A change of a table waits for all sessions that hold it, and all others wait behind the change: it
+/// waits for much less than a lease, and is not made in vain.
+async fn add(store: &Store, session: &Session) -> Result<Made, StoreError> {
     session.batch("make the tables", ADDED).await?;
     let query = "select count(*) from pg_attribute where attrelid = to_regclass('jitney.' || $1::text) \
                  and attname = $2 and not attisdropped";
+    let wait = limits::SCHEMA_LOCK_WAIT.as_millis();
     for (table, column, kind) in COLUMNS {
         let row = session.one(query, &[&table, &column]).await?;
-        if store.get::<i64>(&row, 0)? == 0 {
-            let add = format!(
-                "begin; set local lock_timeout = '5s'; \
-                 alter table {table} add column if not exists {column} {kind}; commit"
-            );
-            session.batch("add a column", &add).await?;
+        if 0 < store.get::<i64>(&row, 0)? {
+            continue;
+        }
+        let add = format!(
+            "begin; set local lock_timeout = '{wait}ms'; \
+             alter table {table} add column if not exists {column} {kind}; commit"
+        );
+        match session.batch("add a column", &add).await {
+            Ok(()) => {}
+            Err(StoreError::Database { source, .. })
+                if source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
+            {
+                session.batch("give up a change", "rollback").await?;
+                return Ok(Made::Held(table));
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(Made::All)
+}
+
+/// Describes the sessions that keep a table from being changed, and what to do. Of sessions of other roles the database may not
+/// say since when they are in their transaction.
+async fn held(store: &Store, session: &Session, table: &str) -> Result<StoreError, StoreError> {
+    let query = "select string_agg(format('process %s (%s, %s, in a transaction since %s)', pid, usename, \
+                     coalesce(nullif(application_name, ''), 'without a name'), \
+                     coalesce(to_char(xact_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"'), 'a time that this role may not see')), \
+                     ', ' order by xact_start nulls first) \
+                 from (select distinct a.pid, a.usename, a.application_name, a.xact_start \
+                     from pg_locks l join pg_stat_activity a using (pid) \
+                     where l.relation = to_regclass('jitney.' || $1::text) and l.granted and l.pid <> pg_backend_pid() \
+                     and l.database = (select oid from pg_database where datname = current_database()) \
+                     and coalesce(a.xact_start < clock_timestamp() - make_interval(secs => $2), true)) holders";
+    // Those of servers last for some milliseconds.
+    let least = limits::SCHEMA_LOCK_WAIT.as_duration().as_secs_f64();
+    let row = session.one(query, &[&table, &least]).await?;
+    let holders: Option<String> = store.get(&row, 0)?;
+    let holders = holders.unwrap_or_else(|| "sessions that have ended just now".to_owned());
+    Ok(store.unfit(format!(
+        "this release adds a column to the table jitney.{table}, and cannot while it is held by {holders}. Wait for their end, as that of \
+         a backup by pg_dump, or end them (select pg_terminate_backend(PROCESS)), and try it again"
+    )))
 }
 
 /// Returns the table of a segment of a namespace's log. No name is used twice.
