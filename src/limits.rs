@@ -675,6 +675,8 @@ pub const RESTORED_EPOCHS: i64 = 1 << 32;
 pub const RESTORED_NUMBERS: u64 = 1 << 36;
 /// How long the removal of a namespace waits for programs that read its tables.
 pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
+/// When a store is checked again that was away at the start and is refused.
+pub const STORE_CHECK_RETRY: Millis = Millis::from_secs(10);
 /// How long a change of a table of the store waits for the sessions that hold the table. All other statements on it wait behind the
 /// change, beats among them.
 pub const SCHEMA_LOCK_WAIT: Millis = Millis::from_millis(200);

@@ -339,3 +339,37 @@ def test_a_store_is_added_by_starting_the_servers_again_one_after_the_other(tmp_
         finally:
             for fleet in (old, new):
                 fleet.close()
+
+
+def test_a_store_that_comes_late_is_checked_and_gets_what_it_lacks_as_at_a_start(tmp_path: Path) -> None:
+    config = configuration(tmp_path / "Config.json", {name: {"Queues": [{"Name": "q"}]} for name in NAMESPACES})
+    with Cluster(tmp_path / "a", standbys=0) as a, Cluster(tmp_path / "b", standbys=0) as b:
+        fleet = Fleet(tmp_path / "fleet", {"a": a.url(), "b": b.url()}, 1, config, proxied=False)
+        server = fleet.servers[0]
+        try:
+            fleet.start()
+            fleet.wait_owned(*NAMESPACES)
+            server.stop()
+            entered = "select incarnation, alive from jitney.server"
+            before = b.query(entered)
+            # It comes back as an older release has left it, and with a setting that loses messages.
+            b.query("alter table jitney.namespace_state drop column quota")
+            b.query("alter system set fsync = off")
+            b.primary.stop()
+            server.start()
+            b.primary.start()
+            wait(lambda: "fsync is off" in server.broker.log_tail(100_000), BACK_SECONDS * patience(), "the store is not refused")
+            text = server.broker.log_tail(100_000)
+            assert "fsync is off, and a crash of the machine loses acknowledged messages: set it to on, or use --store-unchecked" in text, text
+            assert not shown(server)["stores"][1]["lease_held"]
+            assert b.query(entered) == before, "it has not joined the servers of the store"
+            # Its operator mends it, and the server needs no restart.
+            b.query("alter system set fsync = on")
+            b.query("select pg_reload_conf()")
+            wait(lambda: shown(server)["stores"][1]["lease_held"], BACK_SECONDS * patience(), "the server has not joined those of b")
+            columns = "select count(*) from information_schema.columns where table_name = 'namespace_state' and column_name = 'quota'"
+            assert b.query(columns) == [(1,)]
+            fleet.wait_owned(*NAMESPACES)
+            assert server.broker.log_tail(100_000).count("a store that was away is not used") == 1
+        finally:
+            fleet.close()

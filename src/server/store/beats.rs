@@ -14,7 +14,7 @@ use super::fleet::{FleetStore, formats};
 use super::lease::{self, Lease};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
-use super::{StoreError, checks};
+use super::{StoreError, checks, common};
 use crate::limits;
 
 impl FleetStore {
@@ -141,8 +141,11 @@ impl FleetStore {
 
     /// Beats on a new session. A server that could not join at its start, or is to join again, does so first, if its name is free.
     async fn first_beat(&self) -> Result<Option<(Session, bool)>, StoreError> {
-        if self.state().incarnation.is_empty() && self.try_to_join().await? != Name::Free {
-            return Ok(None);
+        if self.state().incarnation.is_empty() {
+            common::reach_late(&self.stores, self.at).await?;
+            if self.try_to_join().await? != Name::Free {
+                return Ok(None);
+            }
         }
         let session = self.store.session().await?;
         self.beat_once(session).await.map(Some)

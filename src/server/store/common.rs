@@ -2,12 +2,14 @@
 //! it, so that servers start while some stores are away.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::connect::{Session, Store};
-use super::stores::{Recorded, Stores};
+use super::stores::{Recorded, Refused, Stores};
 use super::{StoreError, checks, schema};
+use crate::limits;
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
 pub(in crate::server) struct Wanted<'a> {
@@ -92,10 +94,13 @@ pub(in crate::server) async fn prepare(
     stores: &Stores,
     wanted: &Wanted<'_>,
 ) -> Result<Common, StoreError> {
+    if wanted.is_unchecked {
+        stores.use_unchecked();
+    }
     let mut reached = Vec::new();
     let mut away = None;
     for (at, store) in stores.all().iter().enumerate() {
-        match reach(at, store, wanted).await {
+        match reach(at, store, wanted.is_unchecked).await {
             Ok(recorded) => {
                 info!(
                     name = store.name(),
@@ -139,12 +144,50 @@ pub(in crate::server) async fn prepare(
 }
 
 /// Reaches a store, checks it, and makes its tables.
-async fn reach(at: usize, store: &Store, wanted: &Wanted<'_>) -> Result<Recorded, StoreError> {
+async fn reach(at: usize, store: &Store, is_unchecked: bool) -> Result<Recorded, StoreError> {
     let session = store.bare_session().await?;
-    checks::check(store, &session, wanted.is_unchecked).await?;
+    checks::check(store, &session, is_unchecked).await?;
     drop(session);
     schema::make(store).await?;
     Recorded::read(at, store).await
+}
+
+/// Reaches a store that was away at the start, as the start does it. A store that is refused is checked again after a while: its
+/// operator can mend it while this server runs.
+///
+/// # Errors
+///
+/// The store's; or it is refused, which is logged.
+pub(super) async fn reach_late(stores: &Stores, at: usize) -> Result<(), StoreError> {
+    let store = stores.store(at);
+    let before = stores.refused().get(&at).cloned();
+    if let Some(before) = &before
+        && before.at.elapsed() < limits::STORE_CHECK_RETRY.as_duration()
+    {
+        return Err(store.unfit(before.why.clone()));
+    }
+    let error = match reach(at, store, stores.is_unchecked()).await {
+        Ok(_) => {
+            stores.refused().remove(&at);
+            return Ok(());
+        }
+        Err(error) if error.is_away() => return Err(error),
+        Err(error) => error,
+    };
+    let why = if let StoreError::Unfit { what, .. } = &error {
+        what.clone()
+    } else {
+        error.to_string()
+    };
+    if before.is_none_or(|before| before.why != why) {
+        error!(
+            store = store.name(),
+            "a store that was away is not used, and its namespaces have no answers from this server: {error}"
+        );
+    }
+    let now = Instant::now();
+    stores.refused().insert(at, Refused { at: now, why });
+    Err(error)
 }
 
 /// Writes what is common into all stores that are reached. The first of them that has it decides; a new fleet has all its stores

@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tracing::info;
@@ -28,6 +29,18 @@ pub(in crate::server) struct Stores {
     before: OnceLock<BTreeMap<usize, String>>,
     /// All stores have recorded it.
     is_agreed: AtomicBool,
+    /// A database with which messages can be lost is used all the same.
+    is_unchecked: AtomicBool,
+    /// Stores that were away at the start and that this server cannot use, by their places.
+    refused: Mutex<BTreeMap<usize, Refused>>,
+}
+
+/// Why a store cannot be used that was away at the start.
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    /// When it was found out.
+    pub(super) at: Instant,
+    pub(super) why: String,
 }
 
 /// What a store says of itself.
@@ -128,7 +141,23 @@ impl Stores {
             set: OnceLock::new(),
             before: OnceLock::new(),
             is_agreed: AtomicBool::new(false),
+            is_unchecked: AtomicBool::new(false),
+            refused: Mutex::default(),
         }
+    }
+
+    /// Uses databases all the same with which messages can be lost.
+    pub(super) fn use_unchecked(&self) {
+        self.is_unchecked.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.is_unchecked.load(Ordering::Relaxed)
+    }
+
+    /// Returns the stores that were away at the start and that this server cannot use.
+    pub(super) fn refused(&self) -> MutexGuard<'_, BTreeMap<usize, Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::server) fn all(&self) -> &[Arc<Store>] {
