@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, TransportType
 
 from broker import BrokerError
 from conftest import NAMESPACES
@@ -209,7 +211,7 @@ def test_the_tables_of_an_older_release_get_what_they_lack(cluster: Cluster, tmp
         with ServiceBusClient.from_connection_string(fleet.connection_string) as client, client.get_queue_sender("queue.1") as sender:
             sender.send_messages([ServiceBusMessage(str(number)) for number in range(10)])
         assert fleet.finish() == []
-    columns = {"store": ["name", "stores", "origin"], "server": ["stores", "skewed"], "namespace_state": ["formats", "pending", "skips", "quota"]}
+    columns = {"store": ["name", "stores", "origin", "tls_authority"], "server": ["stores", "skewed"], "namespace_state": ["formats", "pending", "skips", "quota"]}
     for table, names in columns.items():
         for name in names:
             cluster.query(f"alter table jitney.{table} drop column {name}")
@@ -256,6 +258,88 @@ def test_a_reader_of_the_tables_keeps_no_server_from_answering_while_another_add
         finally:
             reader.close()
         wait(lambda: holds_lease(new), 30, "the server did not start when the reader had ended")
+        assert fleet.finish() == []
+
+
+def authority_of(server: Server) -> str:
+    return server.get("/ca.pem")
+
+
+def exchange_verified(server: Server, authority: Path) -> None:
+    """Sends a message over TLS. The certificate of the server is verified by an authority alone; it is for `localhost`."""
+    network = Proxy(server.amqp)
+    text = "Endpoint=sb://localhost/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE"
+    place = f"sb://localhost:{network.port}"
+    try:
+        with ServiceBusClient.from_connection_string(text, transport_type=TransportType.Amqp, custom_endpoint_address=place,
+                                                             connection_verify=str(authority)) as client:
+            with client.get_queue_sender("queue.1") as sender:
+                sender.send_messages(ServiceBusMessage("verified"))
+    finally:
+        network.close()
+
+
+def test_a_client_that_trusts_the_authority_of_one_server_trusts_all(cluster: Cluster, tmp_path: Path) -> None:
+    without_tables(cluster)
+    trusted = tmp_path / "ca.pem"
+    config = configuration(tmp_path / "Config.json", {"orders": {"Queues": [{"Name": "queue.1"}]}})
+    with Fleet(tmp_path / "fleet", cluster.url(), 3, config, proxied=False) as fleet:
+        fleet.wait_owned("orders")
+        first, _, last = fleet.servers
+        trusted.write_text(authority_of(first))
+        for server in fleet.servers:
+            assert authority_of(server) == trusted.read_text()
+            exchange_verified(server, trusted)
+        # A start with an empty directory makes no other.
+        last.stop()
+        shutil.rmtree(last.broker.state["data_dir"])
+        last.start()
+        assert authority_of(last) == trusted.read_text()
+        exchange_verified(last, trusted)
+        assert fleet.finish() == []
+
+
+def soon_ending(directory: Path, authority: str) -> str:
+    """The certificate and the key of an authority, with a certificate that ends in 100 days. Its name and the identifier of its key are the same."""
+    directory.mkdir()
+    (directory / "all.pem").write_text(authority)
+
+    def openssl(*words: str) -> str:
+        return subprocess.run(["openssl", *words], check=True, capture_output=True, text=True, cwd=directory).stdout
+
+    name = openssl("x509", "-in", "all.pem", "-noout", "-subject", "-nameopt", "multiline").partition("commonName")[2].strip(" =\n")
+    identifier = openssl("x509", "-in", "all.pem", "-noout", "-ext", "subjectKeyIdentifier").splitlines()[-1].strip()
+    # The system's configuration would add extensions.
+    (directory / "request.cnf").write_text(f"[req]\nprompt=no\ndistinguished_name=name\nx509_extensions=extensions\n[name]\nCN={name}\n"
+                                           "[extensions]\nbasicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign\n"
+                                           f"subjectKeyIdentifier={identifier}\n")
+    made = openssl("req", "-x509", "-new", "-config", "request.cnf", "-key", "all.pem", "-days", "100")
+    return made + authority[authority.index("-----BEGIN PRIVATE KEY"):]
+
+
+def test_servers_renew_their_authority_together_and_clients_keep_their_trust(cluster: Cluster, tmp_path: Path) -> None:
+    without_tables(cluster)
+    trusted = tmp_path / "ca.pem"
+    config = configuration(tmp_path / "Config.json", {"orders": {"Queues": [{"Name": "queue.1"}]}})
+    with Fleet(tmp_path / "fleet", cluster.url(), 2, config, proxied=False) as fleet:
+        fleet.wait_owned("orders")
+        (first,), = cluster.query("select tls_authority from jitney.store")
+        ending = soon_ending(tmp_path / "made", first)
+        former = ending[:ending.index("-----BEGIN PRIVATE KEY")]
+        trusted.write_text(former)
+        cluster.query("update jitney.store set tls_authority = %s returning 1", ending)
+        before = authority_of(fleet.servers[0])
+
+        def renewed() -> str:
+            found = {authority_of(server) for server in fleet.servers} - {former}
+            return "".join(found - {before}) if len(found) == 1 else ""
+
+        shown = wait(renewed, 60, "the servers have not renewed the authority")
+        (now,), = cluster.query("select tls_authority from jitney.store")
+        assert shown == now[:now.index("-----BEGIN PRIVATE KEY")]
+        assert now.endswith(first[first.index("-----BEGIN PRIVATE KEY"):]), "the key stays"
+        for server in fleet.servers:
+            exchange_verified(server, trusted)
         assert fleet.finish() == []
 
 

@@ -10,6 +10,7 @@
 //! days (Apple).
 
 mod pkcs12;
+pub(super) mod shared;
 
 use std::fmt;
 use std::fs;
@@ -206,8 +207,18 @@ enum Subject<'a> {
 impl CertificateAuthority {
     /// Makes a new one.
     pub(super) fn make(now: SystemTime) -> Result<Self, CertsError> {
-        let key = KeyPair::generate()?;
+        Self::of_key(KeyPair::generate()?, now)
+    }
+
+    /// Makes one with a key, from which its name is made. The certificate has a serial number of its own, because the key may have
+    /// another certificate.
+    fn of_key(key: KeyPair, now: SystemTime) -> Result<Self, CertsError> {
         let mut params = valid(now, limits::AUTHORITY_DAYS);
+        let mut serial = [0; 16];
+        aws_lc_rs::rand::fill(&mut serial)?;
+        // It is a positive number.
+        serial[0] = serial[0] & 0x3f | 0x40;
+        params.serial_number = Some(serial.to_vec().into());
         let id = params.key_identifier(&key);
         let id = id.iter().take(4).map(|byte| format!("{byte:02x}"));
         let id: String = id.collect();
@@ -228,6 +239,22 @@ impl CertificateAuthority {
     /// Reads the one in files.
     fn open(files: &AuthorityFiles, now: SystemTime) -> Result<Self, CertsError> {
         let (pem, key) = (read(&files.certificate)?, read(&files.key)?);
+        let authority = Self::parse(files, pem, &key)?;
+        if authority.certificate.has_ended(now) {
+            let ended = day(authority.certificate.not_after);
+            return Err(CertsError::Authority {
+                file: files.certificate.clone(),
+                wrong: format!(
+                    "the authority ended on {ended}; move its two files away for a new one (which \
+                     clients must then trust)"
+                ),
+            });
+        }
+        Ok(authority)
+    }
+
+    /// Takes a certificate and its key, as PEM, of the files that are named in errors.
+    fn parse(files: &AuthorityFiles, pem: String, key: &str) -> Result<Self, CertsError> {
         let of_certificate = |wrong| CertsError::Authority {
             file: files.certificate.clone(),
             wrong,
@@ -240,7 +267,7 @@ impl CertificateAuthority {
         let der = der.map_err(|error| of_certificate(format!("no certificate in PEM: {error}")))?;
         let certificate = Certificate::read(&der)
             .map_err(|error| of_certificate(format!("not a certificate: {error}")))?;
-        let key = KeyPair::from_pem(&key)
+        let key = KeyPair::from_pem(key)
             .map_err(|error| of_key(format!("not a private key in PEM: {error}")))?;
         if key.subject_public_key_info() != certificate.public_key {
             let name = files.certificate.display();
@@ -249,19 +276,22 @@ impl CertificateAuthority {
         if !certificate.is_ca {
             return Err(of_certificate("not the certificate of an authority".into()));
         }
-        if certificate.has_ended(now) {
-            let ended = day(certificate.not_after);
-            return Err(of_certificate(format!(
-                "the authority ended on {ended}; move its two files away for a new one (which \
-                 clients must then trust)"
-            )));
-        }
         Ok(Self {
             issuer: Issuer::from_ca_cert_der(&der, key)?,
             pem,
             der,
             certificate,
         })
+    }
+
+    /// Returns whether a broker or `jitney certs` has made it.
+    fn is_ours(&self) -> bool {
+        is_ours(&self.certificate.subject)
+    }
+
+    /// Returns its certificate and its key as PEM.
+    fn text(&self) -> String {
+        format!("{}{}", self.pem, self.issuer.key().serialize_pem())
     }
 
     /// Makes a certificate for a broker on this machine.
@@ -392,29 +422,43 @@ enum Made {
 ///
 /// A valid certificate stays as it is; the authority's key need not even exist.
 pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> {
-    let file = directory.join("server.pem");
-    let old = leaf(&file);
-    let good = |old: &Certificate| {
-        let key = fs::read_to_string(directory.join("server.key")).ok();
-        let key = key.and_then(|text| KeyPair::from_pem(&text).ok());
-        old.is_good_for(now, limits::CERTIFICATE_RENEWAL.as_duration())
-            && key.is_some_and(|key| key.subject_public_key_info() == old.public_key)
-    };
-    if old.as_ref().is_some_and(good) {
+    let old = leaf(&directory.join("server.pem"));
+    if old
+        .as_ref()
+        .is_some_and(|old| is_usable(directory, old, now))
+    {
         return Ok(());
     }
     make_directory(directory)?;
     let (authority, _) = AuthorityFiles::new(directory).open_or_make(now)?;
-    let names = names_of(old.as_ref());
+    put_server(directory, &authority, old.as_ref(), now)
+}
+
+/// Returns whether the broker's certificate in a directory is valid for a while longer and has its key beside it.
+fn is_usable(directory: &Path, certificate: &Certificate, now: SystemTime) -> bool {
+    let key = fs::read_to_string(directory.join("server.key")).ok();
+    let key = key.and_then(|text| KeyPair::from_pem(&text).ok());
+    certificate.is_good_for(now, limits::CERTIFICATE_RENEWAL.as_duration())
+        && key.is_some_and(|key| key.subject_public_key_info() == certificate.public_key)
+}
+
+/// Writes a certificate for the broker, for the names of the one before, and what clients in Java trust.
+fn put_server(
+    directory: &Path,
+    authority: &CertificateAuthority,
+    old: Option<&Certificate>,
+    now: SystemTime,
+) -> Result<(), CertsError> {
+    let names = names_of(old);
     put(
         directory,
         "server",
-        &authority,
+        authority,
         &Subject::Server(&names),
         limits::CERTIFICATE_DAYS_MAX,
         now,
     )?;
-    put_trust(directory, &authority)
+    put_trust(directory, authority)
 }
 
 /// Runs `jitney certs`.
@@ -527,6 +571,11 @@ fn names_of(certificate: Option<&Certificate>) -> Vec<SubjectName> {
     }
 }
 
+/// Returns whether an authority of this name was made by a broker or `jitney certs`.
+fn is_ours(name: &str) -> bool {
+    name.contains(&format!("CN={AUTHORITY_NAME} "))
+}
+
 /// Reads the first certificate of a file, if there is one.
 fn leaf(file: &Path) -> Option<Certificate> {
     let der = CertificateDer::from_pem_file(file).ok()?;
@@ -544,8 +593,7 @@ fn put(
 ) -> Result<Certificate, CertsError> {
     let file = |extension: &str| directory.join(format!("{name}.{extension}"));
     if let Some(old) = leaf(&file("pem")) {
-        let ours = old.issuer == authority.certificate.subject
-            || old.issuer.contains(&format!("CN={AUTHORITY_NAME} "));
+        let ours = old.issuer == authority.certificate.subject || is_ours(&old.issuer);
         if !ours {
             return Err(CertsError::Foreign {
                 file: file("pem"),

@@ -39,7 +39,7 @@ use super::reload::{self, SharedFile, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
-use super::shared::{self, Shared, SharedParts};
+use super::shared::{self, CERTIFICATES, Shared, SharedParts};
 use super::sign_in::ConsoleSignIn;
 use super::startup::{Started, StartedShard, Startup};
 use super::store::{Fleet, StoreError};
@@ -212,7 +212,7 @@ fn start(
         operator,
         plan,
         root_key,
-        shared,
+        mut shared,
     } = prepared;
     let slots = listeners.slots(shards.len(), args.store.store.len())?;
     let backups = Arc::new(backups(args, shared.as_ref(), &shards));
@@ -223,11 +223,9 @@ fn start(
     let (stop, stopped) = watch::channel(false);
     let history = Arc::new(History::default());
     let changes = Arc::new(Changes::new(clock.now()));
-    let mut helpers = vec![
-        renew_certificates(&tls, &stopped)?,
-        record_history(&history, &clock, shards),
-        follow_changes(&changes, shards),
-    ];
+    let mut helpers = renew_certificates(&tls, shared.as_mut(), &stopped)?;
+    helpers.push(record_history(&history, &clock, shards));
+    helpers.push(follow_changes(&changes, shards));
     helpers.extend(watch_memory(plan, memory.clone(), shards));
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let (all, of_new) = (Arc::clone(shards), root_key.as_ref());
@@ -328,11 +326,21 @@ fn accept_all(
     own.chain(of_peers).collect()
 }
 
-/// Starts the task that takes certificates that were replaced, at once after SIGHUP.
-fn renew_certificates(tls: &Arc<Tls>, stopped: &watch::Receiver<bool>) -> Result<Task, StartError> {
+/// Starts the task that takes certificates that were replaced, at once after SIGHUP, and the one that follows the authority which
+/// servers share.
+fn renew_certificates(
+    tls: &Arc<Tls>,
+    shared: Option<&mut SharedParts>,
+    stopped: &watch::Receiver<bool>,
+) -> Result<Vec<Task>, StartError> {
     let hangup = signal(SignalKind::hangup())?;
     let watch = tls::watch(Arc::clone(tls), hangup, stopped.clone());
-    Ok(supervisor::spawn("certificates", watch))
+    let mut tasks = vec![supervisor::spawn("certificates", watch)];
+    if let Some(authority) = shared.and_then(SharedParts::take_authority) {
+        let follow = authority.follow(stopped.clone());
+        tasks.push(supervisor::spawn("authority of certificates", follow));
+    }
+    Ok(tasks)
 }
 
 /// Starts the task that checks the size of the process, if it has a limit.
@@ -568,10 +576,14 @@ fn prepare(
         Some(_) | None => None,
     };
     let shared = shared.map(Shared::open).transpose()?;
-    let certs = directory.map(|directory| directory.join("certs"));
+    let certs = directory.map(|directory| directory.join(CERTIFICATES));
+    let authority = shared.as_ref().and_then(SharedParts::latest_authority);
     // Making certificates takes as long as the rest, so it runs in parallel.
     let tls_args = args.tls.clone();
-    let tls = thread::spawn(move || Tls::load(&tls_args, certs.as_deref()));
+    let tls = thread::spawn(move || match certs.as_deref().zip(authority) {
+        Some((directory, authority)) => Tls::load_shared(&tls_args, directory, authority),
+        None => Tls::load(&tls_args, certs.as_deref()),
+    });
     let root_key = match profile {
         Profile::Development => None,
         Profile::Verified => match &shared {

@@ -4,10 +4,13 @@
 use std::fs::{self, File};
 use std::sync::Arc;
 use std::thread;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 
+use super::certs;
+use super::certs::shared::LatestAuthority;
 use super::cli::{self, ServeArgs};
 use super::clock::Clock;
 use super::disk;
@@ -21,14 +24,19 @@ use super::runtime::ShardRuntime;
 use super::serve::{OfAllShards, Running, StartError};
 use super::startup::Started;
 use super::store::{
-    self, Common, Fleet, FleetParts, ServingParts, Store, StoreConfiguration, Stores, Wanted,
+    self, Common, Fleet, FleetAuthority, FleetParts, ServingParts, Store, StoreConfiguration,
+    Stores, Wanted,
 };
+use super::tls::TlsError;
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::memory::{Memory, PageStore};
 use crate::rights::Key;
 use crate::shard::routing::Routes;
 use crate::time::Timestamp;
+
+/// The directory of certificates within the data directory.
+pub(super) const CERTIFICATES: &str = "certs";
 
 /// The stores, and what all their servers have in common.
 pub(super) struct Shared {
@@ -57,6 +65,8 @@ pub(super) struct SharedParts {
     root_key: Option<Key>,
     profile: Profile,
     tls: PeerTls,
+    /// Of the certificates for clients; none if the operator has given one.
+    authority: Option<FleetAuthority>,
 }
 
 /// Reaches the store, if there is one, makes what it has not, and returns what it has.
@@ -89,6 +99,7 @@ pub(super) async fn prepare(
         config: text.as_deref().zip(hash.as_deref()),
         new_keys,
         new_authority: peer::make_authority()?,
+        new_tls_authority: offered_authority(args)?,
         is_unchecked: args.store.store_unchecked,
     };
     let common = store::prepare(&stores, &wanted).await?;
@@ -135,6 +146,16 @@ pub(super) async fn prepare(
     }))
 }
 
+/// Returns an authority of the certificates for clients, for stores that have none, unless the operator has given a certificate.
+fn offered_authority(args: &ServeArgs) -> Result<Option<String>, TlsError> {
+    if !args.tls.tls_cert.is_empty() {
+        return Ok(None);
+    }
+    let directory = args.data_dir.join(CERTIFICATES);
+    let offered = certs::shared::offered(&directory, SystemTime::now());
+    Ok(Some(offered?))
+}
+
 impl Shared {
     /// Returns the listener for the other servers.
     pub(super) fn into_listener(self) -> TcpListener {
@@ -158,11 +179,26 @@ impl Shared {
             root_key: self.common.root_key.clone().map(Key::new),
             profile: self.profile,
             tls: PeerTls::new(&self.common.peer_authority)?,
+            authority: self
+                .common
+                .tls_authority
+                .clone()
+                .map(|text| FleetAuthority::new(Arc::clone(&self.stores), text)),
         })
     }
 }
 
 impl SharedParts {
+    /// Returns where the latest authority of the certificates for clients is, unless the operator has given a certificate.
+    pub(super) fn latest_authority(&self) -> Option<LatestAuthority> {
+        self.authority.as_ref().map(FleetAuthority::latest)
+    }
+
+    /// Takes the authority of the certificates for clients, to follow it.
+    pub(super) fn take_authority(&mut self) -> Option<FleetAuthority> {
+        self.authority.take()
+    }
+
     /// Returns the key for the namespaces without rules in the configuration.
     pub(super) fn root_key(&self) -> Option<Key> {
         self.root_key.clone()

@@ -1,7 +1,7 @@
 //! TLS for every listener: its certificates, and their replacement while the broker runs.
 //!
 //! Certificates come from files that the operator names, or from a local authority that is made on
-//! the first start (`server::certs`). Open connections keep their certificates; new ones get the
+//! the first start (`server::certs`), once for all servers that share a store. Open connections keep their certificates; new ones get the
 //! latest. Unusable files change nothing: the old certificates stay, and the log names the file,
 //! its fault and the remedy.
 //!
@@ -32,6 +32,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{error, info, warn};
 
 use super::certs::CertsError;
+use super::certs::shared::LatestAuthority;
 use crate::limits;
 pub(super) use certificate::common_name;
 use files::{FileError, Pair};
@@ -45,7 +46,8 @@ const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
 pub struct TlsArgs {
     /// The broker's certificate, as PEM, with those between it and its authority. Of several, the
     /// one for the client's host name is used; the first is the default. Without this option, a
-    /// local authority and a certificate for localhost are made in the data directory.
+    /// local authority and a certificate for localhost are made in the data directory; servers that
+    /// share a store share the authority.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Vec<PathBuf>,
     /// The key of each --tls-cert, as PEM, in the same order.
@@ -132,6 +134,31 @@ impl Tls {
     ///
     /// The first fault, with its file and the remedy.
     pub(super) fn load(args: &TlsArgs, own_dir: Option<&Path>) -> Result<Arc<Self>, TlsError> {
+        Self::load_with(args, |now| match own_dir {
+            Some(directory) => Ok(Source::Own(directory.to_owned())),
+            None => Source::in_memory(now),
+        })
+    }
+
+    /// Reads the certificates. Without files of the operator, makes them in a directory, by the authority that servers share.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tls::load`].
+    pub(super) fn load_shared(
+        args: &TlsArgs,
+        directory: &Path,
+        authority: LatestAuthority,
+    ) -> Result<Arc<Self>, TlsError> {
+        Self::load_with(args, |_| {
+            Ok(Source::Shared(directory.to_owned(), authority))
+        })
+    }
+
+    fn load_with(
+        args: &TlsArgs,
+        own: impl FnOnce(SystemTime) -> Result<Source, CertsError>,
+    ) -> Result<Arc<Self>, TlsError> {
         let now = SystemTime::now();
         let (certificates, keys) = (args.tls_cert.len(), args.tls_key.len());
         if certificates != keys {
@@ -139,16 +166,20 @@ impl Tls {
         }
         let pairs = args.tls_cert.iter().cloned();
         let pairs: Vec<_> = pairs.zip(args.tls_key.iter().cloned()).collect();
-        let (source, beside) = match (pairs.first(), own_dir) {
-            (Some((first, _)), _) => {
-                let ca = Some(first.with_file_name("ca.pem")).filter(|ca| ca.exists());
-                (Source::Files(pairs), ca)
+        let source = if pairs.is_empty() {
+            own(now)?
+        } else {
+            Source::Files(pairs)
+        };
+        let beside = match &source {
+            Source::Files(pairs) => {
+                let ca = pairs
+                    .first()
+                    .map(|(first, _)| first.with_file_name("ca.pem"));
+                ca.filter(|ca| ca.exists())
             }
-            (None, Some(directory)) => {
-                let ca = Some(directory.join("ca.pem"));
-                (Source::Own(directory.to_owned()), ca)
-            }
-            (None, None) => (Source::in_memory(now)?, None),
+            Source::Own(directory) | Source::Shared(directory, _) => Some(directory.join("ca.pem")),
+            Source::Memory(_) => None,
         };
         let client_ca = args.tls_client_ca.clone();
         let ca = args.tls_ca.clone().or(beside);

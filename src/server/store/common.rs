@@ -1,4 +1,4 @@
-//! What all servers of a fleet have in common: the keys, the authority of their certificates, and the configuration. Each store has
+//! What all servers of a fleet have in common: the keys, the authorities of their certificates, and the configuration. Each store has
 //! it, so that servers start while some stores are away.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tracing::{error, info, warn};
 
 use super::connect::{Session, Store};
 use super::stores::{Recorded, Refused, Stores};
-use super::{StoreError, checks, schema};
+use super::{StoreError, authority, checks, schema};
 use crate::limits;
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
@@ -23,6 +23,9 @@ pub(in crate::server) struct Wanted<'a> {
     pub(in crate::server) new_keys: Option<(String, String)>,
     /// The authority of the servers' certificates with its key, where the store has none yet.
     pub(in crate::server) new_authority: String,
+    /// The authority of the certificates for clients with its key, where the store has none yet; none if this server shows a
+    /// certificate of its operator.
+    pub(in crate::server) new_tls_authority: Option<String>,
     /// Whether a database with which messages can be lost is used all the same.
     pub(in crate::server) is_unchecked: bool,
 }
@@ -38,6 +41,8 @@ pub(in crate::server) struct Common {
     pub(in crate::server) first: String,
     /// The authority of the servers' certificates, with its key, as PEM.
     pub(in crate::server) peer_authority: String,
+    /// The authority of the certificates for clients, with its key, as PEM; none if this server shows a certificate of its operator.
+    pub(in crate::server) tls_authority: Option<String>,
 }
 
 /// The part of what is common that one store has.
@@ -124,6 +129,13 @@ pub(in crate::server) async fn prepare(
     }
     stores.check(&reached)?;
     let values = share(stores, &reached, wanted).await?;
+    let tls_authority = match &wanted.new_tls_authority {
+        Some(offered) => {
+            let reached = reached.iter().map(|it| Arc::clone(stores.store(it.at)));
+            Some(authority::agree(&reached.collect::<Vec<_>>(), offered).await?)
+        }
+        None => None,
+    };
     let (config, file_number) = configuration(stores, &reached, wanted).await?;
     let names = wanted.namespaces.iter().map(|name| name.to_lowercase());
     let names: Vec<String> = names.collect();
@@ -140,6 +152,7 @@ pub(in crate::server) async fn prepare(
         operator_key: values.operator_key,
         first: values.first.unwrap_or_default(),
         peer_authority: values.peer_authority.unwrap_or_default(),
+        tls_authority,
     })
 }
 

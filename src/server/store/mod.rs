@@ -10,6 +10,7 @@
 //! | `schema.rs` | the tables, and how they are made |
 //! | `stores.rs` | the stores of a fleet: that all servers know the same, and in which the name of a namespace is reserved |
 //! | `common.rs` | what all servers have in common: keys, configuration |
+//! | `authority.rs` | the authority of the certificates that servers show to clients |
 //! | `fence.rs` | the right to append: the epoch and the owner that every statement names |
 //! | `append.rs` | the committer of a namespace: appends rows, and finds out what became of them |
 //! | `log.rs` | the rest of the journal's seam: reading, checkpoints, removal |
@@ -35,6 +36,7 @@
 //! `docs/high-availability.md` has the guarantees; `docs/store-format.md` the tables to the byte.
 
 mod append;
+mod authority;
 mod beating;
 mod beats;
 mod checks;
@@ -64,6 +66,7 @@ mod transfer;
 mod view;
 
 pub(super) use append::StoreEvent;
+pub(super) use authority::FleetAuthority;
 pub(super) use common::{Common, Wanted, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};

@@ -92,7 +92,7 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 9] = [
+const COLUMNS: [(&str, &str, &str); 10] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
@@ -102,6 +102,7 @@ const COLUMNS: [(&str, &str, &str); 9] = [
     ("namespace_state", "skips", "int not null default 0"),
     ("namespace_state", "quota", "bigint"),
     ("store", "origin", "text"),
+    ("store", "tls_authority", "text"),
 ];
 
 /// Tables that later releases have added.

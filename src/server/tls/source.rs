@@ -9,6 +9,7 @@ use aws_lc_rs::digest;
 
 use super::TlsError;
 use super::files::{FileError, PemFile};
+use crate::server::certs::shared::{self, LatestAuthority};
 use crate::server::certs::{self, CertificateAuthority, CertsError, Issued};
 
 /// The names of the broker's own certificates.
@@ -21,6 +22,8 @@ pub(super) enum Source {
     Files(Vec<(PathBuf, PathBuf)>),
     /// A directory of ours.
     Own(PathBuf),
+    /// A directory of ours, with the authority that servers share.
+    Shared(PathBuf, LatestAuthority),
     /// A local authority that ends with the process, and what it signed last.
     Memory(Box<(CertificateAuthority, Mutex<Issued>)>),
 }
@@ -39,6 +42,7 @@ impl fmt::Debug for Source {
         match self {
             Self::Files(files) => f.debug_tuple("Files").field(files).finish(),
             Self::Own(directory) => f.debug_tuple("Own").field(directory).finish(),
+            Self::Shared(directory, _) => f.debug_tuple("Shared").field(directory).finish(),
             Self::Memory(_) => f.write_str("Memory"),
         }
     }
@@ -75,17 +79,11 @@ impl Inputs {
             }
             Source::Own(directory) => {
                 let kept = certs::keep(directory, now);
-                let pair = read(directory.join(CERTIFICATE))
-                    .and_then(|certificate| Ok((certificate, read(directory.join(KEY))?)));
-                let pair = match (pair, kept) {
-                    (Ok(pair), kept) => {
-                        not_renewed = kept.err();
-                        pair
-                    }
-                    (Err(_), Err(error)) => return Err(error.into()),
-                    (Err(error), Ok(())) => return Err(error.into()),
-                };
-                vec![pair]
+                vec![own_pair(directory, kept, &mut not_renewed)?]
+            }
+            Source::Shared(directory, authority) => {
+                let kept = shared::keep(directory, &authority.load(), now);
+                vec![own_pair(directory, kept, &mut not_renewed)?]
             }
             Source::Memory(memory) => {
                 let (authority, issued) = &**memory;
@@ -114,6 +112,24 @@ impl Inputs {
             context.update(&file.bytes);
         }
         context.finish().as_ref().to_vec()
+    }
+}
+
+/// Reads the broker's own certificate and key, which may not have been renewed.
+fn own_pair(
+    directory: &Path,
+    kept: Result<(), CertsError>,
+    not_renewed: &mut Option<CertsError>,
+) -> Result<(PemFile, PemFile), TlsError> {
+    let pair = read(directory.join(CERTIFICATE))
+        .and_then(|certificate| Ok((certificate, read(directory.join(KEY))?)));
+    match (pair, kept) {
+        (Ok(pair), kept) => {
+            *not_renewed = kept.err();
+            Ok(pair)
+        }
+        (Err(_), Err(error)) => Err(error.into()),
+        (Err(error), Ok(())) => Err(error.into()),
     }
 }
 

@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::certificate::Certificate;
 use super::*;
+use crate::server::certs::shared;
 
 /// A folder, and an authority for the certificates in it.
 struct Bench {
@@ -414,6 +415,37 @@ async fn without_files_there_is_a_local_certificate_that_is_renewed_in_time() {
     }
     assert_eq!(authorities[0], authorities[1]);
     assert_ne!(authorities[0], authorities[2]);
+}
+
+#[tokio::test]
+async fn a_client_that_trusts_one_server_of_a_fleet_trusts_all_also_after_the_authority_is_renewed()
+{
+    let now = SystemTime::now();
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let text = shared::offered(folders[0].path(), now).unwrap();
+    let latest: LatestAuthority = Arc::new(ArcSwap::from_pointee(text.clone()));
+    let load = |folder: &TempDir| {
+        Tls::load_shared(&TlsArgs::default(), folder.path(), Arc::clone(&latest)).unwrap()
+    };
+    let servers = folders.each_ref().map(load);
+    let ca = servers[0].ca_pem().unwrap();
+    let trusting = || client(ca.as_bytes(), rustls::ALL_VERSIONS);
+    for server in &servers {
+        assert_eq!(server.ca_pem().unwrap(), ca);
+        shake(server, trusting(), "localhost").await;
+        assert!(!server.reload().unwrap());
+    }
+    let late = now + Duration::from_hours(24 * 3_000);
+    let renewed = shared::renewed(&text, late).unwrap().unwrap();
+    latest.store(Arc::new(renewed));
+    // Before the former certificate ends.
+    for server in &servers {
+        assert!(server.reload_at(now).unwrap());
+        let new = server.ca_pem().unwrap();
+        assert_ne!(new, ca);
+        assert_eq!(new, servers[0].ca_pem().unwrap());
+        shake(server, trusting(), "localhost").await;
+    }
 }
 
 #[test]
