@@ -278,7 +278,8 @@ def test_a_log_with_records_of_a_later_release_is_left_to_servers_that_read_them
     number = "(select id from jitney.namespace where name = %s)"
     change = f"update jitney.namespace_state set formats = %s where namespace = {number}"
     owner = two.fleet.wait_owned(name)[name]
-    cluster.query(change + " returning 1", 99, name)
+    # The row is there when the owner has recorded what it writes.
+    wait(lambda: cluster.query(change + " returning 1", 99, name), 10, "the owner has not recorded what it writes")
     owner.stop()
     owner.start()
     others = [it for it in NAMESPACES if it != name]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use jitney::access::Profile;
 use jitney::gateway::Gateway;
 use jitney::ids::{BodyRef, EntityId, SequenceNumber};
-use jitney::journal::{self, Disk, Error, Options, Recovered};
+use jitney::journal::{self, Disk, Error, NEWEST_KIND, Options, Recovered};
 use jitney::namespace::{Damage, StepContext};
 use jitney::namespace::{FoundBody, SearchPosition};
 use jitney::queue::EntityKind;
@@ -269,6 +269,7 @@ fn damaged_bodies_cost_these_messages_alone() {
             cache_bytes: 1 << 20,
             store: 1,
             tail_records_max: u64::MAX,
+            newest_kind: NEWEST_KIND,
             accepts_loss: false,
         };
         let mut random = Stream::new(seed, "damaged");

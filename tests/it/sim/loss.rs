@@ -8,7 +8,9 @@ use std::sync::Arc;
 use jitney::access::Profile;
 use jitney::gateway::Gateway;
 use jitney::ids::{BodyRef, EntityId};
-use jitney::journal::{self, Disk, Error, Options, Recovered, Writer, write_checkpoint};
+use jitney::journal::{
+    self, Disk, Error, NEWEST_KIND, Options, Recovered, Writer, write_checkpoint,
+};
 use jitney::limits;
 use jitney::namespace::SearchPosition;
 use jitney::namespace::{Damage, Salvage, StepContext};
@@ -244,6 +246,7 @@ fn what_accepted_damage_leaves_is_kept_and_found_again() {
             cache_bytes: 0,
             store: 1,
             tail_records_max: u64::MAX,
+            newest_kind: NEWEST_KIND,
             accepts_loss: false,
         };
         let mut losses = Losses {

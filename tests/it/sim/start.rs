@@ -6,7 +6,7 @@ use jitney::access::Profile;
 use jitney::address::{Address, EntityAddress};
 use jitney::gateway::Gateway;
 use jitney::ids::SequenceNumber;
-use jitney::journal::{Committer, Disk, Error, Options};
+use jitney::journal::{Committer, Disk, Error, NEWEST_KIND, Options};
 use jitney::memory::{Budget, Memory, MemoryPages};
 use jitney::message;
 use jitney::namespace::StepContext;
@@ -121,6 +121,7 @@ impl StartParts {
             } else {
                 u64::MAX
             },
+            newest_kind: NEWEST_KIND,
             accepts_loss: false,
         };
         Self {
