@@ -58,13 +58,12 @@ pub(super) async fn step(io: &mut impl BeatIo, is_reported: &mut bool) {
         // It has left while the beat was on its way.
         Ok(Beaten::NoRow) if io.has_left() => {}
         Ok(Beaten::NoRow) => io.begin_anew(),
-        Ok(Beaten::NotJoined) => {}
         Err(error @ StoreError::Replaced { .. }) => io.replaced(&error),
         Err(error) if !*is_reported => {
             warn!(store = io.store(), "no beat: {error}");
             *is_reported = true;
         }
-        Err(_) => {}
+        Ok(Beaten::NotJoined) | Err(_) => {}
     }
 }
 

@@ -33,7 +33,7 @@ impl Clock {
         let skew = skew_of(offset);
         self.is_in_time = skew != Some(Skew::Refused);
         let is_new = self.warned < skew;
-        self.warned = skew.and(self.warned.max(skew));
+        self.warned = skew.and_then(|_| self.warned.max(skew));
         skew.filter(|_| is_new)
     }
 

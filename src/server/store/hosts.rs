@@ -226,7 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_accepts_and_answers_nothing_does_not_keep_the_next_one_from_being_tried() {
-        // The system accepts what nobody asks for.
+        // The system accepts connections that the listener does not.
         let (_frozen, first) = listener().await;
         let (standby, second) = listener().await;
         let (primary, third) = listener().await;

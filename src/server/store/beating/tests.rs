@@ -106,7 +106,7 @@ async fn a_beat_whose_answer_is_delayed_counts_from_when_it_was_sent() {
 }
 
 /// healthy-beat-hung-owner: the session of the beats is well, and an owner hangs. A server that said that it is alive would keep
-/// a namespace that nobody serves.
+/// a namespace that no server serves.
 #[tokio::test]
 async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
     let mut rig = Rig::new();
