@@ -1,11 +1,15 @@
 //! Every bound of the broker on a resource or a time, as a named constant with its unit and its
-//! reason. Relations between bounds are asserted at the end of this file.
+//! reason. Relations between bounds are asserted at the end of their file.
 //!
 //! Other numbers are constants beside the code that uses them: sizes of a format (`journal/layout.rs`),
 //! estimates of the memory of an entry, the cost of an operation in steps, limits of the operating
 //! system, and the sizes of one data structure's parts.
 
+pub use fleet::*;
+
 use crate::time::Millis;
+
+mod fleet;
 
 /// Largest frame that we accept and offer, bytes: the service's offer (`transport.md#open`).
 pub const FRAME_SIZE_MAX: u32 = 65_536;
@@ -605,148 +609,6 @@ pub const PREPARE_WRITE_BYTES: usize = 1024 * 1024;
 pub const SYNC_INTERVAL: Millis = Millis::from_millis(100);
 /// How long to wait before a write that found the disk full is tried again.
 pub const COMMIT_RETRY: Millis = Millis::from_millis(200);
-/// How long to wait for a connection of the store.
-pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
-/// How long to wait for an answer of the store. A commit waits for a standby without an end; what is not answered by then is
-/// unknown, and found out on another session.
-pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(6);
-/// How long to wait for each of several hosts of the store, at least: together they have [`STORE_ANSWER_WAIT`].
-pub const STORE_HOST_WAIT_MIN: Millis = Millis::from_secs(1);
-/// How long a host of the store that did not answer is tried after the others.
-pub const STORE_HOST_AVOIDED: Millis = Millis::from_secs(30);
-/// After how much silence, and how often, the system looks whether the store's machine is there.
-pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
-/// How long bytes to the store may be unacknowledged by its machine.
-pub const STORE_USER_TIMEOUT: Millis = Millis::from_secs(4);
-/// Stores of a fleet.
-pub const STORES_MAX: usize = 32;
-/// Bytes of the name of a store.
-pub const STORE_NAME_BYTES_MAX: usize = 32;
-/// Sessions of the store that are kept for the next use.
-pub const STORE_SESSIONS_IDLE: usize = 4;
-/// Sessions of the store that are in use at the same time, beside those of appends and beats.
-pub const STORE_SESSIONS_MAX: usize = 16;
-/// Sessions of the store that appends share.
-pub const STORE_APPEND_SESSIONS: usize = 8;
-/// Descriptors that the sessions of one store take: of beats, of appends and of the rest.
-pub const STORE_DESCRIPTORS: usize = 1 + STORE_APPEND_SESSIONS + STORE_SESSIONS_MAX;
-/// How long to wait for the answer to an append, before it is found out what became of it.
-pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
-/// Namespaces that a server gives away at the same time, when others carry less, and that are on their way to one server.
-pub const HANDOVERS_AT_ONCE: usize = 16;
-/// Namespaces that are taken over at the same time: each takes up to two sessions.
-pub const TAKEOVERS_AT_ONCE: usize = 6;
-/// Sessions that read and record the configurations of namespaces at the same time.
-pub const CONFIGURED_AT_ONCE: usize = 2;
-/// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
-pub const STORE_APPENDS: usize = 3;
-/// While a row of a namespace is unanswered, groups of fewer bytes wait for the answer, and become one row.
-pub const STORE_GATHERED_BYTES: usize = 128 * 1024;
-/// Bytes of groups that become one row, about.
-pub const STORE_ROW_BYTES: usize = 512 * 1024;
-/// Bytes of bodies that are in the row itself; more are written first, in parts of this size. A row of 100 MiB would
-/// take several times that in the database's process.
-pub const STORE_PART_BYTES: usize = 1024 * 1024;
-/// Bytes of the log in one table.
-pub const STORE_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// Rows that are read at a time when a log is taken over, and bytes of them without bodies: an answer that is larger takes longer than
-/// the store may take for one over a slow link. One row is read, however large it is.
-pub const STORE_READ_ROWS: usize = 256;
-/// See [`STORE_READ_ROWS`].
-pub const STORE_READ_BYTES: i64 = 8 * 1024 * 1024;
-/// Records of a log in a store after which a checkpoint is written: a take-over replays so many in some second.
-pub const STORE_TAIL_RECORDS: u64 = 1_000_000;
-/// Tables whose ends one statement asks for.
-pub const STORE_TABLES_ASKED: usize = 100;
-/// How long the database may say that a part of a log is damaged or missing, until that is believed: another one may be promoted
-/// that has it.
-pub const STORE_DAMAGE_WAIT: Millis = Millis::from_secs(5);
-/// How long to wait before the store is tried again, at first and at most.
-pub const STORE_RETRY_FIRST: Millis = Millis::from_millis(50);
-/// See [`STORE_RETRY_FIRST`].
-pub const STORE_RETRY_MAX: Millis = Millis::from_millis(500);
-/// How long a statement that raises an epoch waits before what holds it up is ended.
-pub const STORE_BLOCKED_WAIT: Millis = Millis::from_millis(500);
-/// Epochs that are left out after the database was restored to an earlier point in time: no server has had one of those that
-/// follow.
-pub const RESTORED_EPOCHS: i64 = 1 << 32;
-/// Sequence numbers that are left out then, in each partition of each entity: more than are given in a week at 100,000 a
-/// second, and few of the 2^48 that there are.
-pub const RESTORED_NUMBERS: u64 = 1 << 36;
-/// How long the removal of a namespace waits for programs that read its tables.
-pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
-/// When a store is checked again that was away at the start and is refused.
-pub const STORE_CHECK_RETRY: Millis = Millis::from_secs(10);
-/// How long a change of a table of the store waits for the sessions that hold the table. All other statements on it wait behind the
-/// change, beats among them.
-pub const SCHEMA_LOCK_WAIT: Millis = Millis::from_millis(200);
-/// How long to wait before the change is tried again: what has waited behind it is done meanwhile.
-pub const SCHEMA_RETRY: Millis = Millis::from_millis(500);
-/// How often the change is tried.
-pub const SCHEMA_TRIES: u32 = 15;
-/// Rows that one statement removes, of which each may have [`STORE_PART_BYTES`].
-pub const STORE_REMOVED_ROWS: i64 = 1_000;
-/// Bytes of a name in the header of a connection that is passed on.
-pub const PEER_NAME_BYTES_MAX: usize = 256;
-/// How long to wait for a connection to another server of the fleet, and for its first answers.
-pub const PEER_CONNECT_WAIT: Millis = Millis::from_secs(3);
-/// How long a connection waits for its namespace to have a server.
-pub const OWNER_WAIT: Millis = Millis::from_secs(5);
-/// How often it looks for that.
-pub const OWNER_LOOK: Millis = Millis::from_millis(20);
-/// When to try again a server that could not be reached: all connections that wait for it do.
-pub const OWNER_RETRY: Millis = Millis::from_millis(250);
-/// How long a namespace may be without a server until the connections that were passed on to its last server are closed.
-pub const OWNERLESS_WAIT: Millis = Millis::from_secs(1);
-/// How long a connection that another server has passed on waits while a third one has its namespace, as this server sees it: two
-/// looks, because this server may have taken the namespace since the last one.
-pub const OTHER_OWNER_WAIT: Millis = Millis::from_secs(1);
-/// Connections that wait for the server of their namespace, at most.
-pub const HELD_CONNECTIONS_MAX: usize = 1_000;
-/// Those of them that wait for the server of one namespace.
-pub const HELD_OF_NAMESPACE_MAX: usize = HELD_CONNECTIONS_MAX / 4;
-/// Bytes of a connection that is passed on that are in memory, in each direction, for its whole life: most connections are idle
-/// most of the time, and a thousand of them take 16 MiB. Larger buffers only save system calls.
-pub const SPLICE_BUFFER_BYTES: usize = 8 * 1024;
-/// How long a peer of a connection that is passed on may read none of the bytes that wait for it: as long as it may be silent, because
-/// such a peer does not see the empty frames that it is sent, either.
-pub const SPLICE_UNREAD_WAIT: Millis = Millis::from_secs(480);
-/// How often a server says that it is alive, and looks at the others.
-pub const BEAT: Millis = Millis::from_millis(500);
-/// How long a server answers after it sent a beat that succeeded.
-pub const LEASE: Millis = Millis::from_secs(2);
-/// How often the owner of a namespace in a store looks at the lease, at least.
-pub const LEASE_LOOK: Millis = Millis::from_millis(100);
-/// A turn of an owner that lasts longer than this stops the beats of its server, until it ends.
-pub const OWNER_TURN_MAX: Millis = Millis::from_secs(2);
-/// How long a server's beat may be unchanged before the others take its namespaces.
-pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
-/// How long the store keeps the row of a server that has left.
-pub const LEFT_SERVER_KEPT: Millis = Millis::from_secs(60);
-/// How long the store keeps the row of a server that was declared dead: operators see it meanwhile.
-pub const DEAD_SERVER_KEPT: Millis = Millis::from_secs(60 * 60);
-/// Take-overs of a namespace, without a healthy minute between them, after which it is left alone.
-pub const TAKEOVERS_MAX: i32 = 3;
-/// How long a namespace was served without a failure, for its take-overs to be counted anew.
-pub const TAKEOVER_HEALTHY: Millis = Millis::from_secs(60);
-/// How long connections may take to close when a namespace is given away.
-pub const HANDOVER_WAIT: Millis = Millis::from_millis(300);
-/// How often a server measures how busy its namespaces are, and says so in the store if that has changed by a lot.
-pub const RATE_INTERVAL: Millis = Millis::from_secs(10);
-/// Messages a second by which a rate has changed by a lot, at least.
-pub const RATE_CHANGE_MIN: i64 = 250;
-/// How long the owner of a namespace may take to say how busy it is.
-pub const RATE_WAIT: Millis = Millis::from_secs(2);
-/// The smallest quota of a namespace, bytes a second: a connection reads as much at once.
-pub const QUOTA_MIN: u64 = 64 * 1024;
-/// How long a server that stops waits for each answer of a store, and for each of its namespaces to be given away.
-pub const LEAVE_WAIT: Millis = Millis::from_secs(1);
-/// How long a server that stops waits for its take-overs to end.
-pub const TAKEOVERS_END_WAIT: Millis = Millis::from_millis(500);
-/// How far a server's clock may be from the database's before it takes nothing, and before it says so.
-pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
-/// See [`CLOCK_SKEW_MAX`].
-pub const CLOCK_SKEW_WARN: Millis = Millis::from_millis(200);
 /// The owner of a shard writes and syncs by itself no more bytes than this; its thread does nothing else meanwhile.
 pub const SYNC_IN_PLACE_BYTES: usize = 64 * 1024;
 /// The owner of a shard leaves syncs to the committer's thread if they take longer than this, microseconds.
@@ -891,19 +753,12 @@ const _: () = assert!(UNAUTHENTICATED_PER_ADDRESS_MAX <= UNAUTHENTICATED_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= OUTPUT_BYTES);
 const _: () = assert!(10 * TIMER_STEP.as_millis() < TIMER_FAR.as_millis());
 const _: () = assert!(OUTPUT_BYTES < OUTPUT_BYTES_MAX);
-const _: () = assert!(2 * BEAT.as_millis() <= OTHER_OWNER_WAIT.as_millis());
 const _: () = assert!(SPLICE_UNREAD_WAIT.as_millis() == 2 * IDLE_TIMEOUT.as_millis());
 const _: () = assert!(LAST_WRITE_PAUSE.as_millis() < LAST_WRITE_WAIT.as_millis());
 const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());
 const _: () = assert!(SEGMENT_HANDLES_MAX < SHARD_DESCRIPTORS);
 const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
 const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
-const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
-const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
-const _: () = assert!(BEAT.as_millis() + 2 * SCHEMA_LOCK_WAIT.as_millis() < LEASE.as_millis());
-const _: () =
-    assert!(STORE_GATHERED_BYTES <= STORE_ROW_BYTES && STORE_ROW_BYTES <= STORE_PART_BYTES);
-const _: () = assert!(2 * TAKEOVERS_AT_ONCE + CONFIGURED_AT_ONCE < STORE_SESSIONS_MAX);
 const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
 const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());
 const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());
