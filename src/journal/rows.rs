@@ -14,6 +14,7 @@
 //!
 //! `docs/store-format.md` has the format to the byte.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -505,17 +506,13 @@ fn replay_rows(
     rows: &mut dyn Iterator<Item = Result<StoredRow, Error>>,
     replay: &mut Replay<'_>,
 ) -> Result<Recovered, Error> {
-    let mut records = 0;
+    let records = Cell::new(0);
     let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
-        records += 1;
+        records.set(records.get() + 1);
         replay(record, body)
     };
     let found = checkpoint::read(&*disk, &mut counting)?;
-    let of_checkpoint = records;
-    let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
-        records += 1;
-        replay(record, body)
-    };
+    let of_checkpoint = records.get();
     let store = options.store;
     let checkpoint = found.unwrap_or(CheckpointAt {
         store,
@@ -557,7 +554,7 @@ fn replay_rows(
         newest: state.newest,
         checkpoint,
         appended: state.appended,
-        records: records - of_checkpoint,
+        records: records.get() - of_checkpoint,
         usage,
         has_loss: false,
     });
@@ -566,7 +563,7 @@ fn replay_rows(
         committer: Committer::new(disk, store, None, last_frame),
         newest: state.newest,
         last_frame,
-        records,
+        records: records.get(),
         frames: state.frames,
         cut: None,
         damaged: Vec::new(),

@@ -98,7 +98,7 @@ pub(in crate::server) enum NotPassed {
     Unreachable(#[from] io::Error),
 }
 
-/// What there are too many of.
+/// The limit that a connection or a request would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::server) enum TooMany {
     #[error("too many connections wait for their namespaces to have servers")]

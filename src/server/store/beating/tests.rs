@@ -124,7 +124,7 @@ async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
     assert!(rig.sent == 2 && rig.holds());
 }
 
-/// restore-with-old-servers: the store is another one than this server has known. What it has in memory is not in there.
+/// restore-with-old-servers: the database was restored and has another identity. The server's memory does not match it.
 #[tokio::test]
 async fn a_server_serves_nothing_of_a_store_that_was_restored() {
     let mut rig = Rig::new();
