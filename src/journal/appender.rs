@@ -186,6 +186,9 @@ pub struct Appender {
     /// The number of the log's store, with which checksums begin.
     store: u64,
     claim: Claim,
+    /// The claim of the last acquisition that was answered: a standby has it. A later one that was only seen may be lost with
+    /// the primary.
+    answered_claim: Claim,
     /// The owners that this server may have become: of acquisitions whose answer did not come.
     tried: Vec<u128>,
     /// The last row that is durable.
@@ -235,9 +238,11 @@ impl Appender {
     #[must_use]
     pub fn new(store: u64, epoch: i64, mut random: Box<dyn FnMut() -> u128 + Send>) -> Self {
         let to = random();
+        let claim = Claim { epoch, owner: to };
         Self {
             store,
-            claim: Claim { epoch, owner: to },
+            claim,
+            answered_claim: claim,
             tried: Vec::new(),
             durable: Appended::ROOT,
             tail: Appended::ROOT,
@@ -264,6 +269,7 @@ impl Appender {
     ) -> Self {
         Self {
             claim,
+            answered_claim: claim,
             durable: last,
             tail: last,
             state: State::Appending,
@@ -422,7 +428,7 @@ impl Appender {
         };
         match (question, answer) {
             (Question::Take { to, .. }, Answer::Raised(Some(epoch))) => {
-                self.claim = Claim { epoch, owner: to };
+                self.has_claim(Claim { epoch, owner: to });
                 // Only now: what the owner before has appended until then is there, and nothing more of it comes.
                 self.state = State::Asking(Question::Read);
             }
@@ -431,7 +437,7 @@ impl Appender {
                 self.state = State::Appending;
             }
             (Question::Raise { to, .. }, Answer::Raised(Some(epoch))) => {
-                self.claim = Claim { epoch, owner: to };
+                self.has_claim(Claim { epoch, owner: to });
                 self.tried.clear();
                 let from = self.durable.place.position;
                 self.state = State::Asking(Question::Rows { from });
@@ -467,6 +473,11 @@ impl Appender {
         }
     }
 
+    /// An acquisition was answered.
+    fn has_claim(&mut self, claim: Claim) {
+        (self.claim, self.answered_claim) = (claim, claim);
+    }
+
     /// The store did not answer: everything is found out anew.
     fn ask_again(&mut self, question: &Question, answer: Answer) {
         if let (Question::Raise { to, .. }, Answer::Unasked(_)) = (question, &answer) {
@@ -481,12 +492,13 @@ impl Appender {
     }
 
     fn compare_claim(&mut self, epoch: i64, owner: Option<u128>) {
-        let before = self.claim.epoch;
-        let is_owner = before == epoch && owner == Some(self.claim.owner);
+        let found = owner.map(|owner| Claim { epoch, owner });
+        let is_owner = found == Some(self.claim);
         if let Some(why) = self.suspicion.take().filter(|_| is_owner) {
             self.is_lost(why);
             return;
         }
+        let before = self.answered_claim.epoch;
         if epoch < before {
             self.is_lost(format!(
                 "the database has epoch {epoch}, and this server had epoch {before}: it was restored, or a standby was \
@@ -494,9 +506,10 @@ impl Appender {
             ));
             return;
         }
-        match owner.filter(|owner| self.tried.contains(owner)) {
-            Some(owner) => {
-                self.claim = Claim { epoch, owner };
+        let is_own = |it: &Claim| *it == self.answered_claim || self.tried.contains(&it.owner);
+        match found.filter(is_own) {
+            Some(claim) => {
+                self.claim = claim;
                 self.raise();
             }
             None => self.end(End::Fenced),

@@ -323,6 +323,33 @@ fn a_lost_acquisition_stops_its_owner() {
 }
 
 #[test]
+fn an_acquisition_that_only_the_primary_has_is_not_missed() {
+    let mut rig = Rig::new("seen-acquisition-lost");
+    let mut owner = rig.take();
+    rig.append(&mut owner);
+    rig.settle(&mut owner);
+    rig.database.terminate(session(&owner));
+    rig.append(&mut owner);
+    owner.drive();
+    // It raises its epoch, is not answered, and sees then that it has.
+    rig.database.advance(session(&owner));
+    rig.database.terminate(session(&owner));
+    for _ in 0..2 {
+        owner.drive();
+        rig.database.advance(session(&owner));
+    }
+    owner.drive();
+    let seen = rig.database.look(|tables| tables.claim);
+    assert_eq!(owner.appender.claim(), seen);
+    rig.database.promote();
+    let left = rig.database.look(|tables| tables.claim);
+    assert!(left.epoch < seen.epoch, "no standby had it");
+    let events = rig.settle(&mut owner);
+    assert_eq!(events, [Event::Back]);
+    assert_eq!((rig.groups(), owner.appender.durable()), (vec![1, 2], 2));
+}
+
+#[test]
 fn a_take_over_reads_what_was_being_appended() {
     let mut rig = Rig::new("snapshot-before-lock");
     let mut former = rig.take();
