@@ -136,6 +136,8 @@ pub const COMPACTION_SCAN: usize = 4_096;
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of recent groups and of cached stretches of the log in memory.
 pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of that of each shard at least, where memory has no limit.
+pub const SHARD_CACHE_BYTES_MIN: usize = 1024 * 1024;
 /// Bytes of the open parts of queues' indexes: some 300,000 messages at the ends of queues. The
 /// parts between are packed.
 pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;

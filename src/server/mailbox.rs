@@ -19,7 +19,7 @@ use crate::journal::LogEnd;
 use crate::limits;
 use crate::shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Report, Statistics,
+    OperationRequest, Pressure, Report, Statistics,
 };
 use crate::time::Millis;
 
@@ -47,8 +47,6 @@ pub(super) enum Mail {
     ),
     /// An operator's operation.
     Operate(Box<OperationRequest>, oneshot::Sender<OperationAnswer>),
-    /// Report what the shard has and has done, with so many entities one by one.
-    Report(usize, oneshot::Sender<ShardReport>),
     /// Say where the durable log ends.
     LogEnd(oneshot::Sender<LogEnd>),
     /// Say which of the entities at these paths do not exist, in the namespace of a host name.
@@ -57,6 +55,15 @@ pub(super) enum Mail {
     Reload(Box<Reload>, oneshot::Sender<Reloaded>),
     /// An input of the shard that needs nothing of the owner.
     Input(Input),
+}
+
+/// What the owner takes at any time, also while it takes no input because the disk is slow or the store is away.
+#[derive(Debug)]
+pub(super) enum Control {
+    /// Report what the shard has and has done, with so many entities one by one.
+    Report(usize, oneshot::Sender<ShardReport>),
+    /// Keep to this much memory.
+    Pressure(Pressure),
 }
 
 /// What a shard has and has done, for an operator.
@@ -78,6 +85,7 @@ pub(super) type MailboxPermit = OwnedSemaphorePermit;
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox {
     mail: mpsc::Sender<Mail>,
+    control: mpsc::Sender<Control>,
     /// In units of [`UNIT`] bytes.
     room: Arc<Semaphore>,
     /// All of it.
@@ -147,10 +155,15 @@ const UNIT: usize = 1024;
 
 impl Mailbox {
     /// Takes the number of bytes of batches that may wait.
-    pub(super) fn new(mail: mpsc::Sender<Mail>, bytes: usize) -> Self {
+    pub(super) fn new(
+        mail: mpsc::Sender<Mail>,
+        control: mpsc::Sender<Control>,
+        bytes: usize,
+    ) -> Self {
         let units = (bytes / UNIT).max(1);
         Self {
             mail,
+            control,
             room: Arc::new(Semaphore::new(units)),
             units,
         }
@@ -164,6 +177,18 @@ impl Mailbox {
     /// Sends something when there is room for it; `None` if the owner has ended.
     pub(super) async fn send(&self, mail: Mail) -> Option<()> {
         self.mail.send(mail).await.ok()
+    }
+
+    /// Hands the owner something that it takes at any time; `None` if it has ended.
+    pub(super) async fn control(&self, control: Control) -> Option<()> {
+        self.control.send(control).await.ok()
+    }
+
+    /// Asks what the shard has and has done, with so many entities one by one; `None` if the owner has ended.
+    pub(super) async fn report(&self, most: usize) -> Option<ShardReport> {
+        let (answer, answered) = oneshot::channel();
+        self.control(Control::Report(most, answer)).await?;
+        answered.await.ok()
     }
 
     /// Sends a request when there is room for it, and waits for its answer; `None` if the owner has ended.
@@ -298,6 +323,15 @@ impl Vitals {
     fn stamp(&self, at: Instant) -> u64 {
         let millis = at.saturating_duration_since(self.began).as_millis();
         u64::try_from(millis).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+impl Mailbox {
+    /// Makes one whose owner takes mail only.
+    pub(super) fn of_mail(mail: mpsc::Sender<Mail>) -> Self {
+        let (control, _) = mpsc::channel(1);
+        Self::new(mail, control, limits::MAILBOX_BYTES_MAX)
     }
 }
 

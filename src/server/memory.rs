@@ -18,7 +18,7 @@ use tracing::warn;
 use super::shards::Shards;
 use crate::limits;
 use crate::memory::{Budget, Memory};
-use crate::shard::{Input, Pressure};
+use crate::shard::Pressure;
 
 /// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +152,16 @@ impl Plan {
             near: 0,
         }
     }
+
+    /// Returns each shard's part of a cache that so many have.
+    pub(super) fn part_of_cache(&self, bytes: usize, shards: usize) -> usize {
+        // Without a limit a busy shard has room, also beside a thousand others.
+        let least = match self.limit {
+            None => limits::SHARD_CACHE_BYTES_MIN.min(bytes),
+            Some(_) => 0,
+        };
+        (bytes / shards.max(1)).max(least)
+    }
 }
 
 /// Asks the system for small pages only: an allocator with large ones takes two megabytes where it
@@ -201,9 +211,9 @@ pub(super) struct SizeWatch {
 
 impl SizeWatch {
     /// Returns the part of it for each of a number of shards.
-    fn pressure(self, shards: usize) -> Pressure {
+    fn pressure(self, plan: &Plan, shards: usize) -> Pressure {
         Pressure {
-            cache_bytes: self.cache / shards.max(1),
+            cache_bytes: plan.part_of_cache(self.cache, shards),
             is_full: self.full,
         }
     }
@@ -235,20 +245,20 @@ impl SizeWatch {
     }
 }
 
-/// Checks the size of the process against `limit` and sends the shards the reaction, until their owners
-/// end.
-pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, shards: Arc<Shards>) {
-    watch_size(resident, limit, plan, memory, &shards).await;
+/// Checks the size of the process against the plan's limit, if it has one, and sends the shards the reaction, until their owners
+/// end. Shards that come and go have equal parts of the cache.
+pub(super) async fn watch(plan: Plan, memory: Memory, shards: Arc<Shards>) {
+    watch_size(resident, plan, memory, &shards).await;
 }
 
 async fn watch_size(
     resident: impl Fn() -> Option<usize>,
-    limit: usize,
     plan: Plan,
     memory: Memory,
     shards: &Shards,
 ) {
     let mut pressure = plan.no_pressure();
+    let mut members = shards.members();
     let mut is_reported = false;
     let mut ticks = interval(limits::MEMORY_CHECK_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -257,22 +267,24 @@ async fn watch_size(
             _ = ticks.tick() => {}
             () = shards.closed() => return,
         }
-        let Some(resident) = resident() else {
-            if !is_reported {
+        let mut now = pressure;
+        if let Some(limit) = plan.limit {
+            let resident = resident();
+            if let Some(resident) = resident {
+                now = pressure.look(&plan, limit, resident, memory.counted());
+            } else if !is_reported {
                 warn!(
                     "the size of the process cannot be read from /proc/self/statm: until it can be, \
                      --memory-limit holds for what is counted only"
                 );
             }
-            is_reported = true;
-            continue;
-        };
-        is_reported = false;
-        let now = pressure.look(&plan, limit, resident, memory.counted());
-        if now != pressure {
-            let each = now.pressure(shards.count());
-            shards.send_all(|| Input::Pressure(each)).await;
+            is_reported = resident.is_none();
         }
+        let of_now = shards.members();
+        if now != pressure || !Arc::ptr_eq(&of_now, &members) {
+            shards.press(now.pressure(&plan, of_now.len())).await;
+        }
+        members = of_now;
         pressure = now;
     }
 }
@@ -288,12 +300,28 @@ fn resident() -> Option<usize> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio::runtime::Handle;
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::mailbox::Mail;
+    use crate::server::mailbox::{Control, Mail, Mailbox, Vitals};
+    use crate::server::shards::Member;
+    use crate::shard::routing::ShardIndex;
 
     const MIB: usize = 1 << 20;
+
+    /// Makes an owner's mailbox, and the ends that the owner has.
+    fn mailbox() -> (Mailbox, (mpsc::Receiver<Control>, mpsc::Receiver<Mail>)) {
+        let ((mail, of_mail), (control, of_control)) = (mpsc::channel(1), mpsc::channel(1));
+        (Mailbox::new(mail, control, 1), (of_control, of_mail))
+    }
+
+    async fn cache_bytes(owner: &mut mpsc::Receiver<Control>) -> usize {
+        let Some(Control::Pressure(pressure)) = owner.recv().await else {
+            panic!("each shard is told");
+        };
+        pressure.cache_bytes
+    }
 
     #[tokio::test]
     async fn a_size_that_cannot_be_read_for_a_while_is_looked_at_again() {
@@ -304,21 +332,52 @@ mod tests {
             0 => None,
             _ => Some(limit),
         };
-        let (one, mut mail) = mpsc::channel(1);
-        let (other, mut others_mail) = mpsc::channel(1);
-        let shards = Shards::of(vec![("one", one), ("other", other)]);
+        let ((one, mut of_one), (other, mut of_other)) = (mailbox(), mailbox());
+        let shards = Shards::of_mailboxes(vec![("one", one), ("other", other)]);
         let watching = tokio::spawn(async move {
-            watch_size(resident, limit, plan, Memory::default(), &shards).await;
+            watch_size(resident, plan, Memory::default(), &shards).await;
         });
-        let expected = plan.cache / 16 / 2;
-        for mail in [&mut mail, &mut others_mail] {
-            let Some(Mail::Input(Input::Pressure(pressure))) = mail.recv().await else {
-                panic!("each shard is told");
-            };
-            assert_eq!(pressure.cache_bytes, expected);
+        for (owner, _) in [&mut of_one, &mut of_other] {
+            assert_eq!(cache_bytes(owner).await, plan.cache / 16 / 2);
         }
-        drop((mail, others_mail));
+        drop((of_one, of_other));
         watching.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_cache_is_divided_anew_when_a_shard_comes() {
+        let plan = Plan::new(None, Some(64 * MIB), None);
+        let ((one, mut of_one), (other, mut of_other)) = (mailbox(), mailbox());
+        let shards = Arc::new(Shards::of_mailboxes(vec![("one", one)]));
+        let watched = Arc::clone(&shards);
+        let watching = tokio::spawn(async move {
+            watch_size(|| None, plan, Memory::default(), &watched).await;
+        });
+        tokio::task::yield_now().await;
+        shards.add(
+            ShardIndex(1),
+            Member {
+                number: 1,
+                owner: other,
+                runtime: Handle::current(),
+                vitals: Arc::new(Vitals::new()),
+            },
+        );
+        for (owner, _) in [&mut of_one, &mut of_other] {
+            assert_eq!(cache_bytes(owner).await, 32 * MIB);
+        }
+        drop((of_one, of_other));
+        watching.await.unwrap();
+    }
+
+    #[test]
+    fn each_of_many_shards_has_some_of_the_cache() {
+        let unlimited = Plan::new(None, Some(64 * MIB), None);
+        let parts = [1, 4, 1_000].map(|shards| unlimited.part_of_cache(64 * MIB, shards));
+        assert_eq!(parts, [64 * MIB, 16 * MIB, MIB]);
+        assert_eq!(unlimited.part_of_cache(0, 4), 0);
+        let limited = Plan::new(Some(Size(256 << 20)), None, None);
+        assert_eq!(limited.part_of_cache(64 * MIB, 1_024), 64 * 1024);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use super::clock::{self, Clock, Seen};
 use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
-use super::mailbox::{Mail, ShardReport, Vitals};
+use super::mailbox::{Control, Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
 use super::store::{Lease, StoreEvent};
@@ -42,6 +42,7 @@ pub(super) struct Owner {
     clock: Arc<Clock>,
     seen: Seen,
     mailbox: mpsc::Receiver<Mail>,
+    control: mpsc::Receiver<Control>,
     sender: mpsc::Sender<Mail>,
     committer: Box<dyn LogSink>,
     /// None where the log is in files.
@@ -79,6 +80,7 @@ pub(super) struct OwnerParts {
     pub(super) clock: Arc<Clock>,
     pub(super) sender: mpsc::Sender<Mail>,
     pub(super) mailbox: mpsc::Receiver<Mail>,
+    pub(super) control: mpsc::Receiver<Control>,
     pub(super) committer: Box<dyn LogSink>,
     /// None where the log is in files.
     pub(super) store: Option<StoreParts>,
@@ -137,6 +139,7 @@ impl Owner {
             clock,
             sender,
             mailbox,
+            control,
             committer,
             store,
             reader,
@@ -156,6 +159,7 @@ impl Owner {
             clock,
             seen: Seen::default(),
             mailbox,
+            control,
             sender,
             progress: committer.progress(),
             committer,
@@ -184,7 +188,7 @@ impl Owner {
         let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
         let mut wakes_at = None;
         // The committer of a namespace ends when another server has it.
-        let mut is_written = true;
+        let (mut is_written, mut is_controlled) = (true, true);
         while !self.shard.is_stopped() {
             let deadline = self.shard.poll_timeout().map(|(deadline, _)| deadline);
             // The timer is set anew only when its deadline changes, which is rare.
@@ -210,6 +214,10 @@ impl Owner {
                     let now = self.clock.now();
                     self.learn_of_store(now, event);
                 }
+                control = self.control.recv(), if is_controlled => match control {
+                    Some(control) => self.obey(control),
+                    None => is_controlled = false,
+                },
                 count = self.mailbox.recv_many(&mut mail, limits::MAILBOX_DRAIN), if takes_input => {
                     if count == 0 {
                         return;
@@ -338,6 +346,25 @@ impl Owner {
         ))
     }
 
+    fn obey(&mut self, control: Control) {
+        match control {
+            Control::Report(most, answer) => {
+                let report = ShardReport {
+                    statistics: self.shard.statistics(most),
+                    commit_times: self.commit_times,
+                    sync_times: self.committer.sync_times(),
+                    sessions: self.vitals.sessions(),
+                };
+                // The task that asked may have ended.
+                let _ = answer.send(report);
+            }
+            Control::Pressure(pressure) => {
+                let now = self.clock.now();
+                self.shard.handle(now, Input::Pressure(pressure));
+            }
+        }
+    }
+
     /// Hands one item of the mailbox to the shard.
     fn take(&mut self, now: Timestamp, mail: Mail) {
         let input = match mail {
@@ -360,17 +387,6 @@ impl Owner {
             Mail::Authorize(inquiry, answer) => {
                 // The task that asked may have ended.
                 let _ = answer.send(self.shard.authorize(now, &inquiry));
-                return;
-            }
-            Mail::Report(most, answer) => {
-                let report = ShardReport {
-                    statistics: self.shard.statistics(most),
-                    commit_times: self.commit_times,
-                    sync_times: self.committer.sync_times(),
-                    sessions: self.vitals.sessions(),
-                };
-                // The task that asked may have ended.
-                let _ = answer.send(report);
                 return;
             }
             Mail::LogEnd(answer) => {

@@ -226,7 +226,7 @@ fn start(
     let mut helpers = renew_certificates(&tls, shared.as_mut(), &stopped)?;
     helpers.push(record_history(&history, &clock, shards));
     helpers.push(follow_changes(&changes, shards));
-    helpers.extend(watch_memory(plan, memory.clone(), shards));
+    helpers.extend(watch_memory(plan, &memory, shards));
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let (all, of_new) = (Arc::clone(shards), root_key.as_ref());
     let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
@@ -343,10 +343,11 @@ fn renew_certificates(
     Ok(tasks)
 }
 
-/// Starts the task that checks the size of the process, if it has a limit.
-fn watch_memory(plan: Plan, memory: Memory, shards: &Arc<Shards>) -> Option<Task> {
-    let watch = memory::watch(plan.limit?, plan, memory, Arc::clone(shards));
-    Some(supervisor::spawn("memory", watch))
+/// Starts the task that checks the size of the process, if it has a limit, and divides the cache where shards come and go.
+fn watch_memory(plan: Plan, memory: &Memory, shards: &Arc<Shards>) -> Option<Task> {
+    let is_needed = plan.limit.is_some() || shards.routes().is_shared();
+    let watch = memory::watch(plan, memory.clone(), Arc::clone(shards));
+    is_needed.then(|| supervisor::spawn("memory", watch))
 }
 
 /// Starts the task that keeps the keys of identity tokens.
@@ -478,12 +479,14 @@ fn run_shard(
         disk,
     } = started;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let (controller, control) = mpsc::channel(1);
     let vitals = Arc::new(Vitals::new());
     let parts = OwnerParts {
         shard,
         clock: Arc::clone(&common.clock),
         sender: sender.clone(),
         mailbox,
+        control,
         committer: Box::new(committer),
         store: None,
         reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end)?,
@@ -500,7 +503,7 @@ fn run_shard(
     };
     let member = Member {
         number,
-        owner: Mailbox::new(sender, bytes.max(limits::MAILBOX_BYTES_MIN)),
+        owner: Mailbox::new(sender, controller, bytes.max(limits::MAILBOX_BYTES_MIN)),
         runtime: runtime.handle().clone(),
         vitals,
     };

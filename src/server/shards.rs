@@ -7,10 +7,10 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
-use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
+use super::mailbox::{Control, Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
 use crate::journal::LogEnd;
-use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
+use crate::shard::{Input, Pressure};
 
 /// All shards of this server.
 #[derive(Debug)]
@@ -107,6 +107,11 @@ impl Shards {
         self.members.load().get(&shard).cloned()
     }
 
+    /// Returns the shards that run now.
+    pub(super) fn members(&self) -> Arc<BTreeMap<ShardIndex, Arc<Member>>> {
+        self.members.load_full()
+    }
+
     fn all(&self) -> Vec<Arc<Member>> {
         self.members.load().values().cloned().collect()
     }
@@ -148,13 +153,21 @@ impl Shards {
         }
     }
 
+    /// Lets every shard keep to this much memory.
+    pub(super) async fn press(&self, pressure: Pressure) {
+        for member in self.all() {
+            // The owner has gone only when it has stopped.
+            let _ = member.owner.control(Control::Pressure(pressure)).await;
+        }
+    }
+
     /// Asks every shard what it has and has done, with so many entities one by one in each; returns that with the shards'
     /// numbers. A shard whose owner has stopped is left out.
     pub(super) async fn reports(&self, most: usize) -> Vec<(u32, ShardReport)> {
         let mut found = Vec::new();
         for member in self.all() {
-            let report = member.owner.ask(|answer| Mail::Report(most, answer));
-            found.extend(report.await.map(|report| (member.number, report)));
+            let report = member.owner.report(most).await;
+            found.extend(report.map(|report| (member.number, report)));
         }
         found
     }
@@ -190,12 +203,22 @@ impl Shards {
 impl Shards {
     /// Makes shards of owners' mailboxes, each with the namespaces of its name.
     pub(super) fn of(owners: Vec<(&str, tokio::sync::mpsc::Sender<Mail>)>) -> Self {
+        let owners = owners.into_iter();
+        Self::of_mailboxes(
+            owners
+                .map(|(name, mail)| (name, Mailbox::of_mail(mail)))
+                .collect(),
+        )
+    }
+
+    /// As [`Shards::of`], with the whole mailboxes.
+    pub(super) fn of_mailboxes(owners: Vec<(&str, Mailbox)>) -> Self {
         let names = owners.iter().enumerate();
         let names = names.map(|(at, (name, _))| (*name, ShardIndex(at)));
         let routes = Routes::new(names);
-        let members = (0..).zip(owners).map(|(number, (_, mail))| Member {
+        let members = (0..).zip(owners).map(|(number, (_, owner))| Member {
             number,
-            owner: Mailbox::new(mail, crate::limits::MAILBOX_BYTES_MAX),
+            owner,
             runtime: Handle::current(),
             vitals: Arc::new(Vitals::new()),
         });

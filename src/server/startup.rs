@@ -225,7 +225,7 @@ impl Startup<'_> {
         gateway.set_memory(memory);
         gateway.share_failed_attempts(attempts);
         let mut options = journal::Options::new(seed);
-        options.cache_bytes = self.plan.cache / count;
+        options.cache_bytes = self.plan.part_of_cache(self.plan.cache, count);
         if self.data.is_none() {
             options.segment_bytes = self.plan.segment;
         }

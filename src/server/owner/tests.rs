@@ -10,7 +10,8 @@ use crate::memory::Memory;
 use crate::namespace::{Denied, DeniedKind, EntityRefused};
 use crate::queue::Description;
 use crate::server::committer::{CommitterHandle, Sync};
-use crate::shard::{Answer, OperationAnswer, Outgoing, Ready, Recovering};
+use crate::server::mailbox::Mailbox;
+use crate::shard::{Answer, OperationAnswer, Outgoing, Pressure, Ready, Recovering};
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
@@ -29,12 +30,14 @@ fn owner() -> Owner {
         ..
     } = ready.unwrap();
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let (_, control) = mpsc::channel(1);
     Owner::new(OwnerParts {
         shard,
         clock: Arc::new(Clock::new(now)),
         reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end).unwrap(),
         sender,
         mailbox,
+        control,
         committer: Box::new(CommitterHandle::start(committer, Sync::Always, last_group).unwrap()),
         store: None,
         disk,
@@ -101,6 +104,23 @@ async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_anoth
             start_thread(work, panicked)
         };
     }
+}
+
+#[tokio::test]
+async fn an_owner_reports_while_its_store_is_away() {
+    let mut owner = owner();
+    let (control, of_owner) = mpsc::channel(1);
+    owner.control = of_owner;
+    let mail = owner.sender.clone();
+    owner.shard.handle(Timestamp::EPOCH, Input::StoreAway);
+    assert!(!owner.shard.takes_input());
+    tokio::spawn(owner.run());
+    mail.send(Mail::Input(Input::Stop)).await.unwrap();
+    let mailbox = Mailbox::new(mail, control, 1);
+    let pressure = Control::Pressure(Pressure::default());
+    mailbox.control(pressure).await.unwrap();
+    let report = mailbox.report(1).await;
+    assert_eq!(report.unwrap().sessions, 0, "it is not stopped");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tracing::debug;
 use super::StoreError;
 use super::fleet::FleetStore;
 use crate::limits;
-use crate::server::mailbox::{Mail, Mailbox, ShardReport};
+use crate::server::mailbox::{Mailbox, ShardReport};
 
 /// The measured rates of namespaces, by their numbers.
 #[derive(Debug, Default)]
@@ -72,12 +72,12 @@ struct Counted {
     at: Instant,
 }
 
-/// Asks all owners at the same time. A suspended one does not answer in time, and is left out.
+/// Asks all owners at the same time. One that does not answer in time is left out.
 async fn count(owners: Vec<(i64, Mailbox)>) -> Vec<Counted> {
     let mut asked = JoinSet::new();
     for (id, owner) in owners {
         asked.spawn(async move {
-            let report = owner.ask(|answer| Mail::Report(0, answer));
+            let report = owner.report(0);
             let report = timeout(limits::RATE_WAIT.as_duration(), report).await;
             Some(Counted {
                 id,
@@ -143,17 +143,19 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::server::mailbox::Control;
 
     #[tokio::test]
     async fn owners_that_do_not_answer_are_waited_for_at_the_same_time() {
         let (senders, mut mailboxes): (Vec<_>, Vec<_>) = (0..3).map(|_| mpsc::channel(1)).unzip();
-        let owners = senders
-            .into_iter()
-            .map(|sender| Mailbox::new(sender, 1_000));
+        let owners = senders.into_iter().map(|control| {
+            let (mail, _) = mpsc::channel(1);
+            Mailbox::new(mail, control, 1_000)
+        });
         let counting = tokio::spawn(count((1..).zip(owners).collect()));
         let mut answers = Vec::new();
         for mailbox in &mut mailboxes {
-            let Some(Mail::Report(_, answer)) = mailbox.recv().await else {
+            let Some(Control::Report(_, answer)) = mailbox.recv().await else {
                 panic!("each owner is asked");
             };
             answers.push(answer);

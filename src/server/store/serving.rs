@@ -143,7 +143,8 @@ impl Serving {
         gateway.share_failed_attempts(self.attempts.clone());
         let mut options = journal::Options::new(namespace.log_store);
         options.segment_bytes = limits::STORE_SEGMENT_BYTES;
-        options.cache_bytes = self.parts.plan.cache;
+        let (plan, others) = (&self.parts.plan, self.parts.shards.members().len());
+        options.cache_bytes = plan.part_of_cache(plan.cache, others + 1);
         options.tail_records_max = limits::STORE_TAIL_RECORDS;
         (gateway, options)
     }
@@ -175,6 +176,7 @@ impl Serving {
         let configured = Self::configured(configuration, &namespace.name, is_applied);
         let shard = self.configure(recovering, configured)?;
         let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+        let (controller, control) = mpsc::channel(1);
         let of_reader = teller.clone();
         let failed = move |error| {
             // The owner learns by itself that another server has the namespace.
@@ -190,6 +192,7 @@ impl Serving {
             clock: Arc::clone(&self.parts.clock),
             sender: sender.clone(),
             mailbox,
+            control,
             committer: Box::new(committer),
             store: Some(StoreParts { lease, events }),
             reader: reader.map_err(StoreError::NoThread)?,
@@ -214,7 +217,7 @@ impl Serving {
         );
         let member = Member {
             number: shard_number(self.at, namespace.id),
-            owner: Mailbox::new(sender, MAILBOX_BYTES),
+            owner: Mailbox::new(sender, controller, MAILBOX_BYTES),
             runtime,
             vitals,
         };
@@ -334,7 +337,8 @@ impl Serving {
         // What no client waits for may still be on its way.
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, self.gone(id, shard)).await;
-        self.remove(id, shard);
+        // An owner that took no input until now ends without it.
+        self.lose(id, shard);
         if let Err(error) = ownership::release(&self.store, &fence).await {
             warn!(
                 namespace = name,
