@@ -9,6 +9,8 @@ pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
 pub const STORE_ANSWER_WAIT: Millis = Millis::from_secs(6);
 /// How long to wait for each of several hosts of the store, at least: together they have [`STORE_ANSWER_WAIT`].
 pub const STORE_HOST_WAIT_MIN: Millis = Millis::from_secs(1);
+/// A host of the store that cannot be connected to, and takes as long to say so, counts as one that did not answer.
+pub const STORE_HOST_SLOW: Millis = Millis::from_secs(1);
 /// How long a host of the store that did not answer is tried after the others.
 pub const STORE_HOST_AVOIDED: Millis = Millis::from_secs(30);
 /// After how much silence, and how often, the system looks whether the store's machine is there.

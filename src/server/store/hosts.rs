@@ -4,7 +4,7 @@
 //! as a frozen one does, would use up the time of all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
@@ -20,7 +20,10 @@ pub(super) struct Hosts {
     each: Vec<Config>,
     /// How long each may take.
     wait: Duration,
-    /// Until when each is tried after the others, by the clock of the lease, because it did not answer.
+    /// One that takes as long to say that it cannot be connected to counts as one that did not answer: so does the system where a
+    /// machine is gone.
+    slow: Duration,
+    /// Until when each is tried after the others and for a shorter time, by the clock of the lease, because it did not answer.
     avoided: Vec<AtomicU64>,
 }
 
@@ -39,6 +42,7 @@ impl Hosts {
         };
         Self {
             wait: wait(each.len()),
+            slow: limits::STORE_HOST_SLOW.as_duration(),
             avoided: each.iter().map(|_| AtomicU64::new(0)).collect(),
             each,
         }
@@ -59,24 +63,27 @@ impl Hosts {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let mut last = None;
+        let avoided_wait = limits::STORE_HOST_WAIT_MIN.as_duration().min(self.wait);
         for (config, avoided) in self.order(lease::now()) {
-            match timeout(self.wait, config.connect(tls.clone())).await {
+            let began = Instant::now();
+            let is_avoided = 1 < self.each.len() && lease::now() < avoided.load(Ordering::Relaxed);
+            let wait = if is_avoided { avoided_wait } else { self.wait };
+            let place = || place(config);
+            let error = match timeout(wait, config.connect(tls.clone())).await {
                 Ok(Ok(connected)) => return Ok(connected),
-                Ok(Err(source)) => {
-                    let (place, what) = (place(config), "connect");
-                    last = Some(StoreError::Database {
-                        place,
-                        what,
-                        source,
-                    });
-                }
-                Err(_) => {
-                    let span = limits::STORE_HOST_AVOIDED.as_millis();
-                    let span = u64::try_from(span).unwrap_or_default();
-                    avoided.store(lease::now() + span, Ordering::Relaxed);
-                    last = Some(StoreError::slow(&place(config), "connect", self.wait));
-                }
+                Ok(Err(source)) => StoreError::Database {
+                    place: place(),
+                    what: "connect",
+                    source,
+                },
+                Err(_) => StoreError::slow(&place(), "connect", wait),
+            };
+            if self.slow.min(wait) <= began.elapsed() {
+                let span = limits::STORE_HOST_AVOIDED.as_millis();
+                let span = u64::try_from(span).unwrap_or_default();
+                avoided.store(lease::now() + span, Ordering::Relaxed);
             }
+            last = Some(error);
         }
         Err(last.expect("the URL of a store names a host"))
     }
@@ -242,16 +249,36 @@ mod tests {
             () = databases => panic!("they answer until the client is done"),
         }
         // The next session does not wait for the first.
-        let ports = |now| {
-            let order = hosts.order(now).into_iter();
-            let ports = order.map(|(host, _)| host.get_ports().to_vec());
-            ports.collect::<Vec<_>>().concat()
-        };
         let [first, second, third] = [first, second, third].map(|it| it.port());
-        assert_eq!(ports(lease::now()), [second, third, first]);
+        assert_eq!(ports(&hosts, lease::now()), [second, third, first]);
         let later = limits::STORE_HOST_AVOIDED.as_millis();
         let later = lease::now() + u64::try_from(later).unwrap();
-        assert_eq!(ports(later), [first, second, third]);
+        assert_eq!(ports(&hosts, later), [first, second, third]);
+    }
+
+    /// The ports of the hosts in the order in which they are tried.
+    fn ports(hosts: &Hosts, now: u64) -> Vec<u16> {
+        let order = hosts.order(now).into_iter();
+        let ports = order.map(|(host, _)| host.get_ports().to_vec());
+        ports.collect::<Vec<_>>().concat()
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_slow_to_fail_is_tried_after_the_others() {
+        let (slow, first) = listener().await;
+        let (quick, second) = listener().await;
+        drop(quick);
+        let mut hosts = hosts(&[first, second]);
+        hosts.slow = Duration::from_millis(50);
+        let fail = async {
+            let (peer, _) = slow.accept().await.unwrap();
+            tokio::time::sleep(hosts.slow).await;
+            drop(peer);
+        };
+        let (connected, ()) = tokio::join!(hosts.connect(&NoTls), fail);
+        assert!(connected.is_err());
+        let [first, second] = [first, second].map(|it| it.port());
+        assert_eq!(ports(&hosts, lease::now()), [second, first]);
     }
 
     #[tokio::test]
