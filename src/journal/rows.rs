@@ -321,20 +321,24 @@ pub fn unpack(
         let count = reader.count()?;
         let cuts = (0..count).map(|_| Some((reader.varint()?, reader.varint()?)));
         let cuts = cuts.collect::<Option<Vec<(usize, usize)>>>()?;
+        // The place has no checksum: its span is not believed before the frames are seen to take it.
+        let taken = lengths.iter().try_fold(0_usize, |before, length| {
+            let end = before.checked_add(FRAME_HEADER)?.checked_add(*length)?;
+            end.checked_next_multiple_of(FRAME_ALIGNMENT)
+        });
+        taken.filter(|taken| *taken == span)?;
         let mut records = Joined::new(reader.rest, bodies, &cuts);
         let mut bytes = Vec::with_capacity(span);
         let mut frames = Vec::with_capacity(lengths.len());
         for length in lengths {
             bytes.resize(bytes.len() + FRAME_HEADER, 0);
             let start = bytes.len();
-            // No more than the row says that it takes, whatever the lengths are.
-            let end = start.checked_add(length).filter(|end| *end <= span)?;
+            let end = start + length;
             records.fill(&mut bytes, end)?;
             frames.push((start, end));
             bytes.resize(end.next_multiple_of(FRAME_ALIGNMENT), 0);
         }
-        let is_whole = records.is_at_end() && bytes.len() == span;
-        is_whole.then_some(Unpacked {
+        records.is_at_end().then_some(Unpacked {
             bytes,
             frames,
             bodies: records.places,
@@ -753,11 +757,13 @@ mod tests {
         };
         assert!(unpack(STORE, moved, &row.meta, None).is_err());
         assert!(unpack(STORE + 1, row.place(), &row.meta, None).is_err());
-        let longer = RowPlace {
-            span: row.span + 8,
-            ..row.place()
-        };
-        assert!(unpack(STORE, longer, &row.meta, None).is_err());
+        for more in [8, 1 << 40, 1 << 62] {
+            let longer = RowPlace {
+                span: row.span + more,
+                ..row.place()
+            };
+            assert!(unpack(STORE, longer, &row.meta, None).is_err(), "{more}");
+        }
     }
 
     #[test]

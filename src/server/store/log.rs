@@ -196,22 +196,42 @@ impl StoreLog {
         if done == 0 {
             return Err(StoreError::Fenced);
         }
-        let from = signed(rows::position(segment, 0));
-        let to = signed(rows::position(SegmentId(segment.0 + 1), 0));
-        let bodies = "delete from body_part where namespace = $1 and at >= $2 and at < $3";
-        session.execute(bodies, &[&namespace, &from, &to]).await?;
         self.store.give_back(session);
         self.drop_removed().await
     }
 
-    /// Drops the tables of segments that are recorded as removed.
+    /// Removes a segment, again and again until it is done or this server has the namespace no more: nothing else tries it again.
+    pub(super) async fn remove_surely(&self, segment: SegmentId) {
+        let mut is_reported = false;
+        while let Err(error) = self.remove(segment).await {
+            if self.fence.is_lost() || self.store.is_closed() {
+                return;
+            }
+            if !is_reported {
+                let namespace = self.fence.name();
+                warn!(namespace, %segment, "a segment is removed from the store later: {error}");
+                is_reported = true;
+            }
+            tokio::select! {
+                () = self.store.until_closed() => return,
+                () = tokio::time::sleep(limits::STORE_RETRY_MAX.as_duration()) => {}
+            }
+        }
+    }
+
+    /// Drops the tables of segments that are recorded as removed, and the bodies that are elsewhere.
     pub(super) async fn drop_removed(&self) -> Result<(), StoreError> {
         let namespace = self.fence.namespace();
         let session = self.store.take().await?;
         let query = "select segment from segment where namespace = $1 and removed order by segment";
         for row in session.rows(query, &[&namespace]).await? {
             let number: i64 = self.store.get(&row, 0)?;
-            let table = schema::table(namespace, SegmentId(unsigned(number)));
+            let segment = SegmentId(unsigned(number));
+            let [from, to] = [segment, SegmentId(segment.0 + 1)]
+                .map(|segment| signed(rows::position(segment, 0)));
+            let bodies = "delete from body_part where namespace = $1 and at >= $2 and at < $3";
+            session.execute(bodies, &[&namespace, &from, &to]).await?;
+            let table = schema::table(namespace, segment);
             if let Err(error) = removal::drop_table(&session, &table).await {
                 debug!(table, "a table is dropped later: {error}");
                 return Ok(());
@@ -257,10 +277,18 @@ impl StoreLog {
         let mut damaged_since = None;
         loop {
             let done = self.runtime.block_on(async {
-                let session = self.store.take().await?;
-                let done = work(&session).await?;
-                self.store.give_back(session);
-                Ok(done)
+                let read = async {
+                    let session = self.store.take().await?;
+                    let done = work(&session).await?;
+                    self.store.give_back(session);
+                    Ok(done)
+                };
+                // The server waits for no reader when it stops.
+                tokio::select! {
+                    biased;
+                    () = self.store.until_closed() => Err(StoreError::Fenced),
+                    done = read => done,
+                }
             });
             let error = match done {
                 Ok(done) => return Ok(done),

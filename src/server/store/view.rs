@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio_postgres::Row;
+
 use super::StoreError;
 use super::connect::{Session, Store};
 use super::log::unsigned;
@@ -130,8 +132,10 @@ impl StoreView {
     /// Asks a store.
     pub(super) async fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
         let database = database(store, session).await?;
+        // In this order: a namespace whose server enters between the two is seen with the epoch before, by which it is not taken.
+        let rows = namespaces(session).await?;
         let servers = servers(store, session).await?;
-        let namespaces = namespaces(store, session, &servers).await?;
+        let namespaces = with_owners(store, &rows, &servers)?;
         Ok(Self {
             name: store.name().to_owned(),
             servers,
@@ -175,15 +179,19 @@ async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, St
     servers.collect()
 }
 
-async fn namespaces(
-    store: &Store,
-    session: &Session,
-    servers: &[ServerSeen],
-) -> Result<BTreeMap<String, NamespaceSeen>, StoreError> {
+async fn namespaces(session: &Session) -> Result<Vec<Row>, StoreError> {
     let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.incarnation::text, \
                  s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0), s.quota \
                  from namespace n left join namespace_state s on s.namespace = n.id order by n.id";
-    let rows = session.rows(query, &[]).await?;
+    session.rows(query, &[]).await
+}
+
+/// Returns namespaces that were read, with those of the servers that have them.
+fn with_owners(
+    store: &Store,
+    rows: &[Row],
+    servers: &[ServerSeen],
+) -> Result<BTreeMap<String, NamespaceSeen>, StoreError> {
     let alive = servers.iter().filter(|it| it.is_alive);
     let alive: BTreeMap<&str, &str> = alive
         .map(|it| (&it.incarnation[..], &it.name[..]))
