@@ -403,6 +403,21 @@ impl Appender {
             }
             AppendAnswer::Failed(why) => why,
         };
+        self.find_out(why);
+    }
+
+    /// The database has another primary: finds out whether that has what was acknowledged, and what became of the rows that are
+    /// unanswered. A namespace without appends would not notice before it is given to another server.
+    ///
+    /// What is being found out already ends with a commit by the raised epoch. A primary that takes it has all that was committed
+    /// before the epoch was raised.
+    pub fn check(&mut self, why: String) {
+        if matches!(self.state, State::Appending) {
+            self.find_out(why);
+        }
+    }
+
+    fn find_out(&mut self, why: String) {
         // In their order, before those that wait.
         while let Some(sent) = self.sent.pop_back() {
             self.again.push_front(sent);

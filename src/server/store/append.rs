@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid};
 use super::log::StoreLog;
+use super::ownership::QuarantinedBy;
 use super::{StoreError, chain, ownership, schema};
 use crate::histogram::Histogram;
 use crate::journal::appender::{
@@ -107,6 +108,7 @@ impl StoreCommitter {
         let times = Arc::new(Mutex::default());
         let driver = Driver {
             fence: Arc::clone(log.fence()),
+            promotions: store.promotions(),
             store,
             log,
             orders: Arc::clone(&orders),
@@ -114,7 +116,7 @@ impl StoreCommitter {
             events,
             times: Arc::clone(&times),
             appender,
-            session: None,
+            session: Weak::new(),
             warnings: 0,
             statements: BTreeMap::new(),
             made: Arc::new(AtomicU64::new(last.segment().0)),
@@ -185,6 +187,7 @@ type NoAnswer = fn(String) -> Answer;
 
 /// A row whose answer has not come.
 struct Sent {
+    session: Arc<Session>,
     began: Instant,
     answer: Pending,
     /// The answer, if it has come early.
@@ -200,7 +203,10 @@ struct Driver {
     events: watch::Sender<StoreEvent>,
     times: Arc<Mutex<Histogram>>,
     appender: Appender,
-    session: Option<Arc<Session>>,
+    /// How many other primaries the database has had.
+    promotions: watch::Receiver<u64>,
+    /// That of the last append. It ends when appends of no namespace use it any more.
+    session: Weak<Session>,
     /// Warnings of the session that were there before its first append.
     warnings: u64,
     /// By the segment of the row, and that of the row before.
@@ -230,6 +236,9 @@ impl Driver {
                 biased;
                 answer = next_answer(&mut self.sent) => self.take(answer),
                 () = orders.changed.notified() => self.take_orders(),
+                Ok(()) = self.promotions.changed() => {
+                    self.appender.check("the database has another primary".to_owned());
+                }
             }
         }
     }
@@ -254,9 +263,7 @@ impl Driver {
                 let log = Arc::clone(&self.log);
                 let remove = async move {
                     for segment in segments {
-                        if let Err(error) = log.remove(segment).await {
-                            warn!(%segment, "a segment could not be removed from the store: {error}");
-                        }
+                        log.remove_surely(segment).await;
                     }
                 };
                 supervisor::spawn("removal of segments", remove).allow_end();
@@ -273,6 +280,10 @@ impl Driver {
                 }
             }
             Command::Ask(question) => {
+                if matches!(question, Question::Barrier(_)) {
+                    // It is answered by the newest primary.
+                    self.promotions.mark_unchanged();
+                }
                 let answer = Box::pin(self.ask(&question)).await;
                 self.appender.answered(answer);
                 self.fence.set(self.appender.claim());
@@ -311,7 +322,7 @@ impl Driver {
                 StoreEvent::Fenced
             }
         };
-        self.events.send_replace(event);
+        tell_owner(&self.events, event);
     }
 
     /// Asks the store, on a session that no unanswered append has.
@@ -397,7 +408,8 @@ impl Driver {
                 }
             }
             Question::Quarantine { why } => {
-                ownership::quarantine(&self.store, self.fence.namespace(), why, None).await?;
+                let namespace = self.fence.namespace();
+                ownership::quarantine(&self.store, namespace, why, QuarantinedBy::Owner).await?;
                 Answer::Done
             }
         })
@@ -405,7 +417,7 @@ impl Driver {
 
     /// An append is never tried again on its session, nor is anything else after an answer that did not come.
     fn leave_session(&mut self) {
-        if let Some(session) = self.session.take() {
+        if let Some(session) = std::mem::take(&mut self.session).upgrade() {
             session.condemn();
         }
     }
@@ -429,6 +441,7 @@ impl Driver {
             .statement(&session, segment, previous.place.segment())
             .await?;
         let namespace = self.fence.namespace();
+        let of_row = Arc::clone(&session);
         let work = async move {
             let place = row.place();
             let (at, frame) = (signed(place.position), signed(place.frame));
@@ -465,6 +478,7 @@ impl Driver {
             Poll::Pending => None,
         };
         self.sent.push_back(Sent {
+            session: of_row,
             began: Instant::now(),
             answer,
             done,
@@ -491,11 +505,14 @@ impl Driver {
     }
 
     async fn session(&mut self) -> Result<Arc<Session>, StoreError> {
-        if let Some(session) = &self.session {
-            if self.store.is_current(session) {
-                return Ok(Arc::clone(session));
-            }
-            if !self.sent.is_empty() {
+        if let Some(session) = self.session.upgrade() {
+            if self.sent.is_empty() {
+                if self.store.is_usable(&session) {
+                    return Ok(session);
+                }
+            } else if self.store.is_current(&session) {
+                return Ok(session);
+            } else {
                 return Err(self
                     .store
                     .unfit("appends are unanswered at a former primary".to_owned()));
@@ -509,7 +526,7 @@ impl Driver {
     fn use_session(&mut self, session: &Arc<Session>) {
         self.statements.clear();
         self.warnings = session.warnings();
-        self.session = Some(Arc::clone(session));
+        self.session = Arc::downgrade(session);
     }
 
     async fn statement(
@@ -540,17 +557,17 @@ impl Driver {
 
     /// Takes the answer to the oldest row.
     fn take(&mut self, answer: Result<u64, String>) {
-        let has_warned = self
-            .session
+        let sent = self.sent.pop_front();
+        let has_warned = sent
             .as_ref()
-            .is_none_or(|session| session.warnings() != self.warnings);
+            .is_none_or(|sent| sent.session.warnings() != self.warnings);
         let answer = match answer {
             Ok(1) if has_warned => AppendAnswer::Warned,
             Ok(1) => AppendAnswer::Inserted,
             Ok(_) => AppendAnswer::Refused,
             Err(what) => AppendAnswer::Failed(what),
         };
-        if let Some(sent) = self.sent.pop_front()
+        if let Some(sent) = sent
             && answer == AppendAnswer::Inserted
         {
             self.pause = Duration::ZERO;
@@ -571,6 +588,17 @@ impl Driver {
             is_new
         });
     }
+}
+
+/// Tells the owner the latest, unless it is told that another server has the namespace and may not have heard that yet.
+fn tell_owner(events: &watch::Sender<StoreEvent>, event: StoreEvent) {
+    events.send_if_modified(|last| {
+        let is_served = *last != StoreEvent::Fenced;
+        if is_served {
+            *last = event;
+        }
+        is_served
+    });
 }
 
 /// Returns how long to wait the next time.
@@ -622,4 +650,20 @@ async fn next_answer(sent: &mut VecDeque<Sent>) -> Result<u64, String> {
 /// Converts a position or a number to the database's type.
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).expect("positions and numbers of groups have 63 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_is_fenced_is_told_nothing_else() {
+        let (events, owner) = watch::channel(StoreEvent::Back);
+        tell_owner(&events, StoreEvent::Unknown { group: 7 });
+        assert_eq!(*owner.borrow(), StoreEvent::Unknown { group: 7 });
+        // The server is declared dead while its committer finds out what was appended.
+        events.send_replace(StoreEvent::Fenced);
+        tell_owner(&events, StoreEvent::Back);
+        assert_eq!(*owner.borrow(), StoreEvent::Fenced);
+    }
 }

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{
@@ -42,7 +42,7 @@ pub struct StoreArgs {
     /// The certificate authorities of the database, as PEM. The default is those of the system.
     #[arg(long, value_name = "FILE", requires = "store")]
     pub store_ca: Option<PathBuf>,
-    /// Use the store although a check at the start refuses it: for offers that replicate below PostgreSQL.
+    /// Use the store although its version or a setting that durability needs is refused: for offers that replicate below PostgreSQL.
     #[arg(long, requires = "store")]
     pub store_unchecked: bool,
     /// The name of this server. No other server of the store may have it.
@@ -77,6 +77,8 @@ pub(in crate::server) struct Store {
     timeline: NewestTimeline,
     /// The database does not tell its timeline, which was logged.
     is_timeline_unknown: AtomicBool,
+    /// How many other primaries the database has had.
+    promotions: watch::Sender<u64>,
     /// This server stops: nothing waits for the store any more.
     is_closed: watch::Sender<bool>,
     /// Sessions that are free.
@@ -107,6 +109,15 @@ fn named(text: &str) -> Option<(&str, &str)> {
         .any(|scheme| url.starts_with(scheme));
     (is_name && is_url).then_some((name, url))
 }
+
+/// Routines of PostgreSQL that warn of something else than a commit which no standby has: that transaction numbers or those of
+/// multixacts are about to be used up, and that a session which is to be ended has ended already.
+const HARMLESS: [&str; 4] = [
+    "GetNewTransactionId",
+    "GetNewMultiXactId",
+    "pg_terminate_backend",
+    "pg_signal_backend",
+];
 
 /// The settings that every session has, and what they are for.
 const SETTINGS: [(&str, &str); 8] = [
@@ -214,6 +225,7 @@ impl Store {
             origin: OnceLock::new(),
             timeline: NewestTimeline::default(),
             is_timeline_unknown: AtomicBool::new(false),
+            promotions: watch::Sender::new(0),
             is_closed: watch::Sender::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
@@ -282,6 +294,11 @@ impl Store {
         *self.is_closed.borrow()
     }
 
+    /// Returns how many other primaries the database has had.
+    pub(super) fn promotions(&self) -> watch::Receiver<u64> {
+        self.promotions.subscribe()
+    }
+
     /// Waits until the store is closed.
     pub(super) async fn until_closed(&self) {
         let mut is_closed = self.is_closed.subscribe();
@@ -322,6 +339,7 @@ impl Store {
                 "the database has another primary: {timeline}"
             );
             self.idle().retain(|session| self.is_current(session));
+            self.promotions.send_modify(|count| *count += 1);
         }
         Ok(())
     }
@@ -341,7 +359,8 @@ impl Store {
         self.timeline.is(session.timeline)
     }
 
-    fn is_usable(&self, session: &Session) -> bool {
+    /// Returns whether something new may be asked on a session.
+    pub(super) fn is_usable(&self, session: &Session) -> bool {
         let is_condemned = session.is_condemned.load(Ordering::SeqCst);
         !is_condemned && !session.client.is_closed() && self.is_current(session)
     }
@@ -375,7 +394,7 @@ impl Store {
                         Some(Ok(AsyncMessage::Notice(notice))) => {
                             debug!(code = notice.code().code(), "the store: {}", notice.message());
                             // Counted before the answer that it comes with is handed on.
-                            if notice.code().code().starts_with("01") {
+                            if notice.code().code().starts_with("01") && !is_harmless(&notice) {
                                 counted.fetch_add(1, Ordering::SeqCst);
                             }
                         }
@@ -632,6 +651,13 @@ impl Session {
         }
         Ok(done)
     }
+}
+
+/// Returns whether a warning says nothing of the commit that it comes with: it names the routine of PostgreSQL that has raised it.
+fn is_harmless(notice: &DbError) -> bool {
+    notice
+        .routine()
+        .is_some_and(|routine| HARMLESS.contains(&routine))
 }
 
 async fn answered<T>(

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, error, info, warn};
 
@@ -15,7 +15,7 @@ use super::connect::Session;
 use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fence::Fence;
 use super::fleet::{self, Fleet, FleetStore, State};
-use super::ownership::{self, Owned, Taker};
+use super::ownership::{self, Owned, QuarantinedBy, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::limits;
@@ -290,7 +290,7 @@ impl FleetStore {
     /// Takes a namespace over that was free.
     async fn take(self: &Arc<Self>, id: i64) {
         // Each has sessions of the database, and memory for what it reads.
-        let Ok(_permit) = self.takers.acquire().await else {
+        let Ok(permit) = self.takers.acquire().await else {
             return;
         };
         // Another server may have been faster meanwhile, also in finding that the log is at fault.
@@ -305,7 +305,7 @@ impl FleetStore {
         };
         let name = namespace.name.clone();
         let formats = formats_to_write(&view);
-        match Box::pin(self.take_free(namespace, formats)).await {
+        match Box::pin(self.take_free(namespace, formats, permit)).await {
             Ok(()) => {}
             Err(StoreError::Fenced) => info!(namespace = name, "another server was faster"),
             Err(error) => {
@@ -322,6 +322,7 @@ impl FleetStore {
         self: &Arc<Self>,
         seen: NamespaceSeen,
         formats: i32,
+        permit: SemaphorePermit<'_>,
     ) -> Result<(), StoreError> {
         let began = Instant::now();
         if seen.formats.max(FIRST_FORMATS) < formats {
@@ -361,6 +362,8 @@ impl FleetStore {
             self.serving.lose(seen.id, shard);
             return Err(StoreError::Fenced);
         }
+        // What is left waits for the store, and other namespaces need not wait for that.
+        drop(permit);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
         self.state().since.insert(seen.id, Instant::now());
@@ -371,7 +374,7 @@ impl FleetStore {
             skipped.note(&self.store).await?;
             warn!(
                 namespace = seen.name,
-                "sequence numbers are left out, because the database was restored"
+                "sequence numbers are left out, because the database was restored or lacked what was acknowledged"
             );
         }
         Ok(())
@@ -410,7 +413,8 @@ impl FleetStore {
         }
         let why = error.to_string();
         let incarnation = self.state().incarnation.clone();
-        let put = ownership::quarantine(&self.store, id, &why, Some(&incarnation));
+        let taker = QuarantinedBy::Taker(&incarnation);
+        let put = ownership::quarantine(&self.store, id, &why, taker);
         if let Err(error) = put.await {
             warn!("a namespace could not be put into quarantine: {error}");
         }

@@ -332,8 +332,17 @@ pub(super) async fn depart(
     Ok(given)
 }
 
-/// Leaves a namespace alone until an operator lets it out: no server takes it. Where a taker is named by its incarnation, nothing is
-/// done if another server or a command has the namespace by now: what the taker read was changed while it read.
+/// Who puts a namespace into quarantine, because of its log.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum QuarantinedBy<'a> {
+    /// Its owner, of whose groups some are missing that were acknowledged: the next owner does not give their sequence numbers again.
+    Owner,
+    /// A server of this incarnation, which has taken it and cannot read the log. Nothing is done if another server or a command has the
+    /// namespace by now: what was read was changed meanwhile.
+    Taker(&'a str),
+}
+
+/// Leaves a namespace alone until an operator lets it out: no server takes it.
 ///
 /// # Errors
 ///
@@ -342,13 +351,20 @@ pub(super) async fn quarantine(
     store: &Store,
     namespace: i64,
     why: &str,
-    taker: Option<&str>,
+    by: QuarantinedBy<'_>,
 ) -> Result<(), StoreError> {
     let session = store.take().await?;
-    let sql = "insert into namespace_state (namespace, quarantined) select n.id, $2::text from namespace n \
+    let (taker, skips) = match by {
+        QuarantinedBy::Owner => (None, 1),
+        QuarantinedBy::Taker(incarnation) => (Some(incarnation), 0),
+    };
+    let sql = "insert into namespace_state (namespace, quarantined, skips) select n.id, $2::text, $4::int from namespace n \
                where n.id = $1 and ($3::text is null or n.incarnation::text = $3::text) for share of n \
-               on conflict (namespace) do update set quarantined = excluded.quarantined";
-    session.execute(sql, &[&namespace, &why, &taker]).await?;
+               on conflict (namespace) do update set quarantined = excluded.quarantined, \
+               skips = namespace_state.skips + excluded.skips";
+    session
+        .execute(sql, &[&namespace, &why, &taker, &skips])
+        .await?;
     store.give_back(session);
     Ok(())
 }

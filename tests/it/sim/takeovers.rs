@@ -310,6 +310,37 @@ fn a_log_without_what_was_acknowledged_is_stopped() {
 }
 
 #[test]
+fn an_owner_without_appends_finds_out_what_another_primary_has() {
+    for missing in 0..3 {
+        let mut rig = Rig::new("acknowledged-tail-unseen");
+        let mut owner = rig.take();
+        for _ in 0..3 {
+            rig.append(&mut owner);
+            rig.settle(&mut owner);
+        }
+        rig.database.let_lag(1, missing);
+        rig.database.promote_wrongly();
+        owner
+            .appender
+            .check("the database has another primary".to_owned());
+        let events = rig.settle(&mut owner);
+        let is_lost = matches!(end_of(&events), Some(End::Lost(_)));
+        assert_eq!(is_lost, 0 < missing, "{events:?}");
+        let quarantined = rig.database.look(|tables| tables.quarantined.is_some());
+        assert_eq!(quarantined, 0 < missing);
+        if missing == 0 {
+            assert!(
+                matches!(events[..], [Event::Unknown { .. }, Event::Back]),
+                "{events:?}"
+            );
+            rig.append(&mut owner);
+            assert_eq!(rig.settle(&mut owner), []);
+            assert_eq!(rig.groups(), [1, 2, 3, 4]);
+        }
+    }
+}
+
+#[test]
 fn a_lost_acquisition_stops_its_owner() {
     let mut rig = Rig::new("acknowledged-epoch-missing");
     let mut owner = rig.take();
