@@ -145,7 +145,7 @@ pub struct ServeArgs {
     /// accepted. The default is no limit.
     #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]
     pub memory_limit: Option<Size>,
-    /// Memory for the bodies of recent messages, in MiB; 64, or a quarter of the limit if that is
+    /// Memory for the bodies of recent messages, in MiB; 64, or 3/16 of the limit if that is
     /// less.
     #[arg(long, value_name = "MIB")]
     pub cache_mb: Option<usize>,

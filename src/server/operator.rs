@@ -103,7 +103,7 @@ impl Operator {
         }
         Err(format!(
             "This is for the operator: send \"Authorization: Bearer KEY\" with the operator's key, which is in {FILE_NAME} in \
-             the data directory, or in the file of --operator-key-file.\n"
+             the data directory, in the file of --operator-key-file, or in operator_key of the table jitney.store of a store.\n"
         ))
     }
 }

@@ -83,7 +83,7 @@ pub(in crate::server) struct ImportArgs {
     /// stores, import into each store the namespaces whose names are reserved in it.
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
-    /// Use the database although a check refuses it: for offers that replicate below PostgreSQL.
+    /// Use the database although its version or a setting that durability needs is refused: for offers that replicate below PostgreSQL.
     #[arg(long)]
     store_unchecked: bool,
 }
@@ -336,7 +336,7 @@ fn show_restored(done: &Restored) {
     print::line(
         "Everything that was acknowledged after the restored point in time is lost: messages, entities, rules and states of \
          message sessions. Messages that were completed after it are there again, and can come twice.\n\
-         Each entity leaves out 2^36 sequence numbers, so that no number is given twice. Duplicates of lost messages are not \
+         Each partition of an entity leaves out 2^36 sequence numbers, so that no number is given twice. Duplicates of lost messages are not \
          recognized.",
     );
     let rows = done.namespaces.iter();
