@@ -321,7 +321,7 @@ pub fn unpack(
         let count = reader.count()?;
         let cuts = (0..count).map(|_| Some((reader.varint()?, reader.varint()?)));
         let cuts = cuts.collect::<Option<Vec<(usize, usize)>>>()?;
-        // The place has no checksum: its span is not believed before the frames are seen to take it.
+        // The place has no checksum: its span is not believed unless it is that of the frames.
         let taken = lengths.iter().try_fold(0_usize, |before, length| {
             let end = before.checked_add(FRAME_HEADER)?.checked_add(*length)?;
             end.checked_next_multiple_of(FRAME_ALIGNMENT)
