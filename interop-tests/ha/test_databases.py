@@ -129,7 +129,7 @@ def test_no_server_beats_at_a_former_primary(tmp_path: Path, config: Path) -> No
         cluster.promote(cut=False)
         assert not former.is_standby()
         # A server opens a session when one has ended.
-        for pid, in former.query("select pid from pg_stat_activity where usename = %s and query like '%%n.log_store%%'",
+        for pid, in former.query("select pid from pg_stat_activity where usename = %s and query like '%%skewed is distinct%%'",
                                  ROLE):
             former.query("select pg_terminate_backend(%s)", pid)
         wait(lambda: have_logged(fleet, "the database has another primary"), 30, "a server does not know of the new primary")

@@ -210,6 +210,8 @@ pub struct Appender {
     told: Option<Event>,
     /// Why something that was acknowledged seems to be missing: the rows may be another server's, too.
     suspicion: Option<String>,
+    /// What became of an append is unknown, and the owner was told so.
+    is_unknown: bool,
     is_closed: bool,
 }
 
@@ -255,6 +257,7 @@ impl Appender {
             state: State::Asking(Question::Take { epoch, to }),
             told: None,
             suspicion: None,
+            is_unknown: false,
             is_closed: false,
         }
     }
@@ -412,7 +415,12 @@ impl Appender {
     /// What is being found out already ends with a commit by the raised epoch. A primary that takes it has all that was committed
     /// before the epoch was raised.
     pub fn check(&mut self, why: String) {
-        if matches!(self.state, State::Appending) {
+        if !matches!(self.state, State::Appending) {
+            return;
+        }
+        if self.sent.is_empty() {
+            self.raise();
+        } else {
             self.find_out(why);
         }
     }
@@ -423,6 +431,7 @@ impl Appender {
             self.again.push_front(sent);
         }
         let group = self.durable() + 1;
+        self.is_unknown = true;
         self.told = Some(Event::Unknown { group, why });
         self.raise();
     }
@@ -473,7 +482,7 @@ impl Appender {
                         id,
                     };
                 }
-                self.told = Some(Event::Back);
+                self.told = std::mem::take(&mut self.is_unknown).then_some(Event::Back);
                 self.state = State::Appending;
             }
             (Question::Barrier(_), Answer::Refused) => {

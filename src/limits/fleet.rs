@@ -57,6 +57,8 @@ pub const STORE_READ_BYTES: i64 = 8 * 1024 * 1024;
 pub const STORE_TAIL_RECORDS: u64 = 1_000_000;
 /// Tables whose ends one statement asks for.
 pub const STORE_TABLES_ASKED: usize = 100;
+/// How long to wait before a segment is removed again whose table another program reads, such as `pg_dump`.
+pub const STORE_REMOVE_RETRY: Millis = Millis::from_secs(10);
 /// How long the database may say that a part of a log is damaged or missing, until that is believed: another one may be promoted
 /// that has it.
 pub const STORE_DAMAGE_WAIT: Millis = Millis::from_secs(5);

@@ -259,6 +259,7 @@ async fn watch_size(
 ) {
     let mut pressure = plan.no_pressure();
     let mut members = shards.members();
+    let mut told = pressure.pressure(&plan, members.len());
     let mut is_reported = false;
     let mut ticks = interval(limits::MEMORY_CHECK_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -281,10 +282,12 @@ async fn watch_size(
             is_reported = resident.is_none();
         }
         let of_now = shards.members();
-        if now != pressure || !Arc::ptr_eq(&of_now, &members) {
-            shards.press(now.pressure(&plan, of_now.len())).await;
+        let each = now.pressure(&plan, of_now.len());
+        // A shard that comes has its part of the cache already, and does not know that memory is full.
+        if each != told || each.is_full && !Arc::ptr_eq(&of_now, &members) {
+            shards.press(each).await;
         }
-        members = of_now;
+        (members, told) = (of_now, each);
         pressure = now;
     }
 }

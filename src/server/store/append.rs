@@ -235,10 +235,12 @@ impl Driver {
             tokio::select! {
                 biased;
                 answer = next_answer(&mut self.sent) => self.take(answer),
-                () = orders.changed.notified() => self.take_orders(),
+                // Before new rows, which would be unanswered then.
                 Ok(()) = self.promotions.changed() => {
+                    self.pause = Duration::ZERO;
                     self.appender.check("the database has another primary".to_owned());
                 }
+                () = orders.changed.notified() => self.take_orders(),
             }
         }
     }
@@ -263,7 +265,7 @@ impl Driver {
                 let log = Arc::clone(&self.log);
                 let remove = async move {
                     for segment in segments {
-                        log.remove_surely(segment).await;
+                        log.remove(segment).await;
                     }
                 };
                 supervisor::spawn("removal of segments", remove).allow_end();

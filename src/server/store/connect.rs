@@ -544,7 +544,7 @@ impl Store {
 /// A session of the database.
 pub(super) struct Session {
     client: Client,
-    /// Warnings that have come.
+    /// Warnings that have come, without those that are [harmless](HARMLESS).
     warnings: Arc<AtomicU64>,
     place: String,
     /// An append on it has an outcome that is unknown.
@@ -561,7 +561,7 @@ pub(super) struct Session {
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Session {
-    /// Returns how many warnings have come. One between a statement and its answer means that its commit did not
+    /// Returns how many warnings have come that are not harmless. One between a statement and its answer means that its commit did not
     /// wait for a standby.
     pub(super) fn warnings(&self) -> u64 {
         self.warnings.load(Ordering::SeqCst)
@@ -720,7 +720,10 @@ fn client_tls(args: &StoreArgs) -> Result<rustls::ClientConfig, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
+    use crate::server::store::hosts::tests::{accept, listener, send, skip_body};
 
     fn stores(texts: &[&str]) -> Result<Vec<Store>, StoreError> {
         let args = StoreArgs {
@@ -806,6 +809,37 @@ mod tests {
             ("postgres://u@127.0.0.1/x?sslmode=require", true),
         ] {
             assert_eq!(store(url).unwrap().tls.is_some(), is_encrypted, "{url}");
+        }
+    }
+
+    /// A statement during which the database warns with the name of a routine of its own.
+    async fn warned(routine: &str) -> Result<(), StoreError> {
+        let (listener, address) = listener().await;
+        let store = store(&format!("postgres://u@{address}/x")).unwrap();
+        let database = async {
+            let mut peer = accept(&listener, b"off").await;
+            assert_eq!(peer.read_u8().await.unwrap(), b'Q');
+            skip_body(&mut peer).await;
+            let notice = format!("SWARNING\0VWARNING\0C01000\0Mas it is to\0R{routine}\0\0");
+            send(&mut peer, b'N', notice.as_bytes()).await;
+            send(&mut peer, b'C', b"BEGIN\0").await;
+            send(&mut peer, b'Z', b"I").await;
+        };
+        let client = async {
+            let session = store.open(&NoTls).await?;
+            session.batch("begin", "begin").await
+        };
+        tokio::join!(client, database).0
+    }
+
+    #[tokio::test]
+    async fn a_warning_of_something_else_than_the_commit_leaves_it_certain() {
+        for routine in HARMLESS {
+            warned(routine).await.unwrap();
+        }
+        for routine in ["SyncRepWaitForLSN", "exec_stmt_raise", ""] {
+            let error = warned(routine).await.unwrap_err();
+            assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Hosts {
     each: Vec<Config>,
-    /// How long each may take.
+    /// How long each may take, unless it is avoided.
     wait: Duration,
     /// One that takes as long to say that it cannot be connected to counts as one that did not answer: so does the system where a
     /// machine is gone.
@@ -63,14 +63,23 @@ impl Hosts {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let mut last = None;
-        let avoided_wait = limits::STORE_HOST_WAIT_MIN.as_duration().min(self.wait);
+        let mut has_other = false;
         for (config, avoided) in self.order(lease::now()) {
             let began = Instant::now();
-            let is_avoided = 1 < self.each.len() && lease::now() < avoided.load(Ordering::Relaxed);
-            let wait = if is_avoided { avoided_wait } else { self.wait };
+            let is_avoided = lease::now() < avoided.load(Ordering::Relaxed);
+            // If all are avoided, none is better than another.
+            let wait = if is_avoided && has_other {
+                self.wait.min(limits::STORE_HOST_WAIT_MIN.as_duration())
+            } else {
+                self.wait
+            };
+            has_other |= !is_avoided;
             let place = || place(config);
             let error = match timeout(wait, config.connect(tls.clone())).await {
-                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Ok(connected)) => {
+                    avoided.store(0, Ordering::Relaxed);
+                    return Ok(connected);
+                }
                 Ok(Err(source)) => StoreError::Database {
                     place: place(),
                     what: "connect",
@@ -78,7 +87,8 @@ impl Hosts {
                 },
                 Err(_) => StoreError::slow(&place(), "connect", wait),
             };
-            if self.slow.min(wait) <= began.elapsed() {
+            // Not for longer, because it had less time: when that is over, it has all of it.
+            if !is_avoided && self.slow.min(wait) <= began.elapsed() {
                 let span = limits::STORE_HOST_AVOIDED.as_millis();
                 let span = u64::try_from(span).unwrap_or_default();
                 avoided.store(lease::now() + span, Ordering::Relaxed);
@@ -172,7 +182,7 @@ pub(super) fn place(config: &Config) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::net::SocketAddr;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -192,21 +202,21 @@ mod tests {
         Hosts::new(&url.parse().unwrap())
     }
 
-    async fn listener() -> (TcpListener, SocketAddr) {
+    pub(in super::super) async fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         (listener, address)
     }
 
     /// Writes a message of the protocol.
-    async fn send(to: &mut TcpStream, kind: u8, body: &[u8]) {
+    pub(in super::super) async fn send(to: &mut TcpStream, kind: u8, body: &[u8]) {
         let length = u32::try_from(body.len() + 4).unwrap();
         to.write_u8(kind).await.unwrap();
         to.write_u32(length).await.unwrap();
         to.write_all(body).await.unwrap();
     }
 
-    async fn skip_body(from: &mut TcpStream) {
+    pub(in super::super) async fn skip_body(from: &mut TcpStream) {
         let length = usize::try_from(from.read_u32().await.unwrap()).unwrap();
         let mut body = vec![0; length - 4];
         from.read_exact(&mut body).await.unwrap();
@@ -214,6 +224,13 @@ mod tests {
 
     /// Answers one connection as a database does, and whether it takes no writes.
     async fn answer(listener: &TcpListener, is_read_only: &[u8]) {
+        let mut peer = accept(listener, is_read_only).await;
+        // Until the client ends it.
+        let _ = peer.read_u8().await;
+    }
+
+    /// Takes a connection as a database does.
+    pub(in super::super) async fn accept(listener: &TcpListener, is_read_only: &[u8]) -> TcpStream {
         let (mut peer, _) = listener.accept().await.unwrap();
         skip_body(&mut peer).await;
         send(&mut peer, b'R', &[0; 4]).await;
@@ -227,8 +244,7 @@ mod tests {
         send(&mut peer, b'D', &row).await;
         send(&mut peer, b'C', b"SHOW\0").await;
         send(&mut peer, b'Z', b"I").await;
-        // Until the client ends it.
-        let _ = peer.read_u8().await;
+        peer
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
-use tracing::{debug, warn};
+use tracing::{info, warn};
 
 use super::append::signed;
 use super::connect::{Session, Store};
@@ -179,48 +179,60 @@ impl StoreLog {
         Ok(())
     }
 
-    /// Removes a segment that nothing needs: it is recorded under the fence, and then its table is dropped, which
-    /// waits for no reader.
-    pub(super) async fn remove(&self, segment: SegmentId) -> Result<(), StoreError> {
-        let namespace = self.fence.namespace();
-        let number = signed(segment.0);
+    /// Records under the fence that nothing needs a segment.
+    async fn record_removed(&self, segment: SegmentId) -> Result<(), StoreError> {
+        let (namespace, number) = (self.fence.namespace(), signed(segment.0));
         let (epoch, owner) = self.fence.current();
         let record = "with fence as (select from namespace f where f.id = $1 and f.epoch = $3 \
-                      and f.owner = $4 for share of f) \
-                      update segment set removed = true where namespace = $1 and segment = $2 \
-                      and exists (select from fence)";
+                      and f.owner = $4 for share of f), \
+                      done as (update segment set removed = true where namespace = $1 and segment = $2 \
+                      and exists (select from fence)) \
+                      select exists (select from fence)";
         let session = self.store.take().await?;
-        let done = session
-            .execute(record, &[&namespace, &number, &epoch, &owner])
-            .await?;
-        if done == 0 {
-            return Err(StoreError::Fenced);
-        }
+        let params: super::connect::Params<'_> = &[&namespace, &number, &epoch, &owner];
+        let is_owned = self.store.get(&session.one(record, params).await?, 0)?;
         self.store.give_back(session);
-        self.drop_removed().await
+        if is_owned {
+            Ok(())
+        } else {
+            Err(StoreError::Fenced)
+        }
     }
 
-    /// Removes a segment, again and again until it is done or this server has the namespace no more: nothing else tries it again.
-    pub(super) async fn remove_surely(&self, segment: SegmentId) {
-        let mut is_reported = false;
-        while let Err(error) = self.remove(segment).await {
-            if self.fence.is_lost() || self.store.is_closed() {
+    /// Removes a segment that nothing needs, again and again until it is done, or this server has the namespace no more: it is
+    /// recorded under the fence, and then its table is dropped, which waits for no reader.
+    pub(super) async fn remove(&self, segment: SegmentId) {
+        let (mut is_recorded, mut is_reported) = (false, false);
+        while let Err(error) = self.try_to_remove(segment, &mut is_recorded).await {
+            if self.fence.is_lost() {
                 return;
             }
             if !is_reported {
                 let namespace = self.fence.name();
-                warn!(namespace, %segment, "a segment is removed from the store later: {error}");
+                info!(namespace, %segment, "a segment is removed from the store later: {error}");
                 is_reported = true;
             }
             tokio::select! {
                 () = self.store.until_closed() => return,
-                () = tokio::time::sleep(limits::STORE_RETRY_MAX.as_duration()) => {}
+                () = tokio::time::sleep(limits::STORE_REMOVE_RETRY.as_duration()) => {}
             }
         }
     }
 
+    async fn try_to_remove(
+        &self,
+        segment: SegmentId,
+        is_recorded: &mut bool,
+    ) -> Result<(), StoreError> {
+        if !*is_recorded {
+            self.record_removed(segment).await?;
+            *is_recorded = true;
+        }
+        self.drop_removed().await
+    }
+
     /// Drops the tables of segments that are recorded as removed, and the bodies that are elsewhere.
-    pub(super) async fn drop_removed(&self) -> Result<(), StoreError> {
+    async fn drop_removed(&self) -> Result<(), StoreError> {
         let namespace = self.fence.namespace();
         let session = self.store.take().await?;
         let query = "select segment from segment where namespace = $1 and removed order by segment";
@@ -232,10 +244,7 @@ impl StoreLog {
             let bodies = "delete from body_part where namespace = $1 and at >= $2 and at < $3";
             session.execute(bodies, &[&namespace, &from, &to]).await?;
             let table = schema::table(namespace, segment);
-            if let Err(error) = removal::drop_table(&session, &table).await {
-                debug!(table, "a table is dropped later: {error}");
-                return Ok(());
-            }
+            removal::drop_table(&session, &table).await?;
             let forget = "delete from segment where namespace = $1 and segment = $2 and removed";
             session.execute(forget, &[&namespace, &number]).await?;
         }
@@ -425,7 +434,7 @@ impl Disk for StoreLog {
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
         self.runtime
-            .block_on(self.remove(segment))
+            .block_on(self.try_to_remove(segment, &mut false))
             .map_err(Error::from)
     }
 

@@ -46,7 +46,7 @@ pub(in crate::server) struct OwnedShard {
     /// Where the reader says that the log cannot be read.
     pub(in crate::server) teller: watch::Sender<StoreEvent>,
     pub(in crate::server) disk: Arc<dyn Disk>,
-    /// Sequence numbers that are left out, because the database was restored.
+    /// Sequence numbers that are left out, because the database was restored or lacked what was acknowledged.
     pub(super) skipped: Option<Skipped>,
 }
 
@@ -342,7 +342,7 @@ pub(super) enum QuarantinedBy<'a> {
     Taker(&'a str),
 }
 
-/// Leaves a namespace alone until an operator lets it out: no server takes it.
+/// Leaves a namespace alone until an operator lets it out: no server takes it. It can be done again if its answer did not come.
 ///
 /// # Errors
 ///
@@ -360,8 +360,8 @@ pub(super) async fn quarantine(
     };
     let sql = "insert into namespace_state (namespace, quarantined, skips) select n.id, $2::text, $4::int from namespace n \
                where n.id = $1 and ($3::text is null or n.incarnation::text = $3::text) for share of n \
-               on conflict (namespace) do update set quarantined = excluded.quarantined, \
-               skips = namespace_state.skips + excluded.skips";
+               on conflict (namespace) do update set quarantined = excluded.quarantined, skips = namespace_state.skips \
+               + case when namespace_state.quarantined is null then excluded.skips else 0 end";
     session
         .execute(sql, &[&namespace, &why, &taker, &skips])
         .await?;

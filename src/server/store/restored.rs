@@ -1,5 +1,6 @@
 //! What is to be done after the database was restored to an earlier point in time: servers that knew the store before stop,
-//! and no epoch and no sequence number that may have been given after that point is given again.
+//! and no epoch and no sequence number that may have been given after that point is given again. Numbers are also left out by the
+//! owner after one that has found its log to lack what was acknowledged.
 
 use std::sync::Arc;
 

@@ -337,13 +337,16 @@ impl Serving {
         // What no client waits for may still be on its way.
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, self.gone(id, shard)).await;
-        // An owner that took no input until now ends without it.
-        self.lose(id, shard);
+        let served = self.remove(id, shard);
         if let Err(error) = ownership::release(&self.store, &fence).await {
             warn!(
                 namespace = name,
                 "a namespace could not be given away: {error}"
             );
+        }
+        // An owner that has taken no input until now has not stopped. What it has appended until then was answered.
+        if let Some(served) = served {
+            served.teller.send_replace(StoreEvent::Fenced);
         }
     }
 

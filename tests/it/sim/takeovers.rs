@@ -329,15 +329,29 @@ fn an_owner_without_appends_finds_out_what_another_primary_has() {
         let quarantined = rig.database.look(|tables| tables.quarantined.is_some());
         assert_eq!(quarantined, 0 < missing);
         if missing == 0 {
-            assert!(
-                matches!(events[..], [Event::Unknown { .. }, Event::Back]),
-                "{events:?}"
-            );
+            assert_eq!(events, [], "no append is unknown");
             rig.append(&mut owner);
             assert_eq!(rig.settle(&mut owner), []);
             assert_eq!(rig.groups(), [1, 2, 3, 4]);
         }
     }
+}
+
+#[test]
+fn an_append_that_is_unanswered_at_a_promotion_is_unknown() {
+    let mut rig = Rig::new("unanswered-at-promotion");
+    let mut owner = rig.take();
+    rig.append(&mut owner);
+    rig.database.advance(session(&owner));
+    owner
+        .appender
+        .check("the database has another primary".to_owned());
+    let events = rig.settle(&mut owner);
+    assert!(
+        matches!(events[..], [Event::Unknown { group: 1, .. }, Event::Back]),
+        "{events:?}"
+    );
+    assert_eq!((rig.groups(), owner.appender.durable()), (vec![1], 1));
 }
 
 #[test]
