@@ -42,7 +42,7 @@ AMQP, HTTP, PEER, METRICS = 5672, 5300, 5670, 5301
 DEMO = ("sbemulatorns", "orders", "others")
 # How long a namespace may be without an owner after the loss of a server.
 OWNED_DEADLINE = 30.0
-OWNED = re.compile(r'^jitney_namespace_owned\{([^}]*)\} 1(?:\.0)?$', re.MULTILINE)
+OWNED, SUSPENDED = (re.compile(rf'^jitney_namespace_{what}\{{([^}}]*)\}} 1(?:\.0)?$', re.MULTILINE) for what in ("owned", "suspended"))
 NAMESPACE = re.compile(r'namespace="([^"]*)"')
 
 
@@ -150,12 +150,16 @@ class Server:
             return error.code, json.loads(text) if text.startswith("{") else {"detail": text}
 
     def owned(self) -> set[str]:
-        """The namespaces that it owns, by what it says; none if it does not answer."""
+        """The namespaces that it owns, by what it says; none if it does not answer. Those that are suspended may be another server's by now."""
         try:
             text = self.get("/metrics")
         except OSError:
             return set()
-        return {found[1] for labels in OWNED.findall(text) if (found := NAMESPACE.search(labels))}
+
+        def names(what: re.Pattern) -> set[str]:
+            return {found[1] for labels in what.findall(text) if (found := NAMESPACE.search(labels))}
+
+        return names(OWNED) - names(SUSPENDED)
 
 
 class Fleet:

@@ -54,7 +54,7 @@ families! {
     FLEET_ALIVE = Gauge "jitney_fleet_server_alive" &["server"], "1 if the server's beat is seen, 0 if it has left or was declared dead";
     FLEET_BEATS = Counter "jitney_fleet_beats" &["server"], "How often the server has said that it is alive, since its start";
     FLEET_BEAT_AGE = Gauge "jitney_fleet_beat_age_seconds" &["server"], "How long ago the server's beat changed, as this server has seen it; after 3 s it is declared dead. Absent if it is not alive";
-    NAMESPACE_OWNED = Gauge "jitney_namespace_owned" &["namespace"], "1 if this server has the namespace";
+    NAMESPACE_OWNED = Gauge "jitney_namespace_owned" &["namespace"], "1 if this server has the namespace. One that is suspended may be another server's by now";
     NAMESPACE_EPOCH = Gauge "jitney_namespace_epoch" &["namespace"], "How often the namespace was taken over, or taken anew";
     NAMESPACE_RATE = Gauge "jitney_namespace_rate" &["namespace"], "Messages a second that came in and were handed out lately, as recorded in the store. Servers share namespaces out by it, and record it again when it has changed a lot";
     NAMESPACE_SUSPENDED = Gauge "jitney_namespace_suspended" &["namespace"], "1 if the namespace has a server, and that server answers no client of it now: its beat is overdue, or an answer of the database is missing";
