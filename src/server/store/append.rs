@@ -592,7 +592,7 @@ impl Driver {
     }
 }
 
-/// Tells the owner the latest, unless it is told that another server has the namespace and may not have heard that yet.
+/// Replaces the event that the owner reads next. [`StoreEvent::Fenced`] stays: the owner may not have read it yet.
 fn tell_owner(events: &watch::Sender<StoreEvent>, event: StoreEvent) {
     events.send_if_modified(|last| {
         let is_served = *last != StoreEvent::Fenced;

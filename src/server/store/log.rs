@@ -189,9 +189,11 @@ impl StoreLog {
                       and exists (select from fence)) \
                       select exists (select from fence)";
         let session = self.store.take().await?;
-        let params: super::connect::Params<'_> = &[&namespace, &number, &epoch, &owner];
-        let is_owned = self.store.get(&session.one(record, params).await?, 0)?;
+        let row = session
+            .one(record, &[&namespace, &number, &epoch, &owner])
+            .await?;
         self.store.give_back(session);
+        let is_owned = self.store.get(&row, 0)?;
         if is_owned {
             Ok(())
         } else {

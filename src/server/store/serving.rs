@@ -344,7 +344,8 @@ impl Serving {
                 "a namespace could not be given away: {error}"
             );
         }
-        // An owner that has taken no input until now has not stopped. What it has appended until then was answered.
+        // The owner still runs if it takes no input, because it has not read `Input::Stop`. It is fenced only after the release, so
+        // that it can answer its last append.
         if let Some(served) = served {
             served.teller.send_replace(StoreEvent::Fenced);
         }
