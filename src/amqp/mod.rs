@@ -21,6 +21,8 @@ mod condition;
 mod connection;
 mod discharged;
 mod dispositions;
+#[cfg(test)]
+mod field_tests;
 mod frame;
 mod handshake;
 mod link;

@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 
 use super::Tag;
+use crate::codec::descriptor;
 
 /// Writes a frame whose fields are few and small, as most frames are: into an array first, so that
 /// the output is asked for room once.
@@ -11,7 +12,8 @@ use super::Tag;
 pub(super) struct SmallFrame {
     bytes: [u8; SMALL_FRAME_BYTES],
     length: usize,
-    count: u8,
+    count: usize,
+    fields: usize,
 }
 
 /// A frame's head, a list's head, and ten fields of five bytes with a tag of 16.
@@ -21,6 +23,7 @@ const FIELDS_AT: usize = 20;
 
 impl SmallFrame {
     pub(super) fn begin(channel: u16, code: u64) -> Self {
+        let fields = descriptor::field_count(code);
         // The codes of all performatives fit in a byte.
         let [.., code] = code.to_be_bytes();
         let mut bytes = [0; SMALL_FRAME_BYTES];
@@ -32,6 +35,7 @@ impl SmallFrame {
             bytes,
             length: FIELDS_AT,
             count: 0,
+            fields,
         }
     }
 
@@ -76,8 +80,12 @@ impl SmallFrame {
         self.put(value);
     }
 
-    /// Appends the frame, with the length of the payload that follows it.
+    /// Appends the frame, with null for each field that was not written, and with the length of the payload that
+    /// follows it.
     pub(super) fn end(mut self, out: &mut BytesMut, payload: usize) {
+        while self.count < self.fields {
+            self.null();
+        }
         let fill = |bytes: &mut [u8], at: usize, value: usize| {
             let value = u32::try_from(value).unwrap_or(u32::MAX);
             if let Some(slot) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
@@ -86,7 +94,7 @@ impl SmallFrame {
         };
         fill(&mut self.bytes, 0, self.length + payload);
         fill(&mut self.bytes, FIELDS_AT - 8, self.length - FIELDS_AT + 4);
-        fill(&mut self.bytes, FIELDS_AT - 4, usize::from(self.count));
+        fill(&mut self.bytes, FIELDS_AT - 4, self.count);
         out.reserve(self.length + payload);
         out.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
     }

@@ -1,9 +1,11 @@
 //! Two ends of a connection, wired to each other in memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use super::field_tests::assert_complete;
 use super::*;
 use crate::limits;
 use crate::time::{Millis, Timestamp};
@@ -14,6 +16,8 @@ struct Pair {
     server: Connection,
     to_server: BytesMut,
     to_client: BytesMut,
+    /// The descriptors of what the two have written in `run`.
+    written: BTreeSet<u64>,
 }
 
 fn config(identity: Identity) -> Config {
@@ -43,6 +47,7 @@ impl Pair {
             server,
             to_server,
             to_client,
+            written: BTreeSet::new(),
         }
     }
 
@@ -52,6 +57,8 @@ impl Pair {
         loop {
             self.client.take_output(self.now, &mut self.to_server);
             self.server.take_output(self.now, &mut self.to_client);
+            assert_complete(&self.to_server, &mut self.written);
+            assert_complete(&self.to_client, &mut self.written);
             if self.to_server.is_empty() && self.to_client.is_empty() {
                 break;
             }
@@ -135,6 +142,33 @@ fn a_connection_opens_with_and_without_sasl() {
         };
         assert_eq!(*seen, identity);
     }
+}
+
+#[test]
+fn every_performative_has_all_fields() {
+    let (mut pair, sender, receiver) = Pair::attached(LinkRole::Outgoing);
+    pair.client
+        .deliver(sender, delivery(&[&[7; 5_000]]))
+        .unwrap();
+    pair.run();
+    let gone = Refusal {
+        condition: Condition::NotFound,
+        description: "gone".to_owned(),
+    };
+    pair.server.detach(receiver, Some(gone.clone()));
+    pair.run();
+    let now = pair.now;
+    pair.server.close(now, Some(gone));
+    pair.run();
+    // The end of an AMQP session without an error is a test of its own.
+    let codes = [
+        0x10, 0x11, 0x12, 0x13, 0x14, 0x16, 0x18, 0x1d, 0x29, 0x40, 0x41, 0x44,
+    ];
+    let missing: Vec<_> = codes
+        .iter()
+        .filter(|code| !pair.written.contains(code))
+        .collect();
+    assert!(missing.is_empty(), "{missing:x?}");
 }
 
 #[test]

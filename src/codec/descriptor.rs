@@ -23,73 +23,84 @@ pub enum DescriptorError {
 }
 
 macro_rules! types {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $symbol:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $symbol:literal $(, $fields:literal)?;)*) => {
         $($(#[$doc])* pub const $name: u64 = $code;)*
+
+        /// Returns how many fields the specification gives a type that is a list, and 0 for any other.
+        #[must_use]
+        #[inline]
+        pub const fn field_count(code: u64) -> usize {
+            match code {
+                $($($name => $fields,)?)*
+                _ => 0,
+            }
+        }
 
         /// Every type that AMQP defines for frames, messages and transactions, with its symbolic descriptor.
         const TYPES: &[(u64, &str)] = &[$(($name, $symbol)),*];
     };
 }
 
+// The number at the end is that of the fields of a list.
 types! {
     /// The performative open [2.7.1].
-    OPEN = 0x10, "amqp:open:list";
+    OPEN = 0x10, "amqp:open:list", 10;
     /// The performative begin [2.7.2].
-    BEGIN = 0x11, "amqp:begin:list";
+    BEGIN = 0x11, "amqp:begin:list", 8;
     /// The performative attach [2.7.3].
-    ATTACH = 0x12, "amqp:attach:list";
+    ATTACH = 0x12, "amqp:attach:list", 14;
     /// The performative flow [2.7.4].
-    FLOW = 0x13, "amqp:flow:list";
+    FLOW = 0x13, "amqp:flow:list", 11;
     /// The performative transfer [2.7.5].
-    TRANSFER = 0x14, "amqp:transfer:list";
+    TRANSFER = 0x14, "amqp:transfer:list", 11;
     /// The performative disposition [2.7.6].
-    DISPOSITION = 0x15, "amqp:disposition:list";
+    DISPOSITION = 0x15, "amqp:disposition:list", 6;
     /// The performative detach [2.7.7].
-    DETACH = 0x16, "amqp:detach:list";
+    DETACH = 0x16, "amqp:detach:list", 3;
     /// The performative end [2.7.8].
-    END = 0x17, "amqp:end:list";
+    END = 0x17, "amqp:end:list", 1;
     /// The performative close [2.7.9].
-    CLOSE = 0x18, "amqp:close:list";
+    CLOSE = 0x18, "amqp:close:list", 1;
     /// An error [2.8.14].
-    ERROR = 0x1d, "amqp:error:list";
+    ERROR = 0x1d, "amqp:error:list", 3;
     /// The delivery state received [3.4.1].
-    RECEIVED = 0x23, "amqp:received:list";
+    RECEIVED = 0x23, "amqp:received:list", 2;
     /// The outcome accepted [3.4.2].
     ACCEPTED = 0x24, "amqp:accepted:list";
     /// The outcome rejected [3.4.3].
-    REJECTED = 0x25, "amqp:rejected:list";
+    REJECTED = 0x25, "amqp:rejected:list", 1;
     /// The outcome released [3.4.4].
     RELEASED = 0x26, "amqp:released:list";
     /// The outcome modified [3.4.5].
-    MODIFIED = 0x27, "amqp:modified:list";
+    MODIFIED = 0x27, "amqp:modified:list", 3;
     /// A source [3.5.3].
-    SOURCE = 0x28, "amqp:source:list";
+    SOURCE = 0x28, "amqp:source:list", 11;
     /// A target [3.5.4].
-    TARGET = 0x29, "amqp:target:list";
+    TARGET = 0x29, "amqp:target:list", 7;
     /// A transaction coordinator [4.5.1].
-    COORDINATOR = 0x30, "amqp:coordinator:list";
+    COORDINATOR = 0x30, "amqp:coordinator:list", 1;
     /// The request to begin a transaction [4.5.2].
-    DECLARE = 0x31, "amqp:declare:list";
+    DECLARE = 0x31, "amqp:declare:list", 1;
     /// The request to end a transaction [4.5.3].
-    DISCHARGE = 0x32, "amqp:discharge:list";
+    DISCHARGE = 0x32, "amqp:discharge:list", 2;
     /// The outcome declared [4.5.5].
-    DECLARED = 0x33, "amqp:declared:list";
+    DECLARED = 0x33, "amqp:declared:list", 1;
     /// The state of a delivery in a transaction [4.5.8].
-    TRANSACTIONAL_STATE = 0x34, "amqp:transactional-state:list";
+    TRANSACTIONAL_STATE = 0x34, "amqp:transactional-state:list", 2;
     /// The mechanisms that a server offers [5.3.3.1].
-    SASL_MECHANISMS = 0x40, "amqp:sasl-mechanisms:list";
+    SASL_MECHANISMS = 0x40, "amqp:sasl-mechanisms:list", 1;
     /// A client's choice of a mechanism [5.3.3.2].
-    SASL_INIT = 0x41, "amqp:sasl-init:list";
+    SASL_INIT = 0x41, "amqp:sasl-init:list", 3;
     /// The outcome of an authentication [5.3.3.5].
-    SASL_OUTCOME = 0x44, "amqp:sasl-outcome:list";
+    SASL_OUTCOME = 0x44, "amqp:sasl-outcome:list", 2;
     /// The section header [3.2.1].
-    HEADER = 0x70, "amqp:header:list";
+    HEADER = 0x70, "amqp:header:list", 5;
     /// The section delivery-annotations [3.2.2].
     DELIVERY_ANNOTATIONS = 0x71, "amqp:delivery-annotations:map";
     /// The section message-annotations [3.2.3].
     MESSAGE_ANNOTATIONS = 0x72, "amqp:message-annotations:map";
     /// The section properties [3.2.4].
-    PROPERTIES = 0x73, "amqp:properties:list";
+    PROPERTIES = 0x73, "amqp:properties:list", 13;
     /// The section application-properties [3.2.5].
     APPLICATION_PROPERTIES = 0x74, "amqp:application-properties:map";
     /// The section data [3.2.6].

@@ -198,13 +198,15 @@ fn text<'a>(bytes: &'a [u8], expected: &'static str) -> Result<&'a str, Undecoda
     std::str::from_utf8(bytes).map_err(|_| Undecodable::WrongType(expected))
 }
 
-/// Writes a described list, field by field.
+/// Writes a described list, field by field; the list's head has room for any size.
 ///
-/// Trailing fields may be left out by not writing them; the list's head has room for any size.
+/// Fields that are not written are null at the end. AMQP lets a sender leave them out [1.4], but the service
+/// never does, and some clients take fields by their index (`transport.md#encoding`).
 pub(crate) struct ListWriter<'a> {
     out: &'a mut BytesMut,
     head: usize,
     count: usize,
+    fields: usize,
 }
 
 impl<'a> ListWriter<'a> {
@@ -217,12 +219,16 @@ impl<'a> ListWriter<'a> {
             out,
             head,
             count: 0,
+            fields: descriptor::field_count(code),
         }
     }
 
-    /// Ends the list.
+    /// Ends the list, with null for each field that was not written.
     #[inline]
-    pub(crate) fn end(self) {
+    pub(crate) fn end(mut self) {
+        while self.count < self.fields {
+            self.null();
+        }
         write::end_compound(self.out, self.head, self.count);
     }
 
