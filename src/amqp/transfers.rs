@@ -42,25 +42,37 @@ enum Course {
     Sent,
 }
 
-/// Bytes of a delivery-tag [2.8.7].
-const TAG_BYTES_MAX: usize = 32;
+/// Bytes of a delivery-tag. AMQP's most are 32 [2.8.7]. The service takes longer ones, and the first Java SDK sends the 36
+/// of a UUID as text (`messaging.md#transfers`).
+const TAG_BYTES_MAX: usize = 128;
 
-/// A delivery-tag of the peer's choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PeerTag {
-    length: usize,
-    bytes: [u8; TAG_BYTES_MAX],
+/// Bytes of a delivery-tag that is kept without an allocation: nearly all are.
+const SHORT_TAG_BYTES_MAX: usize = 32;
+
+/// A delivery-tag of the peer's choice. One of few bytes is always `Short`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PeerTag {
+    Short {
+        length: usize,
+        bytes: [u8; SHORT_TAG_BYTES_MAX],
+    },
+    Long(Box<[u8]>),
 }
 
 impl PeerTag {
     fn read(tag: &[u8]) -> Result<Self, Undecodable> {
-        let mut bytes = [0; TAG_BYTES_MAX];
-        let place = bytes.get_mut(..tag.len());
-        place
-            .ok_or(Undecodable::WrongType("a delivery-tag of 32 bytes at most"))?
-            .copy_from_slice(tag);
         let length = tag.len();
-        Ok(Self { length, bytes })
+        let mut bytes = [0; SHORT_TAG_BYTES_MAX];
+        if let Some(place) = bytes.get_mut(..length) {
+            place.copy_from_slice(tag);
+            Ok(Self::Short { length, bytes })
+        } else if length <= TAG_BYTES_MAX {
+            Ok(Self::Long(tag.into()))
+        } else {
+            Err(Undecodable::WrongType(
+                "a delivery-tag of 128 bytes at most",
+            ))
+        }
     }
 }
 
@@ -436,7 +448,10 @@ fn count_waiting(links: &mut Table<LinkId, Box<Link>>, id: LinkId) {
 impl Partial {
     fn begin(transfer: &Transfer) -> Result<Self, Undecodable> {
         Ok(Self {
-            tag: transfer.tag.ok_or(Undecodable::Missing("delivery-tag"))?,
+            tag: transfer
+                .tag
+                .clone()
+                .ok_or(Undecodable::Missing("delivery-tag"))?,
             delivery: transfer
                 .delivery
                 .ok_or(Undecodable::Missing("delivery-id"))?,
@@ -451,7 +466,7 @@ impl Partial {
     /// Checks that a transfer continues this delivery, and not another [2.7.5]. `fe2o3-amqp` gives the
     /// last transfer of a delivery the next delivery-id, and repeats the tag: that is the same delivery.
     fn check_continued(&self, transfer: &Transfer) -> Result<(), Refusal> {
-        let is_tagged = transfer.tag == Some(self.tag);
+        let is_tagged = transfer.tag.as_ref() == Some(&self.tag);
         match transfer.delivery {
             Some(other) if other != self.delivery && !is_tagged => Err(Refusal {
                 condition: Condition::NotAllowed,
