@@ -204,19 +204,29 @@ pub fn subscription(topic: &str, name: &str) -> String {
     format!("{topic}/Subscriptions/{name}")
 }
 
-/// Returns whether a queue or a topic may have a name: the characters that Azure allows, including
-/// `~`, which the emulator does not (`emulator.md#configuration-file`).
+/// The rule of [`is_entity_name`], for errors: "allowed: …".
+pub const ENTITY_NAME_RULE: &str = "1 to 260 characters, which are letters, digits and any of . - _ ~, in parts between \
+                                    slashes, none of which is empty, '.', '..' or 'subscriptions'";
+
+/// The rule of [`is_part_name`], for errors: "allowed: …".
+pub const PART_NAME_RULE: &str =
+    "1 to 50 letters, digits and any of . - _ ~ $, not beginning with $";
+
+/// Returns whether a queue or a topic may have a name (`addressing.md#names-of-entities`). Every character may be the first
+/// or the last of a part, as MassTransit's `Fault--Order--` needs it.
 #[must_use]
 pub fn is_entity_name(name: &str) -> bool {
-    let ends = |c: char| c.is_alphanumeric();
-    let reserved = |part: &str| part.is_empty() || part.eq_ignore_ascii_case("subscriptions");
     name.chars().count() <= limits::PATH_LENGTH_MAX
-        && name.starts_with(ends)
-        && name.ends_with(ends)
         && name
             .chars()
-            .all(|c| c.is_alphanumeric() || ".-_~/".contains(c))
-        && !name.split('/').any(reserved)
+            .all(|c| c == '/' || c.is_alphanumeric() || ".-_~".contains(c))
+        && !name.split('/').any(is_reserved)
+}
+
+/// Returns whether no part of a name between slashes may be this: clients resolve dots before they send a URL
+/// (RFC 3986, 5.2.4).
+fn is_reserved(part: &str) -> bool {
+    matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case("subscriptions")
 }
 
 /// Returns whether a subscription or a rule may have a name.
@@ -303,6 +313,43 @@ mod tests {
         check("", "Empty");
         check("/$management", "entity $management");
         check("caf\u{e9}", "entity caf\u{e9}");
+    }
+
+    #[test]
+    fn a_name_may_begin_and_end_with_any_of_its_characters() {
+        let long = "a".repeat(limits::PATH_LENGTH_MAX);
+        for name in [
+            "MassTransit/Fault--My.Namespace/Order--",
+            "batcheditem__",
+            "_some/-name-",
+            ".a",
+            "a~",
+            "a/b/c",
+            "caf\u{e9}",
+            &long,
+        ] {
+            assert!(is_entity_name(name), "{name}");
+        }
+        let too_long = "a".repeat(limits::PATH_LENGTH_MAX + 1);
+        for name in [
+            "",
+            "/",
+            "/a",
+            "a/",
+            "a//b",
+            "a/../b",
+            ".",
+            "a b",
+            "a?",
+            "a#b",
+            "a*",
+            "$a",
+            "a@b",
+            "t/subscriptions/s",
+            &too_long,
+        ] {
+            assert!(!is_entity_name(name), "{name}");
+        }
     }
 
     #[test]

@@ -500,11 +500,9 @@ impl ConfigReader {
 
     /// Reads the name of an entity, which must be unique without case.
     fn name(&mut self, at: &At<'_>) -> Option<String> {
-        const ALLOWED: &str = "a name of 1 to 260 characters that begins and ends with a letter or \
-                               a digit, with letters, digits and any of . - _ ~ / between";
-        let name = self.string(at, ALLOWED)?;
+        let name = self.string(at, address::ENTITY_NAME_RULE)?;
         if !address::is_entity_name(name) {
-            self.mistake(at, ALLOWED);
+            self.mistake(at, address::ENTITY_NAME_RULE);
             return None;
         }
         if !self.names.insert(address::key(name)) {
@@ -795,13 +793,13 @@ mod tests {
                 queues.join(",")
             )
         };
-        assert!(parse(&names(&["a", "a~b/c.d-e_f"])).is_ok());
+        assert!(parse(&names(&["a", "a~b/c.d-e_f", "-a", "a--"])).is_ok());
         check(
             &names(&["Orders", "orders"]),
             &["UserConfig.Namespaces[0].Queues[1].Name: found \"orders\""],
         );
         check(
-            &names(&["a b", "-a", ""]),
+            &names(&["a b", "a//b", ""]),
             &["UserConfig", "UserConfig", "UserConfig"],
         );
     }

@@ -182,7 +182,7 @@ impl Administration<'_, '_> {
     fn list_rules(&mut self, subscription: &str, skip: usize, top: usize) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
         let path = self.shown(base);
-        let rules = self.namespaces.topic(topic).rules.rules(base.0);
+        let rules = self.namespaces.topic(topic).rules.rules_by_name(base.0);
         let rules = rules.skip(skip).take(top.saturating_add(1));
         let mut views: Vec<RuleView> = rules
             .map(|rule| RuleView {
@@ -389,20 +389,14 @@ impl Administration<'_, '_> {
         };
         if kind != EntityKind::Subscription {
             if !address::is_entity_name(path) {
-                return wrong(
-                    path,
-                    "1 to 260 characters that begin and end with a letter or a digit, with letters, \
-                     digits and any of . - _ ~ / between, and no part 'subscriptions'",
-                );
+                return wrong(path, address::ENTITY_NAME_RULE);
             }
             return Ok(format!("{}{path}", self.prefix));
         }
         let parts = address::split_subscription(path);
         let Some((topic, name)) = parts.filter(|(_, name)| address::is_part_name(name)) else {
-            return wrong(
-                path,
-                "a topic and a subscription of 1 to 50 letters, digits and any of . - _ ~ $",
-            );
+            let allowed = format!("a topic, and a subscription of {}", address::PART_NAME_RULE);
+            return wrong(path, &allowed);
         };
         let base = self.find(topic)?;
         let (_, topic) = self.described(base)?;
