@@ -103,10 +103,14 @@ pub const COPIED_BODY_BYTES: usize = 64 * 1024;
 /// Bytes of answers to requests of one connection that are not yet written to its peer, beyond the
 /// last of them: the next request waits.
 pub const ANSWERS_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
-/// Requests of one connection whose answers wait for their link to be attached, or for its credit.
-pub const REQUESTS_WAITING_MAX: usize = 256;
-/// Bytes of such requests, beyond the first.
+/// Requests of one link to a service node whose answers have not left: the credit of the link. It comes back as answers leave, so that
+/// no request for which there was credit is refused for their number.
+pub const REQUEST_CREDIT: u32 = 256;
+/// Bytes of requests of one connection whose answers wait for their link to be attached, or for its credit, beyond the first. A request
+/// beyond them is answered "busy", and nothing of it is kept.
 pub const REQUESTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes that a request is counted with beside those of its message.
+pub const REQUEST_BYTES: usize = 512;
 /// Bytes of the one request that every connection may have waiting, whatever others have: a token of
 /// most kinds, or a request without messages.
 pub const FIRST_REQUEST_BYTES: usize = 4 * 1024;
@@ -257,8 +261,10 @@ pub const READ_BACK_MESSAGES: usize = 64;
 /// Detached receivers of one connection that are remembered, for messages that return unsent: those
 /// that were queued when the link ended.
 pub const DEPARTED_LINKS_MAX: usize = 32;
-/// Messages and settlements in one transaction: the service's limit.
-pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
+/// Messages that are sent or scheduled in one transaction: the service's limit. Settlements do not count.
+pub const TRANSACTION_MESSAGES_MAX: usize = 100;
+/// Messages that are settled, or whose schedule is cancelled, in one transaction: a bound of ours, which no known program reaches.
+pub const TRANSACTION_SETTLEMENTS_MAX: usize = 5_000;
 /// How long a transaction may stay open: the service's limit.
 pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
 /// Bytes of messages, and of settlements with what they change, in the open transactions of one
@@ -274,7 +280,7 @@ pub const CONNECTION_SHARE: usize = 2;
 pub const CONTROL_MESSAGE_BYTES_MAX: u64 = 4 * 1024;
 /// Deliveries of one AMQP session that a commit has settled and that are remembered for a receiver
 /// that settles them once more: as many as one transaction settles.
-pub const DISCHARGED_DELIVERIES_MAX: usize = 100;
+pub const DISCHARGED_DELIVERIES_MAX: usize = TRANSACTION_SETTLEMENTS_MAX;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
 /// The shortest time after which an idle entity may be deleted: the service's limit.
@@ -396,7 +402,7 @@ pub const WEBSOCKET_WRITE_BYTES: usize = 4 * 1024;
 /// Entities that the administration API makes: each is three queues, some 2 KiB in all.
 pub const ENTITIES_MAX: usize = 100_000;
 /// The shortest lock: the service's limit.
-pub const LOCK_DURATION_MIN: Millis = Millis::from_secs(5);
+pub const LOCK_DURATION_MIN: Millis = Millis::from_secs(1);
 /// The longest lock: the service's limit.
 pub const LOCK_DURATION_MAX: Millis = Millis::from_secs(300);
 /// The shortest life of a message that an entity may set: the service's limit.
@@ -709,7 +715,6 @@ const _: () = assert!(2 * MESSAGE_SIZE_MAX <= PARTIAL_BYTES_MAX as u64);
 const _: () = assert!(RECEIVER_WINDOW_BYTES.cast_unsigned() <= CONNECTION_WINDOW_BYTES);
 const _: () = assert!(IN_FLIGHT_BYTES_MIN <= IN_FLIGHT_BYTES_MAX);
 const _: () = assert!(SPARE_SEGMENTS_KEPT <= SPARE_SEGMENTS_MAX);
-const _: () = assert!(DISCHARGED_DELIVERIES_MAX == TRANSACTION_OPERATIONS_MAX);
 const _: () = assert!(FILTER_STEPS_MAX <= SHARE_STEPS && FILTER_STEPS_MAX <= FILTERS_STEPS_MAX);
 const _: () = assert!(LISTED_MAX * RULE_BYTES_MAX <= RULES_ANSWER_BYTES_MAX);
 const _: () = assert!(TOKEN_BYTES_MAX < HTTP_HEAD_BYTES_MAX);

@@ -45,6 +45,7 @@ struct Share {
 struct Transaction {
     owner: ConnectionId,
     operations: Vec<Operation>,
+    weight: Weight,
     /// Where it takes place, as its operations say.
     scope: Option<Scope>,
     /// Why one of its operations was refused: then none of them happens. Java does not notice a refused
@@ -137,12 +138,54 @@ impl Operation {
         size_of::<Self>() + own
     }
 
-    fn weight(&self) -> usize {
+    fn weight(&self) -> Weight {
         match self {
-            Self::Send { messages, .. } => messages.len(),
-            Self::Settle { .. } | Self::Schedule { .. } => 1,
-            Self::Cancel { numbers, .. } => numbers.len(),
+            Self::Send { messages, .. } => Weight::of_sent(messages.len()),
+            Self::Schedule { .. } => Weight::of_sent(1),
+            Self::Settle { .. } => Weight::of_settled(1),
+            Self::Cancel { numbers, .. } => Weight::of_settled(numbers.len()),
         }
+    }
+}
+
+/// What counts against the limits of a transaction.
+#[derive(Debug, Default, Clone, Copy)]
+struct Weight {
+    /// Messages that are sent or scheduled.
+    sent: usize,
+    /// Messages that are settled, or whose schedule is cancelled.
+    settled: usize,
+}
+
+impl Weight {
+    const fn of_sent(sent: usize) -> Self {
+        Self { sent, settled: 0 }
+    }
+
+    const fn of_settled(settled: usize) -> Self {
+        Self { sent: 0, settled }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            settled: self.settled + other.settled,
+        }
+    }
+
+    /// Checks the limits of a transaction.
+    fn check(self) -> Result<(), Denied> {
+        let text = if limits::TRANSACTION_MESSAGES_MAX < self.sent {
+            "Can't send more than 100 messages in a single transaction.".to_owned()
+        } else if limits::TRANSACTION_SETTLEMENTS_MAX < self.settled {
+            format!(
+                "Can't settle more than {} messages in a single transaction.",
+                limits::TRANSACTION_SETTLEMENTS_MAX
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Denied::new(DeniedKind::NotAllowed, text, ""))
     }
 }
 
@@ -195,6 +238,7 @@ impl Transactions {
         let bytes = operation.bytes();
         transaction.held.resize(transaction.held.bytes() + bytes);
         transaction.scope = Some(scope);
+        transaction.weight = transaction.weight.and(operation.weight());
         self.bytes += bytes;
         self.owners.entry(transaction.owner).or_default().bytes += bytes;
         if let Operation::Settle { queue, token, .. } = &operation {
@@ -255,6 +299,7 @@ impl Namespaces {
         self.transactions.insert(Transaction {
             owner,
             operations: Vec::new(),
+            weight: Weight::default(),
             scope: None,
             aborted: None,
             held: self.shares.memory.hold(Purpose::Other, 0),
@@ -384,11 +429,7 @@ impl Namespaces {
     ) -> Result<Scope, Denied> {
         let transaction = self.transactions.open.get(&number).ok_or_else(unknown)?;
         let (owner, of_transaction) = (transaction.owner, transaction.scope);
-        let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
-        if limits::TRANSACTION_OPERATIONS_MAX < weight + operation.weight() {
-            let text = "Can't send more than 100 messages in a single transaction.";
-            return Err(Denied::new(DeniedKind::NotAllowed, text, ""));
-        }
+        transaction.weight.and(operation.weight()).check()?;
         self.check_transaction_bytes(owner, operation.bytes())?;
         self.check_one(cx, operation)?;
         if let Operation::Settle { queue, token, .. } = operation {

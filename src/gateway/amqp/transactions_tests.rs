@@ -378,3 +378,30 @@ fn a_commit_tells_what_each_operation_has_done() {
     assert_eq!(done, wanted);
     assert!(carried_out.iter().all(|it| it.queue == queue));
 }
+
+#[test]
+fn a_transaction_has_a_hundred_messages_beside_its_settlements() {
+    let mut bench = Bench::new();
+    let queue = bench.id("q");
+    bench.send("q", message("v"));
+    bench.send("q", message("w"));
+    let tokens = locked(&mut bench, queue, 2);
+    let full = |bench: &mut Bench| {
+        let id = declare(bench, ONE);
+        for _ in 0..limits::TRANSACTION_MESSAGES_MAX {
+            enlist(bench, ONE, &id, send(queue, keyed("k"))).unwrap();
+        }
+        id
+    };
+    let id = full(&mut bench);
+    enlist(&mut bench, ONE, &id, complete(queue, tokens[0])).unwrap();
+    let committed = discharge(&mut bench, ONE, &id, false);
+    assert_eq!(committed.unwrap(), Outcome::Accepted, "as the service does");
+    let id = full(&mut bench);
+    enlist(&mut bench, ONE, &id, complete(queue, tokens[1])).unwrap();
+    let refused = enlist(&mut bench, ONE, &id, send(queue, keyed("k")));
+    let (kind, text) = refused.unwrap_err();
+    assert_eq!(kind, DeniedKind::NotAllowed);
+    assert!(text.contains("more than 100 messages"), "{text}");
+    assert!(discharge(&mut bench, ONE, &id, false).is_err());
+}
