@@ -50,9 +50,9 @@ enum Side {
 }
 
 impl Connection {
-    /// Settles an incoming message, and tops its link's credit up.
+    /// Settles an incoming message, and returns its credit.
     ///
-    /// For a delivery that the peer sent `settled`, only the credit is updated.
+    /// For a delivery that the peer sent `settled`, only the credit is returned.
     pub fn settle_incoming(
         &mut self,
         id: LinkId,
@@ -60,18 +60,27 @@ impl Connection {
         outcome: &Outcome,
         settled: bool,
     ) {
+        if !settled {
+            self.settle_without_credit(id, delivery, outcome);
+        }
+        self.return_credit(id);
+    }
+
+    /// Settles an incoming message; its credit is to be returned by [`Connection::return_credit`].
+    pub fn settle_without_credit(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
+        if let Some(session) = self.links.get(id).map(|link| link.session) {
+            self.settle(session, Side::Received, delivery, outcome);
+        }
+    }
+
+    /// Returns the credit of a message that came in, and tells the peer when there is enough of it.
+    pub fn return_credit(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        let session = link.session;
-        let mut tops_up = false;
-        if let FlowState::Incoming(incoming) = &mut link.flow {
-            tops_up = incoming.take_settled();
-        }
-        if !settled {
-            self.settle(session, Side::Received, delivery, outcome);
-        }
-        if tops_up {
+        if let FlowState::Incoming(incoming) = &mut link.flow
+            && incoming.take_settled()
+        {
             self.write_link_flow(id, FlowReason::Plain);
         }
     }

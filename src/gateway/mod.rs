@@ -90,9 +90,13 @@ pub enum Reply {
         delivery: DeliveryId,
         /// Its outcome.
         outcome: Outcome,
-        /// The peer settled it already: only credit is sent.
+        /// The peer settled it already.
         settled: bool,
+        /// What becomes of its credit.
+        credit: CreditReturn,
     },
+    /// Return the credit of a delivery that came on this link and was settled before.
+    ReturnCredit(LinkId),
     /// Settle a message that was sent.
     SettleOutgoing(LinkId, DeliveryId, Outcome),
     /// Send a response.
@@ -105,6 +109,15 @@ pub enum Reply {
     Authenticated(bool),
     /// The peer is authorized for something: it has the limits of authorized peers from now on.
     Admitted,
+}
+
+/// When the credit of a delivery that came in is returned to its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreditReturn {
+    /// With its settlement.
+    Now,
+    /// By [`Reply::ReturnCredit`].
+    Later,
 }
 
 /// A reply and when it may leave.

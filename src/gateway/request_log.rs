@@ -247,6 +247,7 @@ impl Gateway {
             Reply::Deliver(..)
             | Reply::Drained(..)
             | Reply::SettleIncoming { .. }
+            | Reply::ReturnCredit(_)
             | Reply::SettleOutgoing(..)
             | Reply::Respond(..)
             | Reply::Authenticated(_)

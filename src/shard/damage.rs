@@ -82,6 +82,7 @@ impl Shard {
             | Reply::RefuseLink(..)
             | Reply::Drained(..)
             | Reply::SettleIncoming { .. }
+            | Reply::ReturnCredit(_)
             | Reply::SettleOutgoing(..)
             | Reply::Detach(..)
             | Reply::Close(_)

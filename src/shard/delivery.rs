@@ -156,6 +156,7 @@ pub(super) fn resolve(
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
         | Reply::SettleIncoming { .. }
+        | Reply::ReturnCredit(_)
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)
         | Reply::Authenticated(_)

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::{Outgoing, Report};
 use crate::amqp::{Connection, Delivery, Event, LinkId, SettleMode};
-use crate::gateway::Reply;
+use crate::gateway::{CreditReturn, Reply};
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Timestamp;
 use crate::{limits, message};
@@ -176,10 +176,16 @@ impl Peer {
                 delivery,
                 outcome,
                 settled,
+                credit,
             } => {
-                self.engine
-                    .settle_incoming(link, delivery, &outcome, settled);
+                if !settled {
+                    self.engine.settle_without_credit(link, delivery, &outcome);
+                }
+                if credit == CreditReturn::Now {
+                    self.engine.return_credit(link);
+                }
             }
+            Reply::ReturnCredit(link) => self.engine.return_credit(link),
             Reply::SettleOutgoing(link, delivery, outcome) => {
                 self.engine.settle_outgoing(link, delivery, &outcome);
             }

@@ -173,6 +173,7 @@ pub(super) fn for_each_body(reply: &Reply, mut visit: impl FnMut(BodyRef)) {
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
         | Reply::SettleIncoming { .. }
+        | Reply::ReturnCredit(_)
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)
         | Reply::Authenticated(_)

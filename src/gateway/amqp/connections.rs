@@ -138,7 +138,7 @@ impl Connections {
     pub(crate) fn check(&self) {
         for (id, connection) in &self.open {
             assert!(!self.ended.contains_key(id), "no id is used twice");
-            let (_, waiting) = connection.waiting_calls();
+            let waiting = connection.waiting_calls();
             assert_eq!(connection.waiting, waiting, "calls that wait are counted");
             for link in connection.link_entities.keys() {
                 assert!(connection.links.contains_key(link), "it goes with its link");

@@ -123,6 +123,7 @@ impl Gateway {
                     self.check_one_cbs(connection)?;
                 }
                 service.message_size_max = self.request_size_max(&node);
+                service.credit = limits::REQUEST_CREDIT;
                 return Ok((Link::Requests { node, session }, Some(service)));
             }
             Found::Queue(id, address) => (id, address),
@@ -385,7 +386,7 @@ impl Gateway {
             return;
         };
         self.drop_link(connection, &state);
-        self.count_waiting(connection);
+        self.drop_calls(connection, &state);
         self.let_go(cx, connection, link, &state);
         if let Link::Receiver { queue, name: None } = state {
             let departed = &mut self.connection(connection).departed;

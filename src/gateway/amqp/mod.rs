@@ -32,7 +32,7 @@ mod windows_tests;
 
 use std::sync::Arc;
 
-use super::{Reply, Routed};
+use super::{CreditReturn, Reply, Routed};
 use crate::address::EntityAddress;
 use crate::amqp::{LinkId, SessionId};
 use crate::ids::{ConnectionId, EntityId};

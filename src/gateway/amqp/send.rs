@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Link, Reply, Routed};
+use super::{CreditReturn, Link, Reply, Routed};
 use crate::amqp::{DeliveryId, LinkId, Outcome};
 use crate::gateway::Gateway;
 use crate::gateway::denied::rejected;
@@ -33,6 +33,7 @@ impl Gateway {
         incoming: Incoming,
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
+        let mut credit = CreditReturn::Now;
         let taken = match self.link_mut(connection, link) {
             Some(Link::Sender {
                 queue,
@@ -48,7 +49,10 @@ impl Gateway {
             }
             Some(Link::Requests { .. }) => {
                 let accepted = self.request(cx, connection, &incoming);
-                accepted.map(|()| (provisionally(&incoming, Outcome::Accepted), 0))
+                accepted.map(|()| {
+                    credit = CreditReturn::Later;
+                    (provisionally(&incoming, Outcome::Accepted), 0)
+                })
             }
             Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
             // The link is detached by now: no answer is expected.
@@ -58,6 +62,10 @@ impl Gateway {
         };
         let (outcome, rests_on) = match taken {
             Ok(taken) => taken,
+            // No outcome can tell a requester that has settled its request: only the end of its link can.
+            Err(denied) if incoming.settled && self.is_of_requests(connection, link) => {
+                return self.end_link(cx, connection, link, denied);
+            }
             Err(denied) => {
                 if let Some(state) = self.link(connection, link) {
                     self.log_not_taken(connection, state, &denied);
@@ -73,12 +81,17 @@ impl Gateway {
             delivery,
             outcome,
             settled: incoming.settled,
+            credit,
         };
         self.replies.push(Routed {
             connection,
             rests_on,
             reply,
         });
+    }
+
+    fn is_of_requests(&self, connection: ConnectionId, link: LinkId) -> bool {
+        matches!(self.link(connection, link), Some(Link::Requests { .. }))
     }
 
     /// Takes the messages of one delivery: all of them, or none.

@@ -121,6 +121,12 @@ impl Windows {
         self.requests = self.requests.saturating_sub(before).saturating_add(now);
     }
 
+    /// Returns whether so many bytes of requests may wait that are answered "busy", after others have taken their share.
+    pub(crate) fn may_wait_without_content(&self, bytes: usize) -> bool {
+        let all = self.requests.saturating_add(bytes);
+        u64::try_from(all).is_ok_and(|all| all <= self.share.saturating_mul(2))
+    }
+
     /// Returns whether a request of so many bytes may wait.
     pub(crate) fn may_wait(&self, bytes: usize) -> bool {
         u64::try_from(self.requests.saturating_add(bytes)).is_ok_and(|all| all <= self.share)

@@ -29,6 +29,7 @@ const WINDOW: u32 = u32::MAX / 2;
 pub(super) enum Heard {
     Accepted(u32, Option<(String, i64)>),
     Answered(u32, Answer),
+    Credit(u32),
     Delivered {
         link: u32,
         token: LockToken,
@@ -70,6 +71,7 @@ impl Heard {
         match sight {
             Sight::Accepted(at, granted) => Self::Accepted(at.link, granted.clone()),
             Sight::Answered(at, answer) => Self::Answered(at.link, answer.clone()),
+            Sight::CreditReturned(at) => Self::Credit(at.link),
             Sight::Delivered {
                 at,
                 token,

@@ -72,6 +72,7 @@ fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
             Sight::Detached(at(*link), denied.kind.condition().as_str().to_owned())
         }
         Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
+        Reply::ReturnCredit(link) => Sight::CreditReturned(at(*link)),
         Reply::SettleIncoming {
             link,
             delivery,
@@ -157,12 +158,15 @@ fn refused(outcome: &Outcome) -> String {
     }
 }
 
-/// Returns whether there is no frame for what has left: its sender wants no answer.
+/// Returns whether there is no frame for what has left, or need not be one: its sender wants no answer, or has credit enough.
 pub(super) fn is_silent(outgoing: &Outgoing) -> bool {
     let Outgoing::Reply(reply) = outgoing else {
         return false;
     };
-    matches!(reply, Reply::SettleIncoming { settled: true, .. })
+    matches!(
+        reply,
+        Reply::SettleIncoming { settled: true, .. } | Reply::ReturnCredit(_)
+    )
 }
 
 /// Returns the link that something is told about.
@@ -170,6 +174,7 @@ pub(super) fn at_of(sight: &Sight) -> LinkKey {
     match sight {
         Sight::Accepted(at, ..)
         | Sight::Answered(at, ..)
+        | Sight::CreditReturned(at)
         | Sight::Delivered { at, .. }
         | Sight::Declared(at, ..)
         | Sight::Detached(at, ..)

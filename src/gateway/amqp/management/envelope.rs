@@ -61,6 +61,23 @@ impl Request {
         Ok(request)
     }
 
+    /// Returns how many bytes it keeps beside its message.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = [&self.reply_to, &self.kind, &self.name, &self.link];
+        let texts = texts.into_iter().flatten().map(String::len);
+        self.message_id.as_ref().map_or(0, Bytes::len) + self.operation.len() + texts.sum::<usize>()
+    }
+
+    /// Keeps what an answer needs that refuses it.
+    pub(super) fn without_content(self) -> Self {
+        Self {
+            message_id: self.message_id,
+            reply_to: self.reply_to,
+            operation: self.operation,
+            ..Self::default()
+        }
+    }
+
     /// Returns the body as text.
     pub(crate) fn body_text(&self) -> Option<&str> {
         Encoded::new(&self.body).text()

@@ -56,11 +56,11 @@ pub(super) fn locked_until_property(until: Timestamp) -> Fields {
 
 impl Gateway {
     /// Takes a request. It is carried out when its answer can leave, and not before: an answer that
-    /// waited could tell of messages that are gone.
+    /// waited could tell of messages that are gone. Its credit comes back with its answer.
     ///
     /// # Errors
     ///
-    /// When too many wait already.
+    /// When so much waits already that not even the answer "busy" may wait.
     pub(super) fn request(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -72,29 +72,35 @@ impl Gateway {
         };
         let (node, session) = (node.clone(), *session);
         let payload = incoming.payload.clone();
-        let (request, invalid) = match Request::read(&payload) {
+        let (request, fault) = match Request::read(&payload) {
             Ok(request) => (request, None),
             Err(invalid) => {
                 let (request, text) = *invalid;
-                (request, Some(text))
+                (request, Some(CallFault::Invalid(text)))
             }
         };
         let call = Call {
             node,
+            link: incoming.link,
             session,
             request,
-            invalid,
+            fault,
             transaction: incoming.transaction.clone(),
             payload,
             progress: operations::Progress::default(),
         };
-        if self.may_wait(id, &call) {
-            self.submit(cx, id, call);
-            self.count_waiting(id);
-            return Ok(());
-        }
-        let text = "Too many requests wait for their responses to be received.";
-        Err(Denied::new(DeniedKind::Limit, text, ""))
+        let call = match self.room_for(id, &call) {
+            CallRoom::Whole => call,
+            CallRoom::Answer => {
+                if let Some(transaction) = &call.transaction {
+                    self.abort(id, transaction, NO_ROOM);
+                }
+                call.without_content()
+            }
+            CallRoom::None => return Err(Denied::new(DeniedKind::Limit, NO_ROOM, "")),
+        };
+        self.submit(cx, id, call);
+        Ok(())
     }
 
     /// Returns whether a small call need not wait, as most need not: the link for its answer has
@@ -116,16 +122,24 @@ impl Gateway {
         }
     }
 
-    /// Returns whether a connection may have another call of so many bytes waiting. One that is as small
-    /// as a token may always be its first: Java sends it while it attaches the link for the answer.
-    fn may_wait(&mut self, id: ConnectionId, call: &Call) -> bool {
-        let bytes = call.payload.len();
-        let (count, waiting) = self.connection(id).waiting_calls();
-        let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
+    /// Returns how much of another call may wait on a connection. One that is as small as a token may always be
+    /// its first: Java sends it while it attaches the link for the answer.
+    fn room_for(&mut self, id: ConnectionId, call: &Call) -> CallRoom {
+        let bytes = call.bytes();
+        let waiting = self.connection(id).waiting;
         let has_share = self.windows.may_wait(bytes) || self.is_answered_at_once(id, call);
-        match count {
-            0 => bytes <= limits::FIRST_REQUEST_BYTES || has_share,
-            _ => count < limits::REQUESTS_WAITING_MAX && fits && has_share,
+        let is_first = waiting == 0;
+        let fits = is_first || waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
+        if fits && has_share || is_first && call.payload.len() <= limits::FIRST_REQUEST_BYTES {
+            return CallRoom::Whole;
+        }
+        let bytes = call.request.bytes() + limits::REQUEST_BYTES;
+        if waiting + bytes <= 2 * limits::REQUESTS_WAITING_BYTES_MAX
+            && self.windows.may_wait_without_content(bytes)
+        {
+            CallRoom::Answer
+        } else {
+            CallRoom::None
         }
     }
 
@@ -134,12 +148,17 @@ impl Gateway {
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
+        let bytes = call.bytes();
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
                 state.waiting.push_back(call);
+                self.count_waiting(id, 0, bytes);
                 self.answer_waiting(cx, id, link);
             }
-            Some(_) | None => connection.orphans.push_back(call),
+            Some(_) | None => {
+                connection.orphans.push_back(call);
+                self.count_waiting(id, 0, bytes);
+            }
         }
     }
 
@@ -152,6 +171,7 @@ impl Gateway {
     ) {
         if matches!(self.link(id, link), Some(Link::Responses(_))) {
             for call in std::mem::take(&mut self.connection(id).orphans) {
+                self.count_waiting(id, call.bytes(), 0);
                 self.submit(cx, id, call);
             }
         }
@@ -186,8 +206,9 @@ impl Gateway {
     fn answer_waiting(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, link: LinkId) {
         while let Some(mut call) = self.next_call(id, link) {
             let node = call.node.clone();
-            let (rests_on, status, body) = match (&call.invalid, &node) {
-                (Some(text), _) => (0, Status::invalid(text), Body::Empty),
+            let (rests_on, status, body) = match (&call.fault, &node) {
+                (Some(CallFault::Invalid(text)), _) => (0, Status::invalid(text), Body::Empty),
+                (Some(CallFault::NoRoom), _) => (0, Status::busy(NO_ROOM.to_owned()), Body::Empty),
                 (None, ServiceNode::Cbs) => {
                     let (status, body) = self.cbs_request(cx, id, &call.request);
                     (0, status, body)
@@ -211,17 +232,38 @@ impl Gateway {
                 rests_on,
                 reply,
             });
+            self.return_credit(id, call.link, rests_on);
             let filled = fills.then_some(id).into_iter().collect();
             self.stop_filled(cx, filled);
         }
-        self.count_waiting(id);
+    }
+
+    /// Gives the credit of a request back to the link that it came on.
+    fn return_credit(&mut self, id: ConnectionId, link: LinkId, rests_on: u64) {
+        self.replies.push(Routed {
+            connection: id,
+            rests_on,
+            reply: Reply::ReturnCredit(link),
+        });
+    }
+
+    /// Forgets the calls whose answers were to leave on a link that has ended.
+    pub(super) fn drop_calls(&mut self, id: ConnectionId, link: &Link) {
+        if let Link::Responses(state) = link {
+            for call in &state.waiting {
+                self.count_waiting(id, call.bytes(), 0);
+                self.return_credit(id, call.link, 0);
+            }
+        }
     }
 
     /// Puts a call back that continues in another turn.
     fn leave_unfinished(&mut self, id: ConnectionId, link: LinkId, call: Call) {
+        let bytes = call.bytes();
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.waiting.push_front(call);
             state.sent = state.sent.wrapping_sub(1);
+            self.count_waiting(id, 0, bytes);
             if !self.unfinished.contains(&(id, link)) {
                 self.unfinished.push_back((id, link));
             }
@@ -268,11 +310,10 @@ impl Gateway {
         }
     }
 
-    /// Counts the calls of a connection that wait.
-    pub(super) fn count_waiting(&mut self, id: ConnectionId) {
+    /// Counts so many bytes of calls of a connection that wait now, in the place of those before.
+    fn count_waiting(&mut self, id: ConnectionId, before: usize, now: usize) {
         if let Some(connection) = self.connections.get_mut(id) {
-            let (_, now) = connection.waiting_calls();
-            let before = std::mem::replace(&mut connection.waiting, now);
+            connection.waiting = connection.waiting.saturating_sub(before) + now;
             self.windows.count_requests(before, now);
         }
     }
@@ -291,6 +332,7 @@ impl Gateway {
         };
         let call = state.waiting.pop_front()?;
         state.sent = state.sent.wrapping_add(1);
+        self.count_waiting(id, call.bytes(), 0);
         Some(call)
     }
 }
@@ -303,8 +345,8 @@ impl ResponseLink {
 }
 
 impl Connection {
-    /// Returns how many calls wait, and their bytes.
-    pub(super) fn waiting_calls(&self) -> (usize, usize) {
+    /// Returns the bytes of the calls that wait.
+    pub(super) fn waiting_calls(&self) -> usize {
         let waiting = self.links.values().filter_map(|link| match link {
             Link::Responses(state) => Some(&state.waiting),
             Link::Sender { .. }
@@ -314,9 +356,7 @@ impl Connection {
             | Link::Requests { .. } => None,
         });
         let waiting = waiting.flatten().chain(&self.orphans);
-        waiting.fold((0, 0), |(count, bytes), call| {
-            (count + 1, bytes + call.payload.len())
-        })
+        waiting.map(Call::bytes).sum()
     }
 }
 
@@ -325,16 +365,63 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Call {
     node: ServiceNode,
+    /// The link that it came on.
+    link: LinkId,
     session: SessionId,
     request: Request,
     /// The reason why it cannot be carried out at all, if there is one.
-    invalid: Option<String>,
+    fault: Option<CallFault>,
     /// The transaction that it is part of.
     transaction: Option<Bytes>,
     /// As it came.
     payload: Bytes,
     /// How far it has come.
     progress: operations::Progress,
+}
+
+/// Why a call cannot be carried out at all.
+#[derive(Debug)]
+enum CallFault {
+    /// It is no request that the node knows.
+    Invalid(String),
+    /// There was no room for its content.
+    NoRoom,
+}
+
+/// How much of a call may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallRoom {
+    /// All of it.
+    Whole,
+    /// What its answer needs: it is refused by that.
+    Answer,
+    /// Nothing.
+    None,
+}
+
+/// The answer to a call for whose content there was no room.
+const NO_ROOM: &str =
+    "Too many requests wait for their responses to be received. Try again when some have come.";
+
+impl Call {
+    /// Returns the bytes with which it is counted.
+    fn bytes(&self) -> usize {
+        match self.fault {
+            Some(CallFault::NoRoom) => self.request.bytes() + limits::REQUEST_BYTES,
+            Some(CallFault::Invalid(_)) | None => self.payload.len() + limits::REQUEST_BYTES,
+        }
+    }
+
+    /// Keeps what the answer "busy" needs.
+    fn without_content(self) -> Self {
+        Self {
+            request: self.request.without_content(),
+            fault: Some(CallFault::NoRoom),
+            transaction: None,
+            payload: Bytes::new(),
+            ..self
+        }
+    }
 }
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,

@@ -99,7 +99,7 @@ impl Operation<'_, '_> {
             .namespaces
             .topic(topic)
             .rules
-            .rules(subscription.0);
+            .rules_by_name(subscription.0);
         let rules: Vec<&Rule> = rules.skip(skip).take(top).collect();
         let bytes = rules.iter().map(|rule| rule.size()).sum::<usize>();
         if limits::RULES_ANSWER_BYTES_MAX < bytes {

@@ -10,9 +10,9 @@ use fe2o3_amqp_types::primitives::OrderedMap;
 use super::*;
 use crate::amqp::{Attach, Condition, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
 use crate::codec::Encoded;
-use crate::gateway::Report;
 use crate::gateway::amqp::tests::{Bench, message};
 use crate::gateway::amqp::windows::Windows;
+use crate::gateway::{CreditReturn, Report};
 use crate::message::Message;
 use crate::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 
@@ -216,32 +216,91 @@ fn outcomes(bench: &mut Bench) -> Vec<Outcome> {
 }
 
 #[test]
-fn so_many_requests_wait_for_their_link_and_so_many_bytes() {
-    const WAITING_BYTES: usize = limits::REQUESTS_WAITING_BYTES_MAX;
+fn what_waits_beyond_the_bytes_of_a_connection_is_answered_busy() {
+    const MAX: usize = limits::REQUESTS_WAITING_BYTES_MAX;
     let id = ConnectionId(1);
-    for (bytes, expected) in [
-        (1, limits::REQUESTS_WAITING_MAX),
-        (1 << 20, WAITING_BYTES / (1 << 20) - 1),
+    for (bytes, whole) in [
+        (1 << 20, MAX / (1 << 20) - 1),
         // The first one is taken, whatever it takes.
-        (WAITING_BYTES, 1),
+        (MAX, 1),
     ] {
         let mut bench = Bench::new();
         bench.run(|gateway, cx| {
             gateway.apply(cx, id, attach(REQUESTS, "q/$management"));
-            for _ in 0..=expected {
+            for _ in 0..whole + 2 {
                 let padding = vec![("padding", Value::String("x".repeat(bytes)))];
                 gateway.apply(cx, id, request("peek-message", padding));
             }
         });
-        let outcomes = outcomes(&mut bench);
-        let (last, taken) = outcomes.split_last().unwrap();
-        assert_eq!(taken.len(), expected);
-        assert!(taken.iter().all(|outcome| *outcome == Outcome::Accepted));
-        let Outcome::Rejected(Some(why)) = last else {
-            panic!("{bytes}: {last:?}");
-        };
-        assert_eq!(why.refusal.condition, Condition::ResourceLimitExceeded);
+        let taken = outcomes(&mut bench);
+        assert_eq!(
+            taken,
+            vec![Outcome::Accepted; whole + 2],
+            "none is rejected"
+        );
+        bench.run(|gateway, cx| {
+            gateway.apply(cx, id, attach(RESPONSES, "q/$management"));
+            let credit = Event::Credit {
+                link: RESPONSES,
+                limit: 1_000,
+                drain: false,
+            };
+            gateway.apply(cx, id, Report::Event(credit));
+        });
+        let told = std::mem::take(&mut bench.told);
+        let answers: Vec<String> = (told.iter())
+            .filter_map(|routed| match &routed.reply {
+                Reply::Respond(_, response) => Some(format!("{response:?}")),
+                _ => None,
+            })
+            .collect();
+        let busy = (answers.iter()).filter(|answer| answer.contains("ServerBusy"));
+        assert_eq!((answers.len(), busy.count()), (whole + 2, 2));
+        let returned = told.iter();
+        let returned = returned.filter(|it| matches!(it.reply, Reply::ReturnCredit(REQUESTS)));
+        assert_eq!(returned.count(), whole + 2, "each gives its credit back");
     }
+}
+
+#[test]
+fn the_credit_of_a_request_comes_back_with_its_answer_or_with_the_end_of_its_link() {
+    let id = ConnectionId(1);
+    let mut bench = Bench::new();
+    bench.run(|gateway, cx| {
+        for link in [REQUESTS, RESPONSES] {
+            gateway.apply(cx, id, attach(link, "q/$management"));
+        }
+        for _ in 0..3 {
+            gateway.apply(cx, id, request("peek-message", Vec::new()));
+        }
+    });
+    let credit = |bench: &mut Bench| {
+        let told = std::mem::take(&mut bench.told).into_iter();
+        let of = |routed: Routed| match routed.reply {
+            Reply::ReturnCredit(REQUESTS) => Some(CreditReturn::Later),
+            Reply::SettleIncoming { credit, .. } => {
+                assert_eq!(credit, CreditReturn::Later);
+                None
+            }
+            _ => None,
+        };
+        told.filter_map(of).count()
+    };
+    assert_eq!(credit(&mut bench), 0, "they wait for credit");
+    let one = Event::Credit {
+        link: RESPONSES,
+        limit: 1,
+        drain: false,
+    };
+    bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(one)));
+    assert_eq!(credit(&mut bench), 1);
+    let detached = Event::Detached {
+        link: RESPONSES,
+        error: None,
+        unsent: Vec::new(),
+    };
+    bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(detached)));
+    assert_eq!(credit(&mut bench), 2);
 }
 
 #[test]
@@ -249,8 +308,10 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
     const LARGE: usize = 900_000;
     let mut bench = Bench::new();
     bench.gateway.windows = Windows::new(LARGE + 1_000);
+    // Returns whether all of the request is kept; if not, it is answered "busy".
     let mut ask = |connection: u32, bytes: usize, links: &[LinkId]| {
         let id = ConnectionId(connection);
+        let before = bench.gateway.connection(id).waiting;
         bench.run(|gateway, cx| {
             for &link in links {
                 gateway.apply(cx, id, attach(link, "q/$management"));
@@ -258,17 +319,18 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
             let padding = vec![("padding", Value::String("x".repeat(bytes)))];
             gateway.apply(cx, id, request("peek-message", padding));
         });
-        outcomes(&mut bench) == [Outcome::Accepted]
+        assert_eq!(outcomes(&mut bench), [Outcome::Accepted]);
+        before + bytes <= bench.gateway.connection(id).waiting
     };
     assert!(ask(1, LARGE, &[REQUESTS, RESPONSES]), "it waits for credit");
     assert!(!ask(1, LARGE, &[]), "both are more than the share");
     assert!(!ask(2, LARGE, &[REQUESTS]), "so are those of two");
     assert!(
-        !ask(2, limits::FIRST_REQUEST_BYTES, &[]),
+        !ask(4, limits::FIRST_REQUEST_BYTES, &[REQUESTS]),
         "many such are much"
     );
     assert!(
-        ask(2, limits::FIRST_REQUEST_BYTES / 2, &[]),
+        ask(5, limits::FIRST_REQUEST_BYTES / 2, &[REQUESTS]),
         "a small one is taken whatever others have"
     );
     bench.run(|gateway, cx| {
@@ -296,11 +358,41 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
         unsent: Vec::new(),
     };
     bench.run(|gateway, cx| gateway.apply(cx, ConnectionId(1), Report::Event(detached)));
+    let id = ConnectionId(2);
+    let before = bench.gateway.connection(id).waiting;
     let padding = vec![("padding", Value::String("x".repeat(LARGE / 2)))];
+    bench.run(|gateway, cx| gateway.apply(cx, id, request("peek-message", padding)));
+    assert!(before + LARGE / 2 <= bench.gateway.connection(id).waiting);
+}
+
+#[test]
+fn a_request_for_whose_answer_there_is_no_room_is_rejected() {
+    let mut bench = Bench::new();
+    bench.gateway.windows = Windows::new(limits::REQUEST_BYTES);
+    let id = ConnectionId(1);
     bench.run(|gateway, cx| {
-        gateway.apply(cx, ConnectionId(2), request("peek-message", padding));
+        gateway.apply(cx, id, attach(REQUESTS, "q/$management"));
+        for _ in 0..4 {
+            let padding = vec![("padding", Value::String("x".repeat(100)))];
+            gateway.apply(cx, id, request("peek-message", padding));
+        }
     });
-    assert_eq!(outcomes(&mut bench), [Outcome::Accepted]);
+    let outcomes = outcomes(&mut bench);
+    let Some(Outcome::Rejected(Some(why))) = outcomes.last() else {
+        panic!("{outcomes:?}");
+    };
+    assert_eq!(why.refusal.condition, Condition::ResourceLimitExceeded);
+    let Report::Event(mut event) = request("peek-message", Vec::new()) else {
+        panic!("it is an event")
+    };
+    if let Event::Transfer { settled, .. } = &mut event {
+        *settled = true;
+    }
+    bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(event)));
+    let last = bench.told.pop().map(|routed| routed.reply);
+    let is_ended =
+        matches!(&last, Some(Reply::Detach(REQUESTS, denied)) if denied.kind == DeniedKind::Limit);
+    assert!(is_ended, "nothing else can tell it: {last:?}");
 }
 
 #[test]

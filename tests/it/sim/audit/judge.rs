@@ -25,6 +25,7 @@ const NOT_FOUND: &str = "amqp:not-found";
 const NOT_IMPLEMENTED: &str = "amqp:not-implemented";
 const DECODE_ERROR: &str = "amqp:decode-error";
 const FULL: &str = "amqp:resource-limit-exceeded";
+const BUSY: &str = "com.microsoft:server-busy";
 const TOO_LARGE: &str = "amqp:link:message-size-exceeded";
 const DISABLED: &str = "com.microsoft:entity-disabled";
 const LOCK_LOST: &str = "com.microsoft:message-lock-lost";
@@ -75,6 +76,8 @@ impl Model {
                     transaction: transaction.clone(),
                     place,
                     ask: ask.clone(),
+                    at: *at,
+                    has_room: true,
                 };
                 self.request(round, *at, call)?;
             }
@@ -296,6 +299,14 @@ impl Model {
     pub(super) fn detach(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
         // Without the link that controls them, transactions come to nothing.
         self.transactions.retain(|_, open| open.by != at);
+        for call in self
+            .links
+            .get(&at)
+            .into_iter()
+            .flat_map(|link| &link.waiting)
+        {
+            round.expect(&Sight::CreditReturned(call.at))?;
+        }
         let gone = self.let_go(at);
         let last_first = self.departed.iter().rev();
         let mut of_connection = last_first.filter(|(of, _)| of.connection == at.connection);
@@ -661,28 +672,22 @@ impl Model {
         else {
             return Ok(());
         };
-        let call = call(place);
+        let mut call = call(place);
         let links = self.links.iter();
         let waiting = links.filter(|(of, _)| of.connection == at.connection);
         let waiting = waiting.flat_map(|(_, link)| &link.waiting);
         let orphans = self.orphans.get(&at.connection).into_iter().flatten();
-        let (count, bytes) = waiting.chain(orphans).fold((0, 0), |(count, bytes), call| {
-            (count + 1, bytes + call.bytes())
-        });
-        let fits = count == 0
-            || (count < limits::REQUESTS_WAITING_MAX
-                && bytes + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX);
+        let waiting: usize = waiting.chain(orphans).map(Call::bytes).sum();
+        let fits = waiting == 0 || waiting + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX;
+        // No request for which there was credit is rejected.
         let sight = match &call.transaction {
-            Some(id) if fits => Sight::TakenWithin(at, 0, id.clone()),
-            _ if fits => Sight::SettledIncoming(at, 0, Ok(())),
-            _ => Sight::SettledIncoming(at, 0, Err(FULL.to_owned())),
+            Some(id) => Sight::TakenWithin(at, 0, id.clone()),
+            None => Sight::SettledIncoming(at, 0, Ok(())),
         };
         round.expect(&sight)?;
-        if let Some(id) = call.transaction.as_ref().filter(|_| !fits) {
-            self.spoil(at.connection, id);
-        }
-        if !fits {
-            return Ok(());
+        call.has_room = fits;
+        if let Some(id) = call.transaction.take_if(|_| !fits) {
+            self.spoil(at.connection, &id);
         }
         self.submit(round, at.connection, call)
     }
@@ -717,7 +722,11 @@ impl Model {
             };
             link.sent = link.sent.wrapping_add(1);
             let place = call.place;
-            let expected = self.ask(round, at.connection, &call)?;
+            let expected = if call.has_room {
+                self.ask(round, at.connection, &call)?
+            } else {
+                Err((503, BUSY))
+            };
             if let (Some(id), Err(_)) = (&call.transaction, &expected) {
                 self.spoil(at.connection, id);
             }
@@ -725,6 +734,7 @@ impl Model {
             self.arrive(round)?;
             self.go_on(round, place)?;
             let (told, answer) = round.response(at)?;
+            round.expect(&Sight::CreditReturned(call.at))?;
             let id = call.id;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;

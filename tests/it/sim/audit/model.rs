@@ -12,6 +12,7 @@ use std::sync::Arc;
 use jitney::ids::LockToken;
 use jitney::limits;
 use jitney::queue::{Description, EntityKind};
+use jitney::time::Timestamp;
 
 use super::round::{Round, Sight};
 use crate::sim::acts::{
@@ -147,6 +148,10 @@ pub(super) struct Call {
     pub(super) transaction: Option<TransactionId>,
     pub(super) place: Place,
     pub(super) ask: Ask,
+    /// The link that it came on.
+    pub(super) at: LinkKey,
+    /// Its content was kept: it is not answered "busy".
+    pub(super) has_room: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -237,7 +242,7 @@ pub(super) fn same_partition(one: u64, other: u64) -> bool {
 impl Call {
     pub(super) fn bytes(&self) -> usize {
         let message = self.ask.message(&self.id, &self.reply_to, self.about);
-        message.len()
+        message.len() + limits::REQUEST_BYTES
     }
 }
 
@@ -769,9 +774,8 @@ impl Model {
         let has_sessions = self.has_sessions(place);
         let queue = self.queue_mut(place);
         let message = queue.messages.get_mut(&ordinal).expect("it was found");
-        // In a message session, a lock ends with the session's.
-        let holder = message.draft.session.and_then(|id| queue.holders.get(&id));
-        let shown = holder.filter(|_| has_sessions).map(|it| it.until);
+        // In a message session, a lock ends with the session's, and the message shows the greatest date.
+        let shown = has_sessions.then(|| Timestamp::END_OF_9999.as_millis());
         message.lock = Some(Lock {
             until: if has_sessions { NEVER } else { until },
             token: None,

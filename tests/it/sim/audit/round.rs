@@ -14,6 +14,8 @@ pub(in crate::sim) enum Sight {
     /// With the message session that it has, and until when.
     Accepted(LinkKey, Option<(String, i64)>),
     Answered(LinkKey, Answer),
+    /// The credit of a request, on the link that it came on.
+    CreditReturned(LinkKey),
     Delivered {
         at: LinkKey,
         token: LockToken,

@@ -43,7 +43,7 @@ impl Clients {
             Sight::SettledWithin(at, delivery, id, "accepted") => {
                 self.ledger.settled_within(at, delivery, id);
             }
-            Sight::SettledWithin(..) => {}
+            Sight::SettledWithin(..) | Sight::CreditReturned(_) => {}
             Sight::TakenWithin(at, delivery, id) => self.ledger.sent_within(at, delivery, id),
             Sight::Delivered {
                 at,
