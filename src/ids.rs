@@ -74,6 +74,9 @@ pub struct BodyRef {
 pub struct LockToken(u128);
 
 impl LockToken {
+    /// The nil UUID: that of a message which was removed when it was handed out, and has no lock.
+    pub const NIL: Self = Self(0);
+
     /// Makes the token of the lock with this serial number in its entity.
     pub(crate) const fn new(serial: u64, nonce: u64) -> Self {
         Self((serial as u128) << 64 | nonce as u128)
@@ -140,6 +143,41 @@ const fn swap(b: [u8; 16]) -> [u8; 16] {
     ]
 }
 
+/// The message-ids of messages whose senders gave them none, in one log: 128 bits, different for each message.
+///
+/// They are not recorded. They follow from the log's random number, which its files and rows have, and from the place of the
+/// message. Within a log, different places have different ids, because each step of the mixture can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageIds {
+    key: u128,
+}
+
+impl MessageIds {
+    /// Takes the random number of a log.
+    #[must_use]
+    pub const fn of_log(store: u64) -> Self {
+        let mut random = Random::new(store);
+        let high = (random.next_u64() as u128) << 64;
+        Self {
+            key: high | random.next_u64() as u128,
+        }
+    }
+
+    /// Returns the id of a message: the same in a queue and in the dead-letter queue of it.
+    #[must_use]
+    pub const fn id(self, queue: EntityId, number: SequenceNumber) -> [u8; 16] {
+        // Odd, so that a multiplication can be undone: the bits of the golden ratio and of the square root of two.
+        const FIRST: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        const SECOND: u128 = 0x6A09_E667_F3BC_C908_B2FB_1366_EA95_7D3F;
+        let place = (queue.base().0 as u128) << 64 | number.0 as u128;
+        let mut id = place ^ self.key;
+        id = (id ^ id >> 67).wrapping_mul(FIRST);
+        id = (id ^ id >> 61).wrapping_mul(SECOND);
+        id = (id ^ id >> 64).wrapping_mul(FIRST);
+        (id ^ id >> 67).to_be_bytes()
+    }
+}
+
 /// Random bits from a seed: `SplitMix64`.
 ///
 /// The server seeds it from the system, a simulation from its own seed. It makes tokens that do
@@ -167,6 +205,37 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn made_up_message_ids_differ_by_place_and_by_log() {
+        let numbers = (0..200).chain([(1 << 48) + 1, 1 << 63, u64::MAX]);
+        let numbers: Vec<u64> = numbers.collect();
+        let mut seen = std::collections::BTreeSet::new();
+        for log in [0, 1, u64::MAX] {
+            let ids = MessageIds::of_log(log);
+            for entity in [0, 3, 65_535, 65_536 * 3, u32::MAX - 3] {
+                for &number in &numbers {
+                    let id = ids.id(EntityId(entity), SequenceNumber(number));
+                    assert!(seen.insert(id), "{log} {entity} {number}");
+                }
+            }
+        }
+        // Neighbours share no more bits than chance gives them.
+        let ids = MessageIds::of_log(7);
+        let bits = |number| u128::from_be_bytes(ids.id(EntityId(0), SequenceNumber(number)));
+        let shared = (1..1_000).map(|number| (bits(number) ^ bits(number + 1)).count_ones());
+        let mean = shared.sum::<u32>() / 999;
+        assert!((60..=68).contains(&mean), "{mean} of 128 bits differ");
+    }
+
+    #[test]
+    fn a_message_has_one_id_in_a_queue_and_in_its_dead_letters() {
+        let ids = MessageIds::of_log(1);
+        let queue = EntityId(9);
+        let id = ids.id(queue, SequenceNumber(4));
+        assert_eq!(ids.id(queue.dead_letters(), SequenceNumber(4)), id);
+        assert_eq!(ids.id(queue.transfer_dead_letters(), SequenceNumber(4)), id);
+    }
 
     #[test]
     fn a_tag_is_the_uuid_in_dot_net_order() {

@@ -241,6 +241,12 @@ impl Writer {
         self.cache.evict(frame);
     }
 
+    /// Returns the random number of the log's store.
+    #[must_use]
+    pub fn store(&self) -> u64 {
+        self.store
+    }
+
     /// Returns the position up to which the log may be read: bytes after it may still change on the
     /// disk.
     #[must_use]

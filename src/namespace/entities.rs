@@ -399,7 +399,8 @@ impl Namespaces {
         ];
         for (id, kind, sub_queue) in kinds {
             let queue = Queue::new(id, kind, description.clone(), SequenceNumber(1))
-                .with_memory(&self.shares.memory);
+                .with_memory(&self.shares.memory)
+                .with_message_ids(self.message_ids);
             let target = ForwardingTarget::of(description, sub_queue);
             let address = address_of(path, sub_queue);
             self.queues.insert(EntityNode::new(queue, address, target));

@@ -35,7 +35,7 @@ pub(crate) mod transactions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
-use crate::ids::{BodyRef, EntityId, Random};
+use crate::ids::{BodyRef, EntityId, MessageIds, Random};
 use crate::limits;
 use crate::queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
 use crate::rules::RuleSet;
@@ -94,6 +94,7 @@ pub struct Namespaces {
     jobs: Jobs,
     audit: Audit,
     random: Random,
+    message_ids: MessageIds,
     room: Room,
     shares: Shares,
     /// The effects of the steps since the deliveries were taken, with [`Namespaces::groups`].
@@ -171,6 +172,7 @@ impl Namespaces {
             jobs: Jobs::default(),
             audit: Audit::default(),
             random: Random::new(seed),
+            message_ids: MessageIds::of_log(0),
             room: Room::Enough,
             shares: Shares::default(),
             effects: Effects::default(),
@@ -193,6 +195,14 @@ impl Namespaces {
     /// Returns random bits.
     pub(crate) fn random_bits(&mut self) -> u64 {
         self.random.next_u64()
+    }
+
+    /// Says which ids messages have whose senders gave them none, in this log.
+    pub(crate) fn set_message_ids(&mut self, ids: MessageIds) {
+        self.message_ids = ids;
+        for node in self.queues.iter_mut() {
+            node.queue.set_message_ids(ids);
+        }
     }
 
     /// Says whether the store can take more messages.

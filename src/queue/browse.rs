@@ -154,7 +154,7 @@ impl Queue {
             }
             found.push(Browsed {
                 body: entry.body,
-                stamps: stamps(self.id, self.description.partitioned, &entry),
+                stamps: stamps(self.origin(), &entry),
             });
         }
         found

@@ -282,7 +282,7 @@ impl Queue {
     }
 
     fn inspected(&self, entry: &Seen<'_>) -> Inspected {
-        let stamps = stamps(self.id, self.description.partitioned, entry);
+        let stamps = stamps(self.origin(), entry);
         let may_expire = entry.state == StoredState::Active && entry.time_to_live != Millis::MAX;
         Inspected {
             number: number(entry.ordinal),

@@ -53,7 +53,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::ids::{BodyRef, EntityId, LockToken, Random, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, LockToken, MessageIds, Random, SequenceNumber};
 use crate::memory::{Held, Memory, Purpose};
 use crate::message::{Amendments, MessageState, Stamps};
 use crate::time::{ClockStep, Millis, Timestamp};
@@ -114,6 +114,7 @@ pub struct Queue {
     held: Held,
     /// Made with the first message: most queues of a large namespace see none.
     counters: Option<Box<Counters>>,
+    message_ids: MessageIds,
 }
 
 /// The role of a queue in its entity.
@@ -169,7 +170,7 @@ pub enum Delivery {
 /// A message as it is handed to a receiver.
 #[derive(Debug, Clone)]
 pub struct Handover {
-    /// The lock's token; random when the message is received and deleted at once.
+    /// The lock's token; [`LockToken::NIL`] when the message is received and deleted at once.
     pub token: LockToken,
     /// How it is received.
     pub mode: ReceiveMode,
@@ -205,6 +206,27 @@ impl Queue {
             replayed: None,
             held: Memory::default().hold(Purpose::Other, 0),
             counters: None,
+            message_ids: MessageIds::of_log(0),
+        }
+    }
+
+    /// Takes the source of ids for messages without one.
+    #[must_use]
+    pub fn with_message_ids(mut self, ids: MessageIds) -> Self {
+        self.set_message_ids(ids);
+        self
+    }
+
+    /// Replaces the source of ids for messages without one: it is known when the log has been read.
+    pub fn set_message_ids(&mut self, ids: MessageIds) {
+        self.message_ids = ids;
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            queue: self.id,
+            partitioned: self.description.partitioned,
+            ids: self.message_ids,
         }
     }
 
@@ -529,17 +551,23 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
+/// What the annotations of a message need to know of its queue.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    queue: EntityId,
+    partitioned: bool,
+    ids: MessageIds,
+}
+
 /// Returns the annotations of a message.
-fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
-    // The same in a queue and in its dead-letter queue.
-    let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
-    let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
+fn stamps(origin: Origin, entry: &Entry) -> Stamps {
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
         enqueued_sequence_number: wire_number(entry.enqueued_number),
-        partition_id: partitioned
+        partition_id: origin
+            .partitioned
             .then(|| i16::try_from(numbers::partition(entry.ordinal)).unwrap_or_default()),
-        default_message_id: id.to_be_bytes(),
+        default_message_id: origin.ids.id(origin.queue, number(entry.ordinal)),
         enqueued_time: entry.enqueued_at,
         locked_until: None,
         lock_token: None,

@@ -526,19 +526,25 @@ impl Queue {
     ) -> Option<Handover> {
         match mode {
             ReceiveMode::PeekLock => {
-                let (id, partitioned) = (self.id, self.description.partitioned);
+                let origin = self.origin();
                 let has_sessions = self.sessions.is_some();
                 let (body, mut stamps, name) = self.index.update(ordinal, |entry| {
                     entry.locked = true;
                     let name = entry.message_session.as_ref();
                     let name = name.filter(|_| has_sessions).cloned();
-                    let stamps = stamps(id, partitioned, entry);
+                    let stamps = stamps(origin, entry);
                     entry.acquired = Acquired::Perhaps;
                     (entry.body, stamps, name)
                 })?;
                 self.count_delivered(cx.now, stamps.enqueued_time);
                 let (token, until) = self.lock(cx, ordinal, receiver, name.as_ref());
-                stamps.locked_until = Some(until);
+                // The message session has the lock. .NET takes a message for lost at this time, without a request.
+                let message_until = if name.is_some() {
+                    Timestamp::END_OF_9999
+                } else {
+                    until
+                };
+                stamps.locked_until = Some(message_until);
                 stamps.lock_token = Some(token.to_uuid());
                 stamps.delivered = true;
                 Some(Handover {
@@ -552,11 +558,10 @@ impl Queue {
                 let entry = self.remove(cx, ordinal)?;
                 self.count_delivered(cx.now, entry.enqueued_at);
                 self.count_completed(cx.now, entry.enqueued_at);
-                let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
-                let mut stamps = stamps(self.id, self.description.partitioned, &entry);
+                let mut stamps = stamps(self.origin(), &entry);
                 stamps.delivered = true;
                 Some(Handover {
-                    token,
+                    token: LockToken::NIL,
                     mode,
                     body: entry.body,
                     stamps,

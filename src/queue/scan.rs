@@ -338,7 +338,7 @@ impl Queue {
                 token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),
                 mode: ReceiveMode::ReceiveAndDelete,
                 body: entry.body,
-                stamps: stamps(self.id, self.description.partitioned, &entry),
+                stamps: stamps(self.origin(), &entry),
             }),
         };
         if let Some(handover) = handover {

@@ -314,3 +314,20 @@ fn a_state_of_too_many_bytes_is_refused_and_the_old_one_stays() {
     assert!(set.0.is_err());
     assert_eq!(bench.main.session_state("a"), Some(&largest));
 }
+
+#[test]
+fn a_message_of_a_session_shows_the_greatest_date_for_its_lock() {
+    let mut bench = bench();
+    bench.send_in("a");
+    let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+        let wanted = Wanted::Named("a");
+        let accepted = queue.accept_session(cx, ONE, ReceiveMode::PeekLock, wanted);
+        assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
+        queue.set_credit(cx, ONE, 1, false);
+    };
+    let (_, deliveries) = bench.step(step);
+    let [Delivery::Message(_, handover)] = &deliveries[..] else {
+        panic!("{deliveries:?}");
+    };
+    assert_eq!(handover.stamps.locked_until, Some(Timestamp::END_OF_9999));
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Parts, Shard};
 use crate::gateway::Gateway;
+use crate::ids::MessageIds;
 use crate::journal::appender::Appended;
 use crate::journal::rows::{RowLog, recover_rows};
 use crate::journal::{self, Committer, Disk, Frame, Recovered, Replay};
@@ -190,6 +191,8 @@ impl Recovering {
             ..
         } = recovered;
         let lost_bodies = writer.lost_bodies();
+        let message_ids = MessageIds::of_log(writer.store());
+        gateway.namespaces_mut().set_message_ids(message_ids);
         let mut cx = StepContext {
             now,
             journal: &mut writer,
