@@ -11,7 +11,7 @@ from client import (
 )
 from management import Management, SESSION_LOST, in_seconds, token_of, uuids
 
-SHARED = symbol("com.microsoft:non-exclusive-session-filter:list")
+SHARED = symbol("com.microsoft:non-exclusive-session-filter")
 CANNOT_BE_LOCKED = "com.microsoft:session-cannot-be-locked"
 NOT_ALLOWED = "amqp:not-allowed"
 TIMEOUT = "com.microsoft:timeout"

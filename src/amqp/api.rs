@@ -525,9 +525,6 @@ impl Attach {
 /// The filter that asks for a message session.
 pub(super) const SESSION_FILTER: &str = "com.microsoft:session-filter";
 
-/// The filter that asks for a message session that others may have too.
-pub(super) const SHARED_SESSION_FILTER: &str = "com.microsoft:non-exclusive-session-filter:list";
-
 /// The message session that a receiver asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionFilter {

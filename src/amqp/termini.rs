@@ -7,7 +7,7 @@ use fe2o3_amqp_types::messaging::{
 use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{Array, Symbol};
 
-use super::api::{SESSION_FILTER, SHARED_SESSION_FILTER, SelectorFilter, SessionFilter};
+use super::api::{SESSION_FILTER, SelectorFilter, SessionFilter};
 use super::{Accept, Attach, Capability, DynamicNode, LinkRole, LinkTarget, Value};
 use crate::codec::{ListWriter, Undecodable, descriptor};
 
@@ -21,6 +21,11 @@ const OUTCOMES: [&str; 4] = [
 
 /// Apache's filter of JMS selectors, by its code and its name.
 const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
+/// .NET's filter of message sessions that others may have too.
+const SHARED_SESSION: (u64, &str) = (
+    0x13_7000_000E,
+    "com.microsoft:non-exclusive-session-filter:list",
+);
 /// Apache's filter of messages that come from the same connection.
 const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
 
@@ -100,11 +105,7 @@ impl Attach {
     /// .NET 7.21 does.
     #[must_use]
     pub fn asks_for_shared_session(&self) -> bool {
-        let filter = self.source.as_ref().and_then(|it| it.filter.as_ref());
-        filter.is_some_and(|filter| {
-            let mut names = filter.iter().map(|(name, _)| name.as_str());
-            names.any(|name| name == SHARED_SESSION_FILTER)
-        })
+        self.filter_described(SHARED_SESSION).is_some()
     }
 
     /// Returns the selector that the source's filter has: a condition in the words of JMS.

@@ -256,6 +256,13 @@ impl RuleSet {
         rules.map(|(_, (rule, _))| rule)
     }
 
+    /// Returns a subscription's rules by their names, as the service lists them.
+    pub fn rules_by_name(&self, subscription: u32) -> impl Iterator<Item = &Rule> {
+        let names = self.names.range((subscription, String::new())..);
+        let names = names.take_while(move |((of, _), _)| *of == subscription);
+        names.filter_map(|(_, key)| self.rules.get(key).map(|(rule, _)| rule))
+    }
+
     /// Returns a subscription's rule of this name.
     #[must_use]
     pub fn rule(&self, subscription: u32, name: &str) -> Option<&Rule> {

@@ -213,7 +213,7 @@ fn value(kind: &str, text: &str) -> Value {
                 filtered(address, "com.microsoft:session-filter", session)
             }
             (None, Some((address, session))) => {
-                let name = "com.microsoft:non-exclusive-session-filter:list";
+                let name = "com.microsoft:non-exclusive-session-filter";
                 let fields = vec![string(session), Value::Null];
                 filtered(address, name, described(0x13_7000_000e, fields))
             }
