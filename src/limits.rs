@@ -103,6 +103,23 @@ pub const COPIED_BODY_BYTES: usize = 64 * 1024;
 /// Bytes of answers to requests of one connection that are not yet written to its peer, beyond the
 /// last of them: the next request waits.
 pub const ANSWERS_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+/// Bytes of the items of one page of an answer of the JSON API, as JSON; one item may have more.
+pub const ANSWER_PAGE_BYTES: usize = 1024 * 1024;
+/// Bytes that an answer of the JSON API reserves at a time while it is written as JSON.
+pub const ANSWER_STEP_BYTES: usize = 64 * 1024;
+/// Bytes of an answer that are handed to its connection at a time.
+pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
+/// How long a request of the JSON API waits for room for its answer: longer than it takes until a connection that
+/// reads nothing is closed.
+pub const ANSWER_WAIT: Millis = Millis::from_secs(3);
+/// How often such a request looks for connections that read too slowly.
+pub const ANSWER_LOOK: Millis = Millis::from_millis(200);
+/// Bytes a second that the reader of an answer must take, after [`UNREAD_WAIT_MAX`], while other answers wait for room:
+/// a megabit.
+pub const ANSWER_RATE_MIN: u64 = 128 * 1024;
+/// Bytes of answers of the JSON API of all connections, where memory has no limit: the longest of a message of
+/// [`MESSAGE_SIZE_MAX`], each byte of which is an escape of six in its text and is encoded again in base64.
+pub const ANSWERS_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Requests of one link to a service node whose answers have not left: the credit of the link. It comes back as answers leave, so that
 /// no request for which there was credit is refused for their number.
 pub const REQUEST_CREDIT: u32 = 256;
@@ -443,6 +460,8 @@ pub const SEARCHED_ENTITIES: usize = 1_000;
 pub const TESTED_SUBSCRIPTIONS_MAX: usize = 100;
 /// Rules of one subscription that a message is tested against.
 pub const TESTED_RULES_MAX: usize = 1_000;
+/// Characters of the value of a property that are shown where a rule is tested: many conditions may read one.
+pub const EXPLAINED_VALUE_LENGTH: usize = 256;
 /// Pages of messages that one request of a search looks at.
 pub const SEARCHED_PAGES: usize = 100;
 /// Bytes of a body that are shown of a message in a list.
@@ -465,6 +484,15 @@ pub const CHANGES_INTERVAL_MIN: Millis = Millis::from_millis(100);
 pub const CHANGES_STREAMS_MAX: usize = 64;
 /// Entities of all namespaces, and connections of one, whose changes can be followed.
 pub const CHANGES_ENTITIES_MAX: usize = 10_000;
+/// Links of the connections of one namespace whose changes can be followed: ten requests to its owner each second.
+pub const CHANGES_LINKS_MAX: usize = 10_000;
+/// Bytes of what is known of all namespaces whose changes clients follow, where memory has no limit: ten with 10,000
+/// entities each fit.
+pub const CHANGES_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// How long the changes of a namespace are known that nobody follows: clients come back after a second.
+pub const CHANGES_KEPT: Millis = Millis::from_secs(30);
+/// How often it is checked that the rule and the key of a client that follows changes are there.
+pub const CHANGES_TOKEN_CHECK: Millis = Millis::from_secs(5);
 /// Things that have gone and are remembered for clients that were away.
 pub const CHANGES_GONE_MAX: usize = 10_000;
 /// Seconds until a client that follows changes has to ask again, and to show its token.
@@ -473,6 +501,10 @@ pub const CHANGES_STREAM_SECONDS_MAX: usize = 600;
 pub const CHANGES_QUIET_MAX: Millis = Millis::from_secs(15);
 /// Entries of the audit log of a shard.
 pub const AUDIT_ENTRIES: usize = 1_000;
+/// How long after its first an equal operation counts to the same entry of the audit log.
+pub const AUDIT_JOINED: Millis = Millis::from_secs(10);
+/// Entries among which an equal one is searched.
+pub const AUDIT_JOINED_LOOKS: usize = 32;
 /// Characters of what an entry of the audit log says of a change.
 pub const AUDIT_DETAIL_LENGTH: usize = 1_000;
 /// Bytes of the body of a request of the JSON API.
@@ -481,6 +513,8 @@ pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 /// Placeholders of the template of a body.
 pub const TEMPLATE_PLACEHOLDERS_MAX: usize = 100;
+/// Links in one answer that lists connections: their states are looked up in a millisecond.
+pub const LISTED_LINKS: usize = 1_000;
 /// Seconds for which a request may wait for the end of a job.
 pub const JOB_WAIT_SECONDS_MAX: u64 = 30;
 /// Jobs of a shard that run at once.
@@ -703,6 +737,13 @@ pub const XML_QUOTED_MAX: usize = 64;
 /// Characters of a parser's error that are quoted: the parser quotes whole names and attributes.
 pub const XML_PROBLEM_QUOTED_MAX: usize = 200;
 
+/// Returns how much one of those who share something may have: half of what the others leave, and one at least of what
+/// is left.
+#[must_use]
+pub const fn part_for_one(all: usize, others: usize) -> usize {
+    all.saturating_sub(others).div_ceil(2)
+}
+
 // The relations between bounds that their comments state.
 const _: () = assert!(FRAME_SIZE_MIN <= FRAME_SIZE_UNOPENED_MAX);
 const _: () = assert!(FRAME_SIZE_UNOPENED_MAX <= FRAME_SIZE_MAX);
@@ -712,6 +753,10 @@ const _: () = assert!(MESSAGE_SIZE_STANDARD <= MESSAGE_SIZE_DEFAULT);
 const _: () = assert!(MESSAGE_SIZE_DEFAULT <= MESSAGE_SIZE_MAX);
 const _: () = assert!(MESSAGE_SIZE_MAX <= PARTIALS_BYTES_MAX as u64);
 const _: () = assert!(2 * MESSAGE_SIZE_MAX <= PARTIAL_BYTES_MAX as u64);
+const _: () = assert!(UNREAD_WAIT_MAX.as_millis() < ANSWER_WAIT.as_millis());
+const _: () = assert!(8 * MESSAGE_SIZE_MAX <= ANSWERS_BYTES_MAX as u64);
+const _: () =
+    assert!(ANSWER_PIECE_BYTES <= ANSWER_STEP_BYTES && ANSWER_STEP_BYTES <= ANSWER_PAGE_BYTES);
 const _: () = assert!(RECEIVER_WINDOW_BYTES.cast_unsigned() <= CONNECTION_WINDOW_BYTES);
 const _: () = assert!(IN_FLIGHT_BYTES_MIN <= IN_FLIGHT_BYTES_MAX);
 const _: () = assert!(SPARE_SEGMENTS_KEPT <= SPARE_SEGMENTS_MAX);

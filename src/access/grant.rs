@@ -139,6 +139,12 @@ impl Authority {
         &self.actor
     }
 
+    /// Returns when its token ends.
+    #[must_use]
+    pub const fn ends_at(&self) -> Timestamp {
+        self.grant.expires_at
+    }
+
     /// Checks that its token gives a right on what a request names.
     ///
     /// # Errors

@@ -3,20 +3,23 @@
 //!
 //! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
 
+mod connections;
+mod jobs;
 mod locks;
 mod namespaces;
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use bytes::Bytes;
 
-use super::amqp::{Link, ServiceNode, link_of};
+use super::Gateway;
+use super::amqp::{ServiceNode, link_of};
 use super::denied::host_shown;
-use super::{Gateway, Reply, Routed};
 use crate::access::{Authority, PeerAddress};
 use crate::address::{self, Address, EntityAddress};
-use crate::amqp::{Condition, LinkId, Refusal};
-use crate::gateway::amqp::consumer_id;
+use crate::amqp::LinkId;
 use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, SequenceNumber};
 use crate::limits;
 use crate::namespace::{
@@ -42,8 +45,8 @@ pub enum Operation {
         conditions: Conditions,
         /// As many at most.
         most: usize,
-        /// With their bytes.
-        with_bytes: bool,
+        /// With their bytes, so many at most; 0 for none. If the first has more, it is returned without them.
+        bytes_max: usize,
     },
     /// Return the name of the namespace, and the path of an entity as its creator spelled it.
     Name {
@@ -89,8 +92,13 @@ pub enum Operation {
         /// The state; `None` clears it.
         state: Option<Vec<u8>>,
     },
-    /// List the connections of the namespace with their links.
-    Connections,
+    /// List connections of the namespace with their links, in the order of their ids.
+    Connections {
+        /// The connection to begin at, and its first link.
+        from: (ConnectionId, LinkId),
+        /// As many links at most; a connection without links counts as one.
+        most: usize,
+    },
     /// Close a connection, or detach one of its links.
     Close(ConnectionId, Option<LinkId>),
     /// Lock active or deferred messages: all of them, or none.
@@ -114,8 +122,11 @@ pub enum Operation {
         /// The messages that it means, and the change.
         description: Box<JobDescription>,
     },
-    /// List the jobs of the namespace, the newest first.
-    Jobs,
+    /// List jobs of the namespace, the newest first.
+    Jobs {
+        /// Those with smaller ids only; all if it is not given.
+        before: Option<JobId>,
+    },
     /// Look at a job.
     Job(JobId),
     /// Cancel a job.
@@ -169,11 +180,11 @@ pub enum Operated {
     /// Message sessions, and the id behind which there may be more.
     Sessions(Vec<SessionView>, Option<String>),
     /// A message session with its state.
-    Session(SessionView, Option<Vec<u8>>),
-    /// Connections.
-    Connections(Vec<ConnectionView>),
-    /// Jobs.
-    Jobs(Vec<JobView>),
+    Session(SessionView, Option<Bytes>),
+    /// Connections, and the connection and link to continue at. A connection that is continued has further links.
+    Connections(Vec<ConnectionView>, Option<(ConnectionId, LinkId)>),
+    /// Jobs, and the one before which there are more.
+    Jobs(Vec<JobView>, Option<JobId>),
     /// A job.
     Job(Box<JobView>),
     /// Entries of the audit log with their numbers.
@@ -195,7 +206,7 @@ pub struct MessagesView {
     pub messages: Vec<MessageView>,
     /// The number at which a further look continues; `None` at the end.
     pub next: Option<SequenceNumber>,
-    /// Their bytes are wanted.
+    /// Their bytes are wanted, and are no more than may be.
     pub with_bytes: bool,
 }
 
@@ -309,8 +320,8 @@ impl Operated {
             | Self::Schedule(_)
             | Self::Sessions(..)
             | Self::Session(..)
-            | Self::Connections(_)
-            | Self::Jobs(_)
+            | Self::Connections(..)
+            | Self::Jobs(..)
             | Self::Job(_)
             | Self::Audit(_)
             | Self::Locked(_)
@@ -354,10 +365,10 @@ impl Gateway {
                 from,
                 conditions,
                 most,
-                with_bytes,
+                bytes_max,
             } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
-                Ok(self.inspect(queue, from, &conditions, most, with_bytes))
+                Ok(self.inspect(queue, from, &conditions, (most, bytes_max)))
             }
             Operation::Name { path, right } => self.names(host, authority, path.as_deref(), right),
             Operation::Queues { from } => {
@@ -375,18 +386,18 @@ impl Gateway {
             Operation::Session { path, id } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
                 let found = self.namespaces.queue(queue);
-                let state = found.and_then(|queue| Some(queue.session_state(&id)?.to_vec()));
+                let state = found.and_then(|queue| queue.session_state(&id).cloned());
                 Ok(Operated::Session(self.session_view(queue, id), state))
             }
             Operation::SetSessionState { path, id, state } => {
-                let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
+                let (queue, address) = self.at_path(host, authority, &path, Right::Manage)?;
                 self.set_state_of_session(cx, queue, &address, &id, state)?;
                 self.audit(cx, authority, "set_session_state", &address.path, &id);
                 Ok(Operated::Done)
             }
-            Operation::Connections => {
+            Operation::Connections { from, most } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
-                Ok(Operated::Connections(self.connection_views(&prefix)))
+                Ok(self.list_connections(&prefix, from, most))
             }
             Operation::Close(id, link) => self.close_for_operator(cx, host, authority, (id, link)),
             Operation::Lock { path, numbers } => {
@@ -396,12 +407,12 @@ impl Gateway {
                 self.settle_locked(cx, host, authority, &path, settlements)
             }
             Operation::StartJob { path, description } => {
-                let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
+                let (queue, address) = self.at_path(host, authority, &path, Right::Manage)?;
                 self.start_job(cx, authority, queue, &address, *description)
             }
-            Operation::Jobs => {
+            Operation::Jobs { before } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
-                Ok(Operated::Jobs(self.job_views(&prefix)))
+                Ok(self.list_jobs(&prefix, before))
             }
             Operation::Job(id) => {
                 let view = self.job(host, authority, id, Right::Listen)?;
@@ -465,9 +476,30 @@ impl Gateway {
         authority: &Authority,
         path: &str,
     ) -> Result<EntityId, Denied> {
-        let (queue, _) = self.named(host, authority, path, Right::Listen)?;
+        let (queue, _) = self.at_path(host, authority, path, Right::Listen)?;
         self.with_queue(cx, queue, |_, _| ());
         Ok(queue)
+    }
+
+    /// Finds a queue by a path that is decoded already, for a client with a right to it.
+    fn at_path(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+        right: Right,
+    ) -> Result<(EntityId, EntityAddress), Denied> {
+        let not_found = || Denied::not_found(host_shown(host), path);
+        let Ok(Address::Entity(address)) = Address::of_path(path) else {
+            return Err(not_found());
+        };
+        let prefix = self.namespaces.directory().namespace_of(host);
+        let path = format!("{prefix}{}", address.path);
+        let address = EntityAddress { path, ..address };
+        let checked = authority.check_messages(&address.resource(), right);
+        checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, &address.path))?;
+        let found = self.namespaces.resolve(&address);
+        found.map(|id| (id, address)).ok_or_else(not_found)
     }
 
     fn names(
@@ -484,7 +516,7 @@ impl Gateway {
                 (prefix, String::new())
             }
             Some(path) => {
-                let (queue, address) = self.named(host, authority, path, right)?;
+                let (queue, address) = self.at_path(host, authority, path, right)?;
                 let base = self.namespaces.queue(queue.base());
                 message_bytes_max = base.map_or(0, |base| base.description().max_message_bytes);
                 (address.path, self.shown(queue.base()))
@@ -496,13 +528,6 @@ impl Gateway {
             path,
             message_bytes_max,
         })
-    }
-
-    fn job_views(&self, prefix: &str) -> Vec<JobView> {
-        let jobs = self.namespaces.jobs();
-        let jobs = jobs.filter(|(_, _, job)| address::namespace_of(&job.path) == prefix);
-        jobs.map(|(id, queue, job)| job_view(id, queue, job))
-            .collect()
     }
 
     /// Checks a right to a whole namespace; returns the prefix of its entities' paths.
@@ -523,25 +548,25 @@ impl Gateway {
         queue: EntityId,
         from: SequenceNumber,
         conditions: &Conditions,
-        most: usize,
-        with_bytes: bool,
+        (most, bytes_max): (usize, usize),
     ) -> Operated {
         let mut view = MessagesView {
             messages: Vec::new(),
             next: None,
-            with_bytes,
+            with_bytes: 0 < bytes_max,
         };
         if let Some(found) = self.namespaces.queue(queue) {
             let most = most.clamp(1, limits::INSPECTED_MAX);
             let mut looks = Looks::default();
             let start = found.browse_start(from);
-            let bytes_max = if with_bytes {
-                limits::PEEK_BYTES_MAX
-            } else {
-                usize::MAX
+            let bounds = match bytes_max {
+                0 => (most, usize::MAX),
+                _ => (most, bytes_max),
             };
-            let bounds = (most, bytes_max);
             let (messages, next) = found.inspect(start, None, conditions, bounds, &mut looks);
+            let mut lengths = messages.iter().map(|message| message.body.length);
+            view.with_bytes &= lengths
+                .all(|length| usize::try_from(length).is_ok_and(|length| length <= bytes_max));
             view.next = next.map(|next| found.number_at(next));
             let views = messages.into_iter().map(|inspected| MessageView {
                 holder: inspected.holder.and_then(|holder| self.holder(holder)),
@@ -646,230 +671,10 @@ impl Gateway {
         }
     }
 
-    fn connection_views(&self, prefix: &str) -> Vec<ConnectionView> {
-        let of_namespace = self.connections.iter();
-        let of_namespace = of_namespace.filter(|(_, connection)| connection.prefix == prefix);
-        let views = of_namespace.map(|(id, connection)| ConnectionView {
-            id,
-            container_id: connection.container_id.clone(),
-            host: connection.host.clone(),
-            peer: connection.origin.peer,
-            is_authorized: connection.authorized,
-            links: connection
-                .links
-                .iter()
-                .map(|(&link, state)| self.link_view(link, state))
-                .collect(),
-        });
-        let mut views: Vec<ConnectionView> = views.collect();
-        self.add_receiver_states(&mut views);
-        views
-    }
-
-    fn link_view(&self, id: LinkId, link: &Link) -> LinkView {
-        let (role, entity) = match link {
-            Link::Sender { queue, .. } => (LinkRole::Sender, self.shown(*queue)),
-            Link::Receiver { queue, .. } => (LinkRole::Receiver, self.shown(*queue)),
-            Link::Waiting { queue, .. } => (LinkRole::WaitingReceiver, self.shown(*queue)),
-            Link::Coordinator { .. } => (LinkRole::Coordinator, String::new()),
-            Link::Requests { node, .. } => (LinkRole::Requests, node_shown(node)),
-            Link::Responses(_) => (LinkRole::Responses, String::new()),
-        };
-        let deliveries = match link {
-            Link::Sender { deliveries, .. } => Some(*deliveries),
-            Link::Receiver { .. }
-            | Link::Waiting { .. }
-            | Link::Coordinator { .. }
-            | Link::Requests { .. }
-            | Link::Responses(_) => None,
-        };
-        LinkView {
-            id,
-            role,
-            entity,
-            credit: None,
-            locked: None,
-            oldest_locked: None,
-            selector: None,
-            session: None,
-            deliveries,
-        }
-    }
-
-    /// Adds to receivers their credit, their locks and their message sessions: each queue is looked at once.
-    fn add_receiver_states(&self, views: &mut [ConnectionView]) {
-        let mut by_queue: BTreeMap<EntityId, Vec<(usize, usize, ConsumerId)>> = BTreeMap::new();
-        for (at, view) in views.iter().enumerate() {
-            let Some(connection) = self.connections.get(view.id) else {
-                continue;
-            };
-            for (index, (&link, state)) in connection.links.iter().enumerate() {
-                if let Link::Receiver { queue, .. } = state {
-                    let receiver = consumer_id(view.id, link);
-                    by_queue
-                        .entry(*queue)
-                        .or_default()
-                        .push((at, index, receiver));
-                }
-            }
-        }
-        for (queue, receivers) in by_queue {
-            let Some(queue) = self.namespaces.queue(queue) else {
-                continue;
-            };
-            let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
-            let states = queue.receiver_states(&ids);
-            for ((at, index, id), state) in receivers.into_iter().zip(states) {
-                let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
-                if let Some(link) = link {
-                    link.credit = Some(state.credit);
-                    link.locked = Some(state.locked);
-                    link.oldest_locked = state.oldest_locked;
-                    link.selector = state.selector;
-                    link.deliveries = Some(state.delivered);
-                    link.session = queue.session_held_by(id).map(ToOwned::to_owned);
-                }
-            }
-        }
-    }
-
     /// Returns the address of a queue as clients of its namespace write it.
     pub(super) fn shown(&self, queue: EntityId) -> String {
         let name = self.namespaces.name_of(queue);
         address::without_namespace(&name).to_owned()
-    }
-
-    fn cancel_job(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        id: JobId,
-    ) -> Result<JobView, Denied> {
-        self.job(host, authority, id, Right::Manage)?;
-        self.namespaces.cancel_job(cx, id);
-        let view = self.job(host, authority, id, Right::Manage)?;
-        let detail = format!("job {}", id.0);
-        self.audit(cx, authority, "cancel_job", &view.job.path, &detail);
-        Ok(view)
-    }
-
-    fn close_for_operator(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        (id, link): (ConnectionId, Option<LinkId>),
-    ) -> Result<Operated, Denied> {
-        let prefix = self.check_namespace(host, authority, Right::Manage)?;
-        let connection = self.connections.get(id);
-        if connection.is_none_or(|connection| connection.prefix != prefix) {
-            let text = format!("There is no connection {}.", id.0);
-            return Err(Denied::new(DeniedKind::NotFound, text, ""));
-        }
-        if let Some(link) = link {
-            return self.detach_for_operator(cx, authority, &prefix, (id, link));
-        }
-        let detail = format!("connection {}: {}", id.0, self.client(id));
-        self.audit(cx, authority, "close_connection", &prefix, &detail);
-        let refusal = Refusal {
-            condition: Condition::ConnectionForced,
-            description: "An operator has closed the connection.".to_owned(),
-        };
-        self.replies.push(Routed {
-            connection: id,
-            rests_on: 0,
-            reply: Reply::Close(refusal),
-        });
-        Ok(Operated::Done)
-    }
-
-    fn detach_for_operator(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        authority: &Authority,
-        prefix: &str,
-        (id, link): (ConnectionId, LinkId),
-    ) -> Result<Operated, Denied> {
-        let Some(found) = self.link(id, link) else {
-            let text = format!("Connection {} has no link {}.", id.0, link.0);
-            return Err(Denied::new(DeniedKind::NotFound, text, ""));
-        };
-        let entity = self.link_view(link, found).entity;
-        let detail = format!(
-            "link {} of connection {}: {}",
-            link.0,
-            id.0,
-            self.client(id)
-        );
-        let path = format!("{prefix}{entity}");
-        self.audit(cx, authority, "close_link", &path, &detail);
-        let text = "An operator has detached the link.";
-        let denied = Denied::new(DeniedKind::Detached, text, &entity);
-        self.end_link(cx, id, link, denied);
-        Ok(Operated::Done)
-    }
-
-    fn start_job(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        authority: &Authority,
-        queue: EntityId,
-        address: &EntityAddress,
-        description: JobDescription,
-    ) -> Result<Operated, Denied> {
-        if limits::JOBS_RUNNING_MAX <= self.namespaces.running_jobs() {
-            let text = format!(
-                "{} jobs run already, which is the most.",
-                limits::JOBS_RUNNING_MAX
-            );
-            return Err(Denied::new(DeniedKind::Limit, text, &address.path));
-        }
-        if let Some(to) = description.action.destination() {
-            let prefix = address::namespace_of(&address.path);
-            let path = format!("{prefix}{}", to.trim_matches('/'));
-            let checked = authority.check_above(&path, Right::Send);
-            checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, to))?;
-            if self.namespaces.resolve_path(&path).is_none() {
-                let text = format!("action.to: there is no entity '{to}'.");
-                return Err(Denied::new(DeniedKind::Argument, text, &address.path));
-            }
-        }
-        let detail = serde_json::to_string(&description).unwrap_or_default();
-        let started = self.namespaces.start_job(cx, queue, description);
-        let refused = |error| Denied::new(DeniedKind::Argument, format!("{error}."), &address.path);
-        let id = started.map_err(refused)?;
-        let detail = format!("job {}: {detail}", id.0);
-        let path = self.namespaces.name_of(queue);
-        self.audit(cx, authority, "start_job", &path, &detail);
-        let job = self.namespaces.job(id);
-        let view = job.map(|(queue, job)| job_view(id, queue, job));
-        view.map(|view| Operated::Job(Box::new(view)))
-            .ok_or_else(|| Denied::not_found("", &address.path))
-    }
-
-    fn job(
-        &self,
-        host: Option<&str>,
-        authority: &Authority,
-        id: JobId,
-        right: Right,
-    ) -> Result<JobView, Denied> {
-        let prefix = self.namespaces.directory().namespace_of(host);
-        let found = self.namespaces.job(id);
-        let found = found.filter(|(_, job)| {
-            address::namespace_of(&job.path) == prefix
-                && authority.check_above(&job.path, right).is_ok()
-        });
-        let (queue, job) = found.ok_or_else(|| {
-            let text = format!(
-                "There is no job {} in {}, or no right to it.",
-                id.0,
-                host_shown(host)
-            );
-            Denied::new(DeniedKind::NotFound, text, "")
-        })?;
-        Ok(job_view(id, queue, job))
     }
 }
 
@@ -879,21 +684,5 @@ pub(super) fn node_shown(node: &ServiceNode) -> String {
         ServiceNode::Management(address) => {
             format!("{}/$management", address::without_namespace(&address.path))
         }
-    }
-}
-
-fn job_view(id: JobId, queue: EntityId, job: &Job) -> JobView {
-    let path = address::without_namespace(&job.path);
-    let path = if queue == queue.dead_letters() {
-        format!("{path}/$DeadLetterQueue")
-    } else if queue == queue.transfer_dead_letters() {
-        format!("{path}/$Transfer/$DeadLetterQueue")
-    } else {
-        path.to_owned()
-    };
-    JobView {
-        id,
-        path,
-        job: job.clone(),
     }
 }

@@ -1,9 +1,10 @@
 //! The audit log: administrative operations that were carried out, by whom, and what they changed.
 //!
 //! An entry is a record of the step that made the change, so it is durable if the change is. The last ones of a shard are kept,
-//! and each is written to the log of the process, too.
+//! and each is written to the log of the process, too. Equal operations within seconds are one entry with a count. Where there
+//! are too many entries, the oldest of the namespace with most of them goes: no namespace can erase what others did.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,8 +25,14 @@ pub const TARGET: &str = "jitney::audit";
 /// An administrative operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// When it was carried out.
+    /// When it was carried out first.
     pub at: Timestamp,
+    /// How often.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub count: u64,
+    /// When it was carried out last, if that was more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
     /// The prefix of its namespace.
     pub namespace: String,
     /// The client.
@@ -38,11 +45,25 @@ pub struct AuditEntry {
     pub detail: String,
 }
 
+const fn once() -> u64 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field over like this"
+)]
+const fn is_once(count: &u64) -> bool {
+    *count == 1
+}
+
 /// The entries of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
     /// The oldest first, with their numbers.
     entries: VecDeque<(u64, AuditEntry)>,
+    /// How many each namespace has.
+    of_namespaces: BTreeMap<String, usize>,
     /// The number of the next.
     next: u64,
 }
@@ -55,12 +76,53 @@ impl Audit {
         Some(())
     }
 
+    /// Adds an entry, or replaces the one with its number.
     fn push(&mut self, number: u64, entry: AuditEntry) {
         self.next = self.next.max(number + 1);
+        let known = self.entries.iter_mut().rev();
+        if let Some((_, known)) = { known }.find(|(known, _)| *known == number) {
+            *known = entry;
+            return;
+        }
+        let own = self.of_namespaces.entry(entry.namespace.clone());
+        *own.or_default() += 1;
         self.entries.push_back((number, entry));
         if limits::AUDIT_ENTRIES < self.entries.len() {
-            self.entries.pop_front();
+            self.forget_one();
         }
+    }
+
+    /// Forgets the oldest entry of the namespace that has most.
+    fn forget_one(&mut self) {
+        let most = self.of_namespaces.iter().max_by_key(|(_, count)| **count);
+        let Some(namespace) = most.map(|(namespace, _)| namespace.clone()) else {
+            return;
+        };
+        let mut entries = self.entries.iter();
+        let oldest = entries.position(|(_, entry)| entry.namespace == namespace);
+        self.entries.remove(oldest.unwrap_or_default());
+        if let Some(count) = self.of_namespaces.get_mut(&namespace) {
+            *count -= 1;
+        }
+        self.of_namespaces.retain(|_, count| 0 < *count);
+    }
+
+    /// Returns the entry that an equal operation had a short while ago, counted once more.
+    fn repeated(&self, new: &AuditEntry) -> Option<(u64, AuditEntry)> {
+        let newest = self.entries.iter().rev().take(limits::AUDIT_JOINED_LOOKS);
+        let recent = |entry: &AuditEntry| new.at <= entry.at.after(limits::AUDIT_JOINED);
+        let mut recent = newest.filter(|(_, entry)| recent(entry));
+        let (number, entry) = recent.find(|(_, entry)| {
+            let same = (&entry.namespace, &entry.actor, &entry.operation);
+            same == (&new.namespace, &new.actor, &new.operation)
+                && (&entry.entity, &entry.detail) == (&new.entity, &new.detail)
+        })?;
+        let repeated = AuditEntry {
+            count: entry.count + 1,
+            last_at: Some(new.at),
+            ..entry.clone()
+        };
+        Some((*number, repeated))
     }
 
     /// Returns the records of all entries.
@@ -100,11 +162,24 @@ impl AuditFilter {
                 .as_ref()
                 .is_none_or(|wanted| *wanted == entry.operation)
             && self.entity.as_ref().is_none_or(is_entity)
-            && self.since.is_none_or(|since| since <= entry.at)
+            && self
+                .since
+                .is_none_or(|since| since <= entry.last_at.unwrap_or(entry.at))
     }
 }
 
 impl AuditEntry {
+    /// Writes it to the log of the process; one of many equal ones at 1, 10, 100 and so on.
+    fn log(&self) {
+        if 10_u64.pow(self.count.ilog10()) != self.count {
+            return;
+        }
+        let (actor, peer, entity) = (&self.actor.name, &self.actor.peer, &self.entity);
+        let namespace = address::namespace_label(Some(&self.namespace));
+        let (operation, detail, count) = (&self.operation, &self.detail, self.count);
+        info!(target: TARGET, ?actor, peer, namespace, ?entity, ?detail, count, "{operation}");
+    }
+
     fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
@@ -134,19 +209,17 @@ impl Namespaces {
     ) {
         let entry = AuditEntry {
             at: cx.now,
+            count: 1,
+            last_at: None,
             namespace: address::namespace_of(path).to_owned(),
             actor: actor.clone(),
             operation: operation.to_owned(),
             entity: address::without_namespace(path).to_owned(),
             detail: detail.chars().take(limits::AUDIT_DETAIL_LENGTH).collect(),
         };
-        let (actor, peer, entity) = (&entry.actor.name, &entry.actor.peer, &entry.entity);
-        let (namespace, detail) = (
-            address::namespace_label(Some(&entry.namespace)),
-            &entry.detail,
-        );
-        info!(target: TARGET, ?actor, peer, namespace, ?entity, ?detail, "{operation}");
-        let number = self.audit.next;
+        let repeated = self.audit.repeated(&entry);
+        let (number, entry) = repeated.unwrap_or((self.audit.next, entry));
+        entry.log();
         cx.journal.append(&Record::Audit {
             number,
             entry: &entry.to_json(),
@@ -266,22 +339,70 @@ mod tests {
         assert_eq!(changed(&before, &before), "");
     }
 
+    fn entry(namespace: &str, entity: &str, at: i64) -> AuditEntry {
+        AuditEntry {
+            at: Timestamp::from_millis(at),
+            count: 1,
+            last_at: None,
+            namespace: namespace.to_owned(),
+            actor: Actor::default(),
+            operation: "delete".to_owned(),
+            entity: entity.to_owned(),
+            detail: String::new(),
+        }
+    }
+
     #[test]
     fn the_oldest_entries_go() {
         let mut audit = Audit::default();
-        let entry = AuditEntry {
-            at: Timestamp::EPOCH,
-            namespace: String::new(),
-            actor: Actor::default(),
-            operation: "delete".to_owned(),
-            entity: "a".to_owned(),
-            detail: String::new(),
-        };
         for number in 0..=limits::AUDIT_ENTRIES as u64 {
-            audit.restore(number, &entry.to_json()).unwrap();
+            audit.restore(number, &entry("", "a", 0).to_json()).unwrap();
         }
         let kept = audit.snapshot();
         assert_eq!((kept.len(), kept[0].0), (limits::AUDIT_ENTRIES, 1));
         assert_eq!(audit.restore(7, b"{}"), None);
+    }
+
+    #[test]
+    fn a_namespace_erases_no_entries_of_another_that_has_fewer() {
+        let mut audit = Audit::default();
+        let few = limits::AUDIT_ENTRIES as u64 / 10;
+        for number in 0..few {
+            audit.push(number, entry("victim", "a", 0));
+        }
+        for number in few..3 * limits::AUDIT_ENTRIES as u64 {
+            audit.push(number, entry("other", &number.to_string(), 0));
+        }
+        let count = |namespace| {
+            let entries = audit.entries.iter();
+            entries.filter(|(_, it)| it.namespace == namespace).count() as u64
+        };
+        assert_eq!(count("victim"), few);
+        assert_eq!(count("other"), limits::AUDIT_ENTRIES as u64 - few);
+    }
+
+    #[test]
+    fn equal_operations_within_seconds_are_one_entry() {
+        let mut audit = Audit::default();
+        audit.push(0, entry("", "a", 0));
+        audit.push(1, entry("", "b", 1_000));
+        let (number, again) = audit.repeated(&entry("", "a", 9_000)).unwrap();
+        assert_eq!((number, again.count), (0, 2));
+        assert_eq!(again.last_at, Some(Timestamp::from_millis(9_000)));
+        audit.push(number, again.clone());
+        assert_eq!(audit.entries.len(), 2);
+        // Recovery reads the same.
+        let mut restored = Audit::default();
+        for (number, entry) in audit.snapshot() {
+            restored.restore(number, &entry).unwrap();
+        }
+        assert_eq!(restored.entries[0], (0, again));
+        for other in [
+            entry("", "a", 10_001),
+            entry("x", "a", 1),
+            entry("", "c", 1),
+        ] {
+            assert_eq!(audit.repeated(&other), None, "{other:?}");
+        }
     }
 }

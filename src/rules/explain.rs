@@ -6,6 +6,7 @@ use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign, View, 
 use super::system::hyphenated;
 use super::work::Share;
 use super::{CorrelationFilter, Facts, Filter};
+use crate::limits;
 use crate::message::{Amendments, Message, Scalar};
 
 /// The value of a condition, or of a part of one, for a message.
@@ -31,7 +32,8 @@ pub struct Explanation {
     /// The conditions that `AND`, `OR` or `NOT` makes it of. All are evaluated, also those that the broker leaves out
     /// because those before them decide.
     pub parts: Vec<Self>,
-    /// The properties that a condition without parts reads, with their values; `None` for those that are absent.
+    /// The properties that a condition without parts reads, with their values; `None` for those that are absent. Texts and
+    /// binary values have their first [`limits::EXPLAINED_VALUE_LENGTH`] characters or bytes only.
     pub values: Vec<(String, Option<Scalar<'static>>)>,
 }
 
@@ -119,7 +121,7 @@ impl<'a> View<'a> {
             let name = property.to_string();
             let known = values.iter().any(|(other, _)| *other == name);
             if !known && let Ok(value) = self.property(property) {
-                values.push((name, value.map(Scalar::into_owned)));
+                values.push((name, value.map(shortened)));
             }
         };
         match expression {
@@ -162,7 +164,7 @@ impl<'a> View<'a> {
             let (truth, values) = match tested {
                 Ok((is_same, value)) => {
                     let truth = if is_same { Truth::True } else { Truth::False };
-                    (truth, vec![(name.clone(), value.map(Scalar::into_owned))])
+                    (truth, vec![(name.clone(), value.map(shortened))])
                 }
                 Err(error) => (Truth::Failed(error.to_string()), Vec::new()),
             };
@@ -186,6 +188,23 @@ impl<'a> View<'a> {
             parts,
             values: Vec::new(),
         }
+    }
+}
+
+/// Returns the beginning of a value: many conditions may read a long one.
+fn shortened(value: Scalar<'_>) -> Scalar<'static> {
+    let most = limits::EXPLAINED_VALUE_LENGTH;
+    match value {
+        Scalar::Text(text) if most < text.len() => {
+            let shown: String = text.chars().take(most).collect();
+            let mark = if shown.len() < text.len() { "…" } else { "" };
+            Scalar::Text(format!("{shown}{mark}").into())
+        }
+        Scalar::Opaque(bytes) if most < bytes.len() => {
+            let shown = bytes.get(..most).unwrap_or_default().to_vec();
+            Scalar::Opaque(shown.into())
+        }
+        value => value.into_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ use hyper::ext::ReasonPhrase;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{Level, debug, enabled, info};
@@ -74,6 +74,8 @@ pub(super) struct Caller {
     slot: Arc<Mutex<Option<ConnectionSlot>>>,
     /// How many of its requests were not authorized.
     pub(super) refused: Arc<AtomicUsize>,
+    /// Notified when the connection is to end at once: its peer reads too little of an answer.
+    pub(super) close: Arc<Notify>,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -101,6 +103,7 @@ pub(super) async fn serve(
         permit: Arc::new(Mutex::new((!is_open).then_some(permit))),
         slot: Arc::new(Mutex::new(Some(slot))),
         refused: Arc::default(),
+        close: Arc::default(),
     };
     tokio::join!(
         // The sender of `wanted` is dropped with it, which ends the receives.
@@ -118,6 +121,7 @@ async fn answer_all(
 ) {
     let permit = Arc::clone(&caller.permit);
     let refused = Arc::clone(&caller.refused);
+    let close = Arc::clone(&caller.close);
     let begun = Instant::now();
     // A reserved slot is given back after one answer.
     let is_reserved = held_slot(&caller.slot)
@@ -175,6 +179,10 @@ async fn answer_all(
         ended = &mut connection => Ok(ended),
         () = end_of_life(begun, &permit) => Err(()),
         () = stop => Err(()),
+        () = close.notified() => {
+            debug!("the peer of an HTTP connection reads too little of an answer, and others wait for room: closing");
+            return;
+        }
     };
     let ended = match ended {
         Ok(ended) => ended,

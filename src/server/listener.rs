@@ -19,6 +19,7 @@ use tracing::{debug, error, warn};
 use super::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, Warning, peer_of,
 };
+use super::answers::Answers;
 use super::api::Changes;
 use super::backup::Backups;
 use super::balancers::{AwaitedHeader, Balancers, Forwarded};
@@ -60,6 +61,8 @@ pub(super) struct ServerState {
     pub(super) metrics: Metrics,
     pub(super) history: Arc<History>,
     pub(super) changes: Arc<Changes>,
+    /// The bytes of answers of the JSON API.
+    pub(super) answers: Answers,
     pub(super) console: ConsoleSignIn,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,

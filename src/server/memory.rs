@@ -96,6 +96,12 @@ pub(super) struct Plan {
     pub(super) in_flight: usize,
     /// Partially received messages.
     pub(super) partials: usize,
+    /// Answers of the JSON API.
+    pub(super) answers: usize,
+    /// The state of namespaces whose changes clients follow.
+    pub(super) changes: usize,
+    /// One that is longer than it may be among these.
+    pub(super) long_answer: usize,
     /// A segment of a log that is in memory.
     pub(super) segment: u64,
 }
@@ -116,6 +122,9 @@ impl Plan {
                 },
                 in_flight: limits::IN_FLIGHT_BYTES_MAX,
                 partials: limits::PARTIALS_BYTES_MAX,
+                answers: limits::ANSWERS_BYTES_MAX,
+                changes: limits::CHANGES_BYTES_MAX,
+                long_answer: limits::ANSWERS_BYTES_MAX,
                 segment: limits::SEGMENT_BYTES,
             };
         };
@@ -140,6 +149,9 @@ impl Plan {
             },
             in_flight,
             partials,
+            answers: limits::ANSWERS_BYTES_MAX.min(outgoing),
+            changes: limits::CHANGES_BYTES_MAX.min(outgoing),
+            long_answer: limits::ANSWERS_BYTES_MAX.min(limit / 8),
             segment,
         }
     }

@@ -28,7 +28,6 @@ use super::http::{self, Caller};
 use super::listener::{self, ServerState};
 use super::mailbox::{Mail, Partials};
 use super::membership::Membership;
-use super::quota::Quota;
 use super::shards::Shards;
 use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
@@ -105,7 +104,9 @@ impl Request<'_> {
             RequestLine::Send { path } => {
                 let vitals = self.server.shards.vitals_of(self.host);
                 let quota = vitals.as_ref().map(|vitals| vitals.quota());
-                wait_for(quota).await?;
+                if let Some(quota) = quota {
+                    quota.wait().await?;
+                }
                 let mut partials = self.server.shards.partials();
                 let messages = self.messages(body, &mut partials).await?;
                 if let Some(quota) = quota {
@@ -246,27 +247,6 @@ impl Request<'_> {
         sent.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())
     }
-}
-
-/// Waits while the quota of a namespace is used up, but not for long.
-async fn wait_for(quota: Option<&Quota>) -> Result<(), RestError> {
-    let Some(quota) = quota else {
-        return Ok(());
-    };
-    let deadline = Instant::now() + limits::OWNER_WAIT.as_duration();
-    let mut waits = false;
-    while let Some(until) = quota.used_up_until() {
-        if !std::mem::replace(&mut waits, true) {
-            quota.note_wait();
-        }
-        if deadline < until {
-            let text =
-                "The clients of the namespace send more than its quota: send it again later.";
-            return Err(Denied::new(DeniedKind::Full, text, "").into());
-        }
-        sleep_until(until).await;
-    }
-    Ok(())
 }
 
 fn stopping() -> RestError {

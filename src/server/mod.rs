@@ -14,6 +14,7 @@
 )]
 
 mod admission;
+mod answers;
 mod api;
 mod backup;
 mod balancers;

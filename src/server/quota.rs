@@ -1,12 +1,16 @@
 //! How many bytes a second the clients of a namespace may send together.
 //!
 //! What a connection reads is taken from the quota, and while that is used up, connections read nothing. The clients' TCP windows
-//! close then: they send later, and nothing is refused. A second's worth of bytes may come at once.
+//! close then: they send later, and nothing is refused. A second's worth of bytes may come at once. A request over HTTP waits
+//! before its body is read; it is refused if it would have to wait for long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
+
+use crate::limits;
+use crate::namespace::{Denied, DeniedKind};
 
 /// What may come at once, in microseconds of the quota.
 const BURST: u64 = 1_000_000;
@@ -71,6 +75,28 @@ impl Quota {
     fn used_up_until_at(&self, now: u64) -> Option<u64> {
         let until = self.used_until.load(Ordering::Relaxed);
         until.checked_sub(BURST).filter(|until| now < *until)
+    }
+
+    /// Waits while it is used up, but not for long.
+    ///
+    /// # Errors
+    ///
+    /// If it is used up for longer than a request waits.
+    pub(super) async fn wait(&self) -> Result<(), Denied> {
+        let deadline = Instant::now() + limits::OWNER_WAIT.as_duration();
+        let mut waits = false;
+        while let Some(until) = self.used_up_until() {
+            if !std::mem::replace(&mut waits, true) {
+                self.note_wait();
+            }
+            if deadline < until {
+                let text =
+                    "The clients of the namespace send more than its quota: send it again later.";
+                return Err(Denied::new(DeniedKind::Full, text, ""));
+            }
+            sleep_until(until).await;
+        }
+        Ok(())
     }
 
     /// A client begins to wait.

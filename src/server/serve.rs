@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
+use super::answers::Answers;
 use super::api::{self, Changes};
 use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
@@ -222,7 +223,8 @@ fn start(
     let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
     let history = Arc::new(History::default());
-    let changes = Arc::new(Changes::new(clock.now()));
+    let answers = Answers::new(plan.answers, plan.long_answer);
+    let changes = Arc::new(Changes::new(clock.now(), plan.changes));
     let mut helpers = renew_certificates(&tls, shared.as_mut(), &stopped)?;
     helpers.push(record_history(&history, &clock, shards));
     helpers.push(follow_changes(&changes, shards));
@@ -249,9 +251,10 @@ fn start(
         operator,
         backups,
         namespaces,
-        metrics: Metrics::new(&args.metrics, memory),
+        metrics: Metrics::new(&args.metrics, memory, answers.clone()),
         history,
         changes,
+        answers,
         is_open: console.is_open(),
         console,
         stopped,

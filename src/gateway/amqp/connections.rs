@@ -78,6 +78,15 @@ impl Connections {
         self.open.iter().map(|(&id, connection)| (id, connection))
     }
 
+    /// Returns the connections from an id on.
+    pub(crate) fn iter_from(
+        &self,
+        from: ConnectionId,
+    ) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        let open = self.open.range(from..);
+        open.map(|(&id, connection)| (id, connection))
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.open.values_mut()
     }

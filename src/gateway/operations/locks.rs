@@ -18,7 +18,7 @@ impl Gateway {
         path: &str,
         numbers: &[SequenceNumber],
     ) -> Result<Operated, Denied> {
-        let (queue, address) = self.named(host, authority, path, Right::Manage)?;
+        let (queue, address) = self.at_path(host, authority, path, Right::Manage)?;
         self.namespaces.check_status_receives(queue, &address)?;
         if self
             .namespaces
@@ -55,7 +55,7 @@ impl Gateway {
         path: &str,
         settlements: Vec<(LockToken, Settlement)>,
     ) -> Result<Operated, Denied> {
-        let (queue, address) = self.named(host, authority, path, Right::Manage)?;
+        let (queue, address) = self.at_path(host, authority, path, Right::Manage)?;
         self.namespaces.record_access(cx.now, queue);
         let results = settlements.into_iter().map(|(token, settlement)| {
             self.with_namespaces(cx, |namespaces, cx| {

@@ -1,5 +1,7 @@
 //! Looks and jobs, with a replay of their records.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::access::Actor;
 use crate::gateway::amqp::tests::{Bench, inquiry, message, scheduled};
@@ -20,6 +22,17 @@ fn perform(bench: &mut Bench, operation: Operation) -> Result<Operated, Denied> 
     done
 }
 
+pub(super) fn connections_from(
+    bench: &mut Bench,
+    from: (ConnectionId, LinkId),
+    most: usize,
+) -> (Vec<ConnectionView>, Option<(ConnectionId, LinkId)>) {
+    match perform(bench, Operation::Connections { from, most }) {
+        Ok(Operated::Connections(connections, next)) => (connections, next),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn look(bench: &mut Bench, path: &str, states: &[MessageState]) -> Vec<Inspected> {
     let operation = Operation::Inspect {
         path: path.to_owned(),
@@ -29,7 +42,7 @@ fn look(bench: &mut Bench, path: &str, states: &[MessageState]) -> Vec<Inspected
             ..Conditions::default()
         },
         most: 100,
-        with_bytes: false,
+        bytes_max: 0,
     };
     match perform(bench, operation) {
         Ok(Operated::Messages(view)) => {
@@ -80,7 +93,7 @@ fn done(bench: &mut Bench, path: &str, selection: Selection, action: JobAction) 
     bench.gateway.namespaces().job(id).unwrap().1.clone()
 }
 
-fn all() -> Selection {
+pub(super) fn all() -> Selection {
     Selection::default()
 }
 
@@ -175,7 +188,7 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
         from: SequenceNumber(2),
         conditions: Conditions::default(),
         most: 1,
-        with_bytes: true,
+        bytes_max: limits::PEEK_BYTES_MAX,
     };
     let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
         panic!("it may look");
@@ -186,9 +199,8 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
         (holder.connection, holder.container_id.as_str()),
         (CONNECTION, "worker-7")
     );
-    let Ok(Operated::Connections(connections)) = perform(&mut bench, Operation::Connections) else {
-        panic!("it may look");
-    };
+    let (connections, next) = connections_from(&mut bench, (ConnectionId(0), LinkId(0)), 100);
+    assert_eq!(next, None);
     let link = &connections[0].links[0];
     assert_eq!((link.role, link.entity.as_str()), (LinkRole::Receiver, "q"));
     assert_eq!((link.credit, link.locked), (Some(0), Some(1)));
@@ -469,7 +481,7 @@ fn scheduled_messages_are_selected_by_their_time() {
             from: SequenceNumber(0),
             conditions,
             most: 10,
-            with_bytes: false,
+            bytes_max: 0,
         };
         let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
             panic!("{selection:?}");
@@ -518,6 +530,8 @@ fn dead_letters_without_a_reason_are_selected() {
 fn the_audit_log_is_filtered() {
     let entry = |actor: &str, operation: &str, entity: &str, at: i64| AuditEntry {
         at: Timestamp::from_millis(at),
+        count: 1,
+        last_at: None,
         namespace: String::new(),
         actor: Actor {
             name: actor.to_owned(),
@@ -665,7 +679,8 @@ fn a_job_ends_when_it_is_cancelled_or_its_queue_is_gone() {
     let (_, job) = bench.gateway.namespaces().job(id).unwrap();
     assert_eq!(job.state, JobState::Failed);
     assert!(job.error.as_deref().unwrap().contains("deleted"));
-    let Ok(Operated::Jobs(jobs)) = perform(&mut bench, Operation::Jobs) else {
+    let before = None;
+    let Ok(Operated::Jobs(jobs, None)) = perform(&mut bench, Operation::Jobs { before }) else {
         panic!("it may look");
     };
     assert_eq!(jobs.len(), 2);
@@ -719,10 +734,11 @@ fn jobs_and_selections_are_bounded() {
         body: None,
     };
     assert!(refused(&mut bench, all(), nowhere).contains("no entity 'nowhere'"));
-    for _ in 0..limits::JOBS_RUNNING_MAX {
+    for _ in 0..limits::JOBS_RUNNING_MAX / 2 {
         start(&mut bench, "q", all(), JobAction::Delete);
     }
-    assert!(refused(&mut bench, all(), JobAction::Delete).contains("the most"));
+    let text = refused(&mut bench, all(), JobAction::Delete);
+    assert!(text.contains("8 may run now"), "{text}");
     while 0 < bench.gateway.namespaces().running_jobs() {
         work(&mut bench);
     }

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
 use super::selection::instant;
-use super::{Answer, Call, Problem, from_number, json};
+use super::{Answer, Call, Problem, from_number};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{AuditPage, Operated, Operation};
 use crate::namespace::{AuditEntry, AuditFilter};
@@ -50,7 +50,14 @@ pub(super) struct AuditLog {
 #[derive(Debug, Serialize, ToSchema)]
 struct Entry {
     number: u64,
+    /// When it was carried out, the first time if it was repeated.
     at: String,
+    /// How often: equal operations within ten seconds are one entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    /// When it was carried out last, if it was repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_at: Option<String>,
     /// `operator`, `key NAME`, `identity SUBJECT`, `client CONTAINER-ID` of a connection, or `the configuration file`; `anyone` if
     /// no credentials are verified.
     actor: String,
@@ -98,7 +105,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
         entries,
         next_before,
     };
-    Ok(json(StatusCode::OK, &page))
+    call.answer(StatusCode::OK, &page).await
 }
 
 impl Entry {
@@ -106,6 +113,8 @@ impl Entry {
         Self {
             number,
             at: time(entry.at),
+            count: Some(entry.count).filter(|count| *count != 1),
+            last_at: entry.last_at.map(time),
             actor: entry.actor.name,
             peer: entry.actor.peer,
             operation: entry.operation,

@@ -7,7 +7,7 @@ use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::access::Authority;
 use crate::gateway::admin::time;
 use crate::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
@@ -106,12 +106,13 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         .await?;
     let rules = rules_of(answer)?;
     let authorization_rules = rules.iter().map(AuthorizationRuleShown::of).collect();
-    Ok(json(
+    call.answer(
         StatusCode::OK,
         &AuthorizationRules {
             authorization_rules,
         },
-    ))
+    )
+    .await
 }
 
 /// Makes an authorization rule, or changes its rights and keys.
@@ -188,7 +189,8 @@ async fn changed(
     let rules = change(call, authority, entity, name, wanted).await?;
     let rule = rules.iter().find(|rule| rule.name == name);
     let rule = rule.ok_or_else(Problem::stopping)?;
-    Ok(json(StatusCode::OK, &AuthorizationRuleShown::of(rule)))
+    call.answer(StatusCode::OK, &AuthorizationRuleShown::of(rule))
+        .await
 }
 
 fn rules_of(answer: AdminAnswer) -> Result<Vec<AuthorizationRule>, Problem> {

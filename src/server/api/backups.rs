@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::server::backup::{BackupError, Made};
 
 /// Where a backup is made.
@@ -72,7 +72,7 @@ pub(super) async fn make(call: &Call<'_>, body: Body) -> Answer {
         copied_bytes,
         made_at: manifest.made_at,
     };
-    Ok(json(StatusCode::OK, &made))
+    call.answer(StatusCode::OK, &made).await
 }
 
 impl From<BackupError> for Problem {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json as object};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Answer, Call, Problem, json, rules};
+use super::rules::SubscriptionRules;
+use super::{Answer, Call, Problem, Text};
 use crate::access::Authority;
 use crate::address;
 use crate::config::{self, Configuration, Namespace};
@@ -37,8 +38,9 @@ pub(super) struct ConfigurationQuery {
 }
 
 /// A `Config.json` of the emulator.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(value_type = Object)]
+#[expect(dead_code, reason = "it describes what is written piece by piece")]
 pub(super) struct ConfigJson(Value);
 
 /// The changes that a configuration has made.
@@ -68,26 +70,41 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     let AdminAnswer::Namespace(view) = answer else {
         return Err(Problem::stopping());
     };
-    let namespace = object!({
-        "Name": name,
-        "Sku": match view.tier {
-            Tier::Standard => "Standard",
-            Tier::Premium => "Premium",
-        },
-        "Queues": export.queues().await?,
-        "Topics": export.topics().await?,
-    });
-    let config = object!({
-        "UserConfig": {"Namespaces": [namespace], "Logging": {"Type": "Console"}}
-    });
-    Ok(json(StatusCode::OK, &ConfigJson(config)))
+    let sku = match view.tier {
+        Tier::Standard => "Standard",
+        Tier::Premium => "Premium",
+    };
+    // What is read at a time: entities, or rules.
+    call.reserve_sources(limits::ANSWER_PAGE_BYTES).await?;
+    let mut text = Text::begin(call, limits::ANSWER_STEP_BYTES).await?;
+    text.push(r#"{"UserConfig":{"Logging":{"Type":"Console"},"Namespaces":["#)?;
+    text.open_object(&object!({"Name": name, "Sku": sku}))?;
+    text.push(r#","Queues":["#)?;
+    export.queues(&mut text).await?;
+    text.push(r#"],"Topics":["#)?;
+    export.topics(&mut text).await?;
+    text.push("]}]}}")?;
+    Ok(text.respond(StatusCode::OK))
+}
+
+/// Which namespace of a file is meant.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PutQuery {
+    /// Its name in the file; without it, the one with the name of this namespace is meant, or the only one if it has no name.
+    from: Option<String>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// Makes and changes the entities that a `Config.json` of the emulator names. Other entities stay as they are, and so do the
 /// keys of the namespace. If the file has several namespaces, it is the one with the name of this namespace that counts.
-#[utoipa::path(put, path = "/api/v1/configuration", operation_id = "put_configuration", tag = "configuration", request_body = ConfigJson,
+#[utoipa::path(put, path = "/api/v1/configuration", operation_id = "put_configuration", tag = "configuration", request_body = ConfigJson, params(PutQuery),
     responses((status = 200, body = Applied), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
+    let query: PutQuery = call.query()?;
     let authority = call.authorize("").await?;
     let name = namespace_name(call, &authority).await?;
     let bytes = call.bytes(body).await?;
@@ -101,7 +118,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
         Problem::bad_request(lines.collect::<Vec<_>>().join("\n"))
     })?;
     let reload = Box::new(Reload {
-        namespaces: vec![chosen(config, &name)?],
+        namespaces: vec![chosen(config, &name, query.from.as_deref())?],
         new: Vec::new(),
         deleted: Vec::new(),
         keys: None,
@@ -116,32 +133,37 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
         refused,
         ..
     } = done.ok_or_else(Problem::stopping)?;
-    Ok(json(
+    call.answer(
         StatusCode::OK,
         &Applied {
             made,
             changed,
             refused,
         },
-    ))
+    )
+    .await
 }
 
-/// Returns the namespace of a configuration that is meant for the one with this name.
-fn chosen(config: Configuration, name: &str) -> Result<Namespace, Problem> {
-    let mut namespaces = config.namespaces;
-    let found = match namespaces.len() {
-        1 => namespaces.pop(),
-        _ => {
-            let mut all = namespaces.into_iter();
-            all.find(|namespace| namespace.name.eq_ignore_ascii_case(name))
-        }
-    };
-    let missing = || {
-        Problem::bad_request(format!(
-            "UserConfig.Namespaces: none of them has the name '{name}'."
-        ))
-    };
-    let found = found.ok_or_else(missing)?;
+/// Returns the namespace of a configuration that is meant for the one with this name: the one that is named `from`, if that is
+/// given.
+fn chosen(config: Configuration, name: &str, from: Option<&str>) -> Result<Namespace, Problem> {
+    let wanted = from.unwrap_or(name);
+    let names = config.namespaces.iter().map(|it| format!("'{}'", it.name));
+    let names: Vec<String> = names.collect();
+    let is_only = names.len() == 1 && from.is_none();
+    let mut all = config.namespaces.into_iter();
+    let found = all.find(|namespace| {
+        let is_unnamed = is_only && namespace.name.is_empty();
+        is_unnamed || namespace.name.eq_ignore_ascii_case(wanted)
+    });
+    let found = found.ok_or_else(|| {
+        let names = names.join(", ");
+        let text = format!(
+            "UserConfig.Namespaces: none of them has the name '{wanted}'; there is {names}. Ask with from=NAME to make the \
+             entities of one of these in '{name}'."
+        );
+        Problem::wrong("from", text)
+    })?;
     Ok(Namespace {
         name: name.to_owned(),
         ..found
@@ -169,49 +191,74 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    async fn entities(&self, what: Listed) -> Result<Vec<EntityView>, Problem> {
-        let (mut all, mut more) = (Vec::new(), More::Yes);
+    /// Returns some entities, and whether there are more.
+    async fn entities(
+        &self,
+        what: &Listed,
+        skip: usize,
+    ) -> Result<(Vec<EntityView>, More), Problem> {
+        let operation = AdminOperation::List {
+            what: what.clone(),
+            skip,
+            top: limits::LISTED_MAX,
+        };
+        let answer = self.call.administer(self.authority.clone(), operation);
+        match answer.await? {
+            AdminAnswer::Entities(found, more) => Ok((found, more)),
+            AdminAnswer::Namespace(_)
+            | AdminAnswer::Entity(_)
+            | AdminAnswer::Rule(_)
+            | AdminAnswer::Rules(..)
+            | AdminAnswer::Deleted => Err(Problem::stopping()),
+        }
+    }
+
+    async fn queues(&self, text: &mut Text) -> Result<(), Problem> {
+        let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
-            let operation = AdminOperation::List {
-                what: what.clone(),
-                skip: all.len(),
-                top: limits::LISTED_MAX,
-            };
-            let answer = self.call.administer(self.authority.clone(), operation);
-            let AdminAnswer::Entities(found, further) = answer.await? else {
-                return Err(Problem::stopping());
-            };
-            all.extend(found);
+            let (found, further) = self.entities(&Listed::Queues, count).await?;
+            for view in &found {
+                let mut properties = common(&view.description);
+                properties.extend(of_receivers(&view.description));
+                text.separate(count)?;
+                text.write_value(&self.entity(view, properties))?;
+                count += 1;
+            }
             more = further;
         }
-        Ok(all)
+        Ok(())
     }
 
-    async fn queues(&self) -> Result<Vec<Value>, Problem> {
-        let found = self.entities(Listed::Queues).await?;
-        let queues = found.iter().map(|view| {
-            let mut properties = common(&view.description);
-            properties.extend(of_receivers(&view.description));
-            self.entity(view, properties)
-        });
-        Ok(queues.collect())
-    }
-
-    async fn topics(&self) -> Result<Vec<Value>, Problem> {
-        let mut topics = Vec::new();
-        for view in self.entities(Listed::Topics).await? {
-            let mut topic = self.entity(&view, common(&view.description));
-            let found = self.entities(Listed::Subscriptions(view.path)).await?;
-            let mut subscriptions = Vec::new();
-            for subscription in found {
-                subscriptions.push(self.subscription(&subscription).await?);
+    async fn topics(&self, text: &mut Text) -> Result<(), Problem> {
+        let (mut count, mut more) = (0, More::Yes);
+        while more == More::Yes {
+            let (found, further) = self.entities(&Listed::Topics, count).await?;
+            for view in found {
+                text.separate(count)?;
+                text.open_object(&self.entity(&view, common(&view.description)))?;
+                text.push(r#","Subscriptions":["#)?;
+                self.subscriptions(text, view.path).await?;
+                text.push("]}")?;
+                count += 1;
             }
-            if let Some(fields) = topic.as_object_mut() {
-                fields.insert("Subscriptions".to_owned(), subscriptions.into());
-            }
-            topics.push(topic);
+            more = further;
         }
-        Ok(topics)
+        Ok(())
+    }
+
+    async fn subscriptions(&self, text: &mut Text, topic: String) -> Result<(), Problem> {
+        let what = Listed::Subscriptions(topic);
+        let (mut count, mut more) = (0, More::Yes);
+        while more == More::Yes {
+            let (found, further) = self.entities(&what, count).await?;
+            for view in &found {
+                text.separate(count)?;
+                self.subscription(text, view).await?;
+                count += 1;
+            }
+            more = further;
+        }
+        Ok(())
     }
 
     fn entity(&self, view: &EntityView, properties: Map<String, Value>) -> Value {
@@ -227,7 +274,7 @@ impl Export<'_> {
         entity
     }
 
-    async fn subscription(&self, view: &EntityView) -> Result<Value, Problem> {
+    async fn subscription(&self, text: &mut Text, view: &EntityView) -> Result<(), Problem> {
         let mut properties = common(&view.description);
         for of_topic in [
             "MaxSizeInMegabytes",
@@ -244,34 +291,34 @@ impl Export<'_> {
             "EnableDeadLetteringOnFilterEvaluationExceptions".to_owned(),
             on_filter_error.into(),
         );
-        let (kept, _) = rules::of_subscription(
-            self.call,
-            &self.authority,
-            &view.path,
-            usize::MAX,
-            Rule::clone,
-        )
-        .await?;
-        let exported = rules_of(&view.path, &kept)?;
         let name = address::split_subscription(&view.path).map_or("", |(_, name)| name);
-        Ok(object!({"Name": name, "Properties": properties, "Rules": exported}))
+        text.open_object(&object!({"Name": name, "Properties": properties}))?;
+        text.push(r#","Rules":["#)?;
+        self.rules(text, &view.path).await?;
+        text.push("]}")
     }
-}
 
-/// Returns the rules of a subscription. Without any, a subscription of the file takes every message.
-fn rules_of(path: &str, kept: &[Rule]) -> Result<Vec<Value>, Problem> {
-    if let [rule] = kept
-        && rule.name == "$Default"
-        && rule.filter == Filter::True
-        && rule.action.is_none()
-    {
-        return Ok(Vec::new());
+    /// Adds the rules of a subscription. Without any, a subscription of the file takes every message.
+    async fn rules(&self, text: &mut Text, path: &str) -> Result<(), Problem> {
+        let mut rules = SubscriptionRules::begin(self.call, &self.authority, path, 0).await?;
+        let Some(first) = rules.next().await? else {
+            let filter = object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": "1=0"}});
+            return text.write_value(&object!({"Name": "None", "Properties": filter}));
+        };
+        let mut next = rules.next().await?;
+        let is_default =
+            first.name == "$Default" && first.filter == Filter::True && first.action.is_none();
+        if is_default && next.is_none() {
+            return Ok(());
+        }
+        text.write_value(&exported_rule(path, &first)?)?;
+        while let Some(rule) = next {
+            text.push(",")?;
+            text.write_value(&exported_rule(path, &rule)?)?;
+            next = rules.next().await?;
+        }
+        Ok(())
     }
-    if kept.is_empty() {
-        let filter = object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": "1=0"}});
-        return Ok(vec![object!({"Name": "None", "Properties": filter})]);
-    }
-    kept.iter().map(|rule| exported_rule(path, rule)).collect()
 }
 
 fn exported_rule(path: &str, rule: &Rule) -> Result<Value, Problem> {
@@ -404,4 +451,35 @@ fn authorization_rule(rule: &AuthorizationRule) -> Value {
         fields.insert("SecondaryKey".to_owned(), key.expose().into());
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_for_another_namespace_is_taken_only_if_that_is_named() {
+        let config = |names: &[&str]| {
+            let namespaces = names.iter().map(|name| object!({"Name": name}));
+            let namespaces: Vec<Value> = namespaces.collect();
+            let file = object!({"UserConfig": {"Namespaces": namespaces}});
+            config::parse(&file.to_string()).unwrap()
+        };
+        let names = |names: &[&str], from| chosen(config(names), "shop", from).map(|it| it.name);
+        for (file, from) in [
+            (&["shop"][..], None),
+            (&["SHOP", "other"], None),
+            (&["other"], Some("other")),
+            (&["one", "two"], Some("two")),
+        ] {
+            assert_eq!(names(file, from).ok(), Some("shop".to_owned()), "{file:?}");
+        }
+        for (file, from) in [
+            (&["other"][..], None),
+            (&["one", "two"], None),
+            (&["shop"], Some("other")),
+        ] {
+            assert!(names(file, from).is_err(), "{file:?}");
+        }
+    }
 }

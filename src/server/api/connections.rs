@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Page, Problem};
 use crate::amqp::LinkId;
 use crate::gateway::operations::{ConnectionView, LinkRole, LinkView, Operated, Operation};
 use crate::ids::ConnectionId;
+use crate::limits;
 
 /// A connection.
 #[derive(Debug, Serialize, ToSchema)]
@@ -71,23 +72,70 @@ enum Role {
     Responses,
 }
 
-/// The connections of a namespace.
+/// Connections of a namespace, in the order of their ids.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Connections {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     connections: Vec<Connection>,
+    /// What `from` is to be for the next page; without it there is none. A page has up to 1,000 links: a connection that has
+    /// more is in the next page again, with further links.
+    #[schema(example = "17.1001")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Which connections a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ConnectionsQuery {
+    /// Where the list begins: `next` of the page before.
+    from: Option<String>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// Lists the connections of the namespace with their links.
-#[utoipa::path(get, path = "/api/v1/connections", operation_id = "list_connections", tag = "connections",
+#[utoipa::path(get, path = "/api/v1/connections", operation_id = "list_connections", tag = "connections", params(ConnectionsQuery),
     responses((status = 200, body = Connections), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn list(call: &Call<'_>) -> Answer {
+    let query: ConnectionsQuery = call.query()?;
+    let from = query.from.as_deref().map_or(Ok(FIRST), read_place)?;
     let authority = call.authorize("").await?;
-    let (operated, _) = call.operate(authority, Operation::Connections).await?;
-    let Operated::Connections(found) = operated else {
+    // They are there as the owner tells them, and as they are written.
+    call.reserve(limits::ANSWER_PAGE_BYTES).await?;
+    let mut page = Page::begin(call, "connections").await?;
+    let most = limits::LISTED_LINKS;
+    let operation = Operation::Connections { from, most };
+    let (operated, _) = call.operate(authority, operation).await?;
+    let Operated::Connections(found, next) = operated else {
         return Err(Problem::stopping());
     };
-    let connections = found.into_iter().map(Connection::of).collect();
-    Ok(json(StatusCode::OK, &Connections { connections }))
+    for view in found {
+        page.push(&Connection::of(view))?;
+    }
+    let next = next.map(|(connection, link)| format!("{}.{}", connection.0, link.0));
+    let connections = Vec::new();
+    page.respond(&Connections { connections, next })
+}
+
+/// Where the list of all connections begins.
+pub(super) const FIRST: (ConnectionId, LinkId) = (ConnectionId(0), LinkId(0));
+
+/// Reads a connection and its first link.
+fn read_place(text: &str) -> Result<(ConnectionId, LinkId), Problem> {
+    let parts = text.split_once('.').and_then(|(connection, link)| {
+        let connection = connection.parse().map(ConnectionId);
+        Some((connection.ok()?, link.parse().map(LinkId).ok()?))
+    });
+    parts.ok_or_else(|| {
+        let text =
+            format!("from is '{text}'; next of the page before is allowed, such as 17.1001.");
+        Problem::wrong("from", text)
+    })
 }
 
 /// Closes a connection. Its client may connect again.

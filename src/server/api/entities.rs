@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::history::RatesShown;
 use super::rules::{RuleFilter, RuleRequest};
-use super::{Answer, Call, Problem, json, with_version};
+use super::{Answer, Call, Problem, with_version};
 use crate::gateway::admin::{duration, parse_duration, time};
 use crate::limits;
 use crate::namespace::administration::{
@@ -231,13 +231,14 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let namespace = call.namespace();
     let shown = |view| Entity::of(call, &namespace, view);
     let entities = found.iter().map(shown).collect();
-    Ok(json(
+    call.answer(
         StatusCode::OK,
         &Entities {
             entities,
             next_skip,
         },
-    ))
+    )
+    .await
 }
 
 /// Returns an entity.
@@ -251,7 +252,7 @@ pub(super) async fn get(call: &Call<'_>, entity: &str) -> Answer {
     let answer = call
         .administer(authority, AdminOperation::Read { path })
         .await?;
-    shown(call, StatusCode::OK, answer)
+    shown(call, StatusCode::OK, answer).await
 }
 
 /// Makes an entity, or with `If-Match` replaces the properties of one.
@@ -304,7 +305,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         }
     };
     let answer = call.administer(authority, operation).await?;
-    shown(call, status, answer)
+    shown(call, status, answer).await
 }
 
 /// Deletes an entity with all its messages; a topic with its subscriptions.
@@ -357,12 +358,16 @@ impl Version {
     }
 }
 
-fn shown(call: &Call<'_>, status: StatusCode, answer: AdminAnswer) -> Result<Response, Problem> {
+async fn shown(
+    call: &Call<'_>,
+    status: StatusCode,
+    answer: AdminAnswer,
+) -> Result<Response, Problem> {
     let AdminAnswer::Entity(view) = answer else {
         return Err(Problem::stopping());
     };
     let entity = Entity::of(call, &call.namespace(), &view);
-    let response = json(status, &entity);
+    let response = call.answer(status, &entity).await?;
     Ok(with_version(response, view.description.history.revision))
 }
 

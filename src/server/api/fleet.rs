@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::server::store::{Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View};
 
 /// The servers that share stores.
@@ -116,10 +116,10 @@ pub(super) struct Released {
 /// Shows the servers that share the store, and the namespaces. Only the operator may.
 #[utoipa::path(get, path = "/api/v1/fleet", operation_id = "get_fleet", tag = "server",
     responses((status = 200, body = FleetShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) fn get(call: &Call<'_>) -> Answer {
+pub(super) async fn get(call: &Call<'_>) -> Answer {
     call.authorize_operator()?;
     let fleet = fleet_of(call)?;
-    Ok(json(StatusCode::OK, &FleetShown::of(fleet)))
+    call.answer(StatusCode::OK, &FleetShown::of(fleet)).await
 }
 
 /// Ends the quarantine of a namespace: a server takes it within a second. What put it there may do so again. Only the operator
@@ -138,7 +138,7 @@ pub(super) async fn release(call: &Call<'_>, name: &str) -> Answer {
     match released.map_err(|error| unavailable(error.to_string()))? {
         Release::Done(was) => {
             let name = name.to_lowercase();
-            Ok(json(StatusCode::OK, &Released { name, was }))
+            call.answer(StatusCode::OK, &Released { name, was }).await
         }
         Release::NotHeld => {
             let text = format!("The namespace '{name}' is in no quarantine.");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::selection::instant;
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
@@ -108,7 +108,7 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
         rates: history.rates(&namespace, &path).map(RatesShown::of),
         points: points.into_iter().map(PointShown::of).collect(),
     };
-    Ok(json(StatusCode::OK, &shown))
+    call.answer(StatusCode::OK, &shown).await
 }
 
 impl RatesShown {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use utoipa::{IntoParams, ToSchema};
 
 use super::selection::{MessageSelection, instant};
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Page, Problem};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{JobView, Operated, Operation};
 use crate::ids::JobId;
@@ -113,7 +113,25 @@ pub(super) struct JobRequest {
 /// Jobs, the newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Jobs {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     jobs: Vec<Job>,
+    /// What `before` is to be for the next page; without it there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_before: Option<u64>,
+}
+
+/// Which jobs a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct JobsQuery {
+    /// Jobs with smaller ids only: `next_before` of the page before.
+    before: Option<u64>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// How long an answer may wait for a job's end.
@@ -153,16 +171,33 @@ pub(super) async fn start(call: &Call<'_>, body: Body) -> Answer {
 }
 
 /// Lists the jobs of the namespace: those that run, and the last hundred of each shard.
-#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "list_jobs", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(JobsQuery),
     responses((status = 200, body = Jobs), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn list(call: &Call<'_>) -> Answer {
+    let query: JobsQuery = call.query()?;
     let authority = call.authorize("").await?;
-    let (operated, _) = call.operate(authority, Operation::Jobs).await?;
-    let Operated::Jobs(found) = operated else {
+    // They are there as the owner tells them, and as they are written.
+    call.reserve(limits::ANSWER_PAGE_BYTES).await?;
+    let mut page = Page::begin(call, "jobs").await?;
+    let mut last = None;
+    let before = query.before.map(JobId);
+    let operation = Operation::Jobs { before };
+    let (operated, _) = call.operate(authority, operation).await?;
+    let Operated::Jobs(found, mut next) = operated else {
         return Err(Problem::stopping());
     };
-    let jobs = found.into_iter().map(Job::of).collect();
-    Ok(json(StatusCode::OK, &Jobs { jobs }))
+    for view in found {
+        if page.is_full() {
+            next = last;
+            break;
+        }
+        last = Some(view.id);
+        page.push(&Job::of(view))?;
+    }
+    page.respond(&Jobs {
+        jobs: Vec::new(),
+        next_before: next.map(|next| next.0),
+    })
 }
 
 /// Returns a job.
@@ -190,7 +225,8 @@ pub(super) async fn cancel(call: &Call<'_>, id: &str) -> Answer {
     let id = read_id(id)?;
     let authority = call.authorize("").await?;
     let (operated, _) = call.operate(authority, Operation::CancelJob(id)).await?;
-    Ok(json(StatusCode::OK, &Job::of(view_of(operated)?)))
+    call.answer(StatusCode::OK, &Job::of(view_of(operated)?))
+        .await
 }
 
 /// Answers with a job when it has ended, or after some seconds.
@@ -216,7 +252,7 @@ async fn wait(
             .await?;
         view = view_of(operated)?;
     }
-    Ok(json(status, &Job::of(view)))
+    call.answer(status, &Job::of(view)).await
 }
 
 fn view_of(operated: Operated) -> Result<JobView, Problem> {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::messages::{BodyShown, MessageShown, Shown, property_value};
 use super::selection::compile;
-use super::{Answer, Call, Object, Problem, from_number, json};
+use super::{Answer, Call, Object, Page, Problem, from_number};
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::uuid;
 use crate::ids::{LockToken, SequenceNumber};
@@ -32,6 +32,10 @@ pub(super) struct LockRequest {
 /// Messages that are locked now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Received {
+    /// Written one by one. Behind a MiB of messages, and where the broker has no room for more, they are shown without
+    /// their bodies and properties.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<LockedMessage>,
 }
 
@@ -102,6 +106,8 @@ struct SettlementResult {
     detail: Option<String>,
 }
 
+/// Bytes of a locked message that is shown without its body and properties, at most.
+const LOCKED_BYTES: usize = 2 * 1024;
 /// Settlements in one request.
 const SETTLED_MAX: usize = 1_000;
 
@@ -121,6 +127,10 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
         return Err(Problem::wrong("sequence_numbers", text));
     }
+    // There is room for the tokens, and for a page of messages, before any is locked.
+    call.reserve_sources(limits::PEEK_BYTES_MAX).await?;
+    call.reserve(wanted.len() * LOCKED_BYTES).await?;
+    let mut page = Page::begin(call, "messages").await?;
     let numbers = wanted.iter().map(|&number| from_number(number));
     let operation = Operation::Lock {
         path: entity.to_owned(),
@@ -143,31 +153,43 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         body: BodyShown::Full,
         encoded: true,
     };
-    let mut messages = Vec::new();
+    let bare = Shown {
+        body: BodyShown::None,
+        encoded: false,
+    };
     let mut next = Some(SequenceNumber(0));
     while let Some(from) = next {
-        let operation = Operation::Inspect {
-            path: entity.to_owned(),
-            from,
-            conditions: selector.conditions.clone(),
-            most: max,
-            with_bytes: true,
-        };
-        let (operated, bodies) = call.operate(authority.clone(), operation).await?;
-        let Operated::Messages(view) = operated else {
-            return Err(Problem::stopping());
+        // What has no room is shown without its body: it is locked, and the client needs its token.
+        let conditions = &selector.conditions;
+        let inspected = call.inspect(&authority, entity, from, conditions, max);
+        let (view, bodies) = match inspected.await {
+            Err(problem) if problem.is_busy() => {
+                let view = call.look(&authority, entity, from, conditions, max);
+                (view.await?, Vec::new())
+            }
+            other => other?,
         };
         next = view.next;
-        for message in shown.selected(view, bodies, &selector) {
-            if let Some(token) = tokens.get(&message.sequence_number()) {
-                messages.push(LockedMessage {
-                    lock_token: hyphenated(token.to_uuid()),
-                    message,
-                });
+        let messages = view
+            .messages
+            .iter()
+            .zip(bodies.iter().map(Some).chain(std::iter::repeat(None)));
+        for (message, bytes) in messages {
+            let Some(token) = tokens.get(&message.inspected.number.0) else {
+                continue;
+            };
+            let locked = |shown: Shown, bytes| LockedMessage {
+                lock_token: hyphenated(token.to_uuid()),
+                message: shown.of(message, bytes),
+            };
+            if page.is_full() || page.push(&locked(shown, bytes)).is_err() {
+                page.add_room(LOCKED_BYTES);
+                page.push(&locked(bare, None))?;
             }
         }
     }
-    Ok(json(StatusCode::OK, &Received { messages }))
+    let messages = Vec::new();
+    page.respond(&Received { messages })
 }
 
 /// Settles locked messages, whichever client has locked them. Each has a result of its own.
@@ -210,7 +232,7 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
     let results = tokens.into_iter().zip(results);
     let results = results.map(|(token, result)| SettlementResult::of(token, result));
     let results = results.collect();
-    Ok(json(StatusCode::OK, &Settlements { results }))
+    call.answer(StatusCode::OK, &Settlements { results }).await
 }
 
 impl SettlementRequest {

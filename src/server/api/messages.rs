@@ -7,12 +7,13 @@ use axum::http::{StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number, span};
 use super::selection::{MessageSelection, State, compile, instant};
-use super::{Answer, Call, Object, Problem, decoding, from_number, json};
+use super::{Answer, Call, Object, Page, Problem, decoding, from_number};
 use crate::access::Authority;
 use crate::gateway::admin::{duration, time};
 use crate::gateway::messages::{MessageOperation, MessageOutcome};
@@ -41,7 +42,8 @@ pub(super) struct MessagesQuery {
     #[param(minimum = 1, maximum = 100)]
     #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
-    /// How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most.
+    /// How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most, as they
+    /// are shown, or one message that is longer.
     #[serde(default)]
     body: BodyShown,
     /// Show the messages as AMQP encodes them, in base64, too.
@@ -93,6 +95,9 @@ pub(super) enum BodyShown {
 /// Messages of one queue, in the order of their numbers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Messages {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessageShown>,
     /// What `from` is to be for the next page; without it there is none. A page may be empty and have a next one: a
     /// search looks at a bounded number of messages at a time.
@@ -313,11 +318,6 @@ impl MessageShown {
     pub(super) fn size_bytes(&self) -> u64 {
         u64::from(self.size_bytes)
     }
-
-    /// Returns its number.
-    pub(super) const fn sequence_number(&self) -> u64 {
-        self.sequence_number
-    }
 }
 
 /// Messages that were sent.
@@ -355,39 +355,38 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         json_path: query.json_path,
     };
     let selector = compile(&selection.read("")?, "")?;
-    let mut found = Messages {
-        messages: Vec::new(),
-        next: Some(query.from),
+    let shown = Shown {
+        body: query.body,
+        encoded: query.encoded,
     };
+    let with_bytes = query.body != BodyShown::None || query.encoded || selector.needs_bytes();
     // A search looks at some pages, and then says where to continue.
     let mut pages = if selector.needs_bytes() {
         limits::SEARCHED_PAGES
     } else {
         1
     };
-    while let (Some(from), true) = (found.next, 0 < pages && found.messages.len() < limit) {
+    let mut page = Page::begin(call, "messages").await?;
+    let mut next = Some(query.from);
+    while let Some(from) = next
+        && 0 < pages
+        && page.items() < limit
+        && !page.is_full()
+    {
         pages -= 1;
-        let operation = Operation::Inspect {
-            path: entity.to_owned(),
-            from: from_number(from)?,
-            conditions: selector.conditions.clone(),
-            most: limit - found.messages.len(),
-            with_bytes: query.body != BodyShown::None || query.encoded || selector.needs_bytes(),
+        let (from, most) = (from_number(from)?, limit - page.items());
+        let conditions = &selector.conditions;
+        let (view, bodies) = if with_bytes {
+            call.inspect(&authority, entity, from, conditions, most)
+                .await?
+        } else {
+            let view = call.look(&authority, entity, from, conditions, most);
+            (view.await?, Vec::new())
         };
-        let (operated, bodies) = call.operate(authority.clone(), operation).await?;
-        let Operated::Messages(view) = operated else {
-            return Err(Problem::stopping());
-        };
-        found.next = view.next.map(|next| next.0);
-        let shown = Shown {
-            body: query.body,
-            encoded: query.encoded,
-        };
-        found
-            .messages
-            .extend(shown.selected(view, bodies, &selector));
+        next = shown.fill(&mut page, view, bodies, &selector, |message| message)?;
     }
-    Ok(json(StatusCode::OK, &found))
+    let messages = Vec::new();
+    page.respond(&Messages { messages, next })
 }
 
 /// Looks at one message.
@@ -405,24 +404,18 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, number: &str) -> Answer {
         ..Selection::default()
     };
     let selector = compile(&selection, "")?;
-    let operation = Operation::Inspect {
-        path: entity.to_owned(),
-        from: SequenceNumber(0),
-        conditions: selector.conditions.clone(),
-        most: 1,
-        with_bytes: true,
-    };
-    let (operated, bodies) = call.operate(authority, operation).await?;
-    let Operated::Messages(view) = operated else {
-        return Err(Problem::stopping());
-    };
+    let (from, conditions) = (SequenceNumber(0), &selector.conditions);
+    let (view, bodies) = call
+        .inspect(&authority, entity, from, conditions, 1)
+        .await?;
     let shown = Shown {
         body: BodyShown::Full,
         encoded: true,
     };
     let found = shown.selected(view, bodies, &selector).next();
     let missing = || Problem::not_found(format!("'{entity}' has no message {number}."));
-    Ok(json(StatusCode::OK, &found.ok_or_else(missing)?))
+    call.answer(StatusCode::OK, &found.ok_or_else(missing)?)
+        .await
 }
 
 /// Groups dead letters by reason and description: up to 10,000 messages in one answer.
@@ -433,36 +426,41 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     let query: GroupsQuery = call.query()?;
     let authority = call.authorize(entity).await?;
     let mut groups: BTreeMap<(Option<String>, Option<String>), DeadLetterGroup> = BTreeMap::new();
-    let (mut messages, mut next) = (0, Some(query.from));
-    for _ in 0..limits::SEARCHED_PAGES {
+    let path = format!("{}/$DeadLetterQueue", entity.trim_matches('/'));
+    // Each text is there twice while groups are looked for.
+    call.reserve(2 * limits::ANSWER_PAGE_BYTES).await?;
+    let (mut messages, mut bytes, mut next) = (0, 0, Some(query.from));
+    'pages: for _ in 0..limits::SEARCHED_PAGES {
         let Some(from) = next else { break };
-        let operation = Operation::Inspect {
-            path: format!("{}/$DeadLetterQueue", entity.trim_matches('/')),
-            from: from_number(from)?,
-            conditions: Conditions::default(),
-            most: limits::INSPECTED_MAX,
-            with_bytes: false,
-        };
-        let (operated, _) = call.operate(authority.clone(), operation).await?;
-        let Operated::Messages(view) = operated else {
-            return Err(Problem::stopping());
-        };
+        let (from, conditions) = (from_number(from)?, Conditions::default());
+        let most = limits::INSPECTED_MAX;
+        let view = call
+            .look(&authority, &path, from, &conditions, most)
+            .await?;
         next = view.next.map(|next| next.0);
         for message in view.messages {
-            messages += 1;
+            let number = message.inspected.number.0;
             let changed = message.inspected.stamps.amendments.as_deref();
             let text = |name| {
                 changed
                     .and_then(|changed| changed.string(name))
                     .map(ToOwned::to_owned)
             };
-            let (reason, description) = (text(DEAD_LETTER_REASON), text(DEAD_LETTER_DESCRIPTION));
-            let number = message.inspected.number.0;
+            let key = (text(DEAD_LETTER_REASON), text(DEAD_LETTER_DESCRIPTION));
+            if !groups.contains_key(&key) {
+                let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                bytes += length(&key.0) + length(&key.1) + size_of::<DeadLetterGroup>();
+                if limits::ANSWER_PAGE_BYTES < bytes {
+                    next = Some(number);
+                    break 'pages;
+                }
+            }
+            messages += 1;
             let group = groups
-                .entry((reason.clone(), description.clone()))
-                .or_insert(DeadLetterGroup {
-                    reason,
-                    description,
+                .entry(key)
+                .or_insert_with_key(|(reason, description)| DeadLetterGroup {
+                    reason: reason.clone(),
+                    description: description.clone(),
                     messages: 0,
                     first_number: number,
                     last_number: number,
@@ -473,14 +471,15 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     }
     let mut groups: Vec<DeadLetterGroup> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.messages));
-    Ok(json(
+    call.answer(
         StatusCode::OK,
         &DeadLetterGroups {
             groups,
             messages,
             next,
         },
-    ))
+    )
+    .await
 }
 
 /// Sends messages to a queue or a topic, at once or for a later time: all of them, or none. A body of the type
@@ -493,6 +492,11 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(&format!("{entity}/messages")).await?;
     let kind = call.parts.headers.get(header::CONTENT_TYPE);
     let is_encoded = kind.is_some_and(|kind| kind.as_bytes() == b"application/octet-stream");
+    let vitals = call.server.shards.vitals_of(&call.host);
+    let quota = vitals.as_ref().map(|vitals| vitals.quota());
+    if let Some(quota) = quota {
+        quota.wait().await?;
+    }
     let messages = if is_encoded {
         vec![read_encoded(call, &authority, entity, body).await?]
     } else {
@@ -501,8 +505,12 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let owner = call.server.shards.owner_of(&call.host);
     let owner = owner.ok_or_else(Problem::stopping)?;
     let bytes = messages.iter().map(|message| message.bytes().len()).sum();
+    if let Some(quota) = quota {
+        quota.take(bytes);
+    }
     let permit = owner.reserve(bytes).await.ok_or_else(Problem::stopping)?;
-    let path = entity.to_owned();
+    // REST's paths are encoded, and this one was decoded.
+    let path = utf8_percent_encode(entity, NON_ALPHANUMERIC).to_string();
     let request = Box::new(MessageRequest {
         host: Some(call.host.clone()),
         authority,
@@ -514,7 +522,8 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     match done.ok_or_else(Problem::stopping)?? {
         MessageOutcome::Taken(numbers) => {
             let sequence_numbers = numbers.into_iter().map(|number| number.0).collect();
-            Ok(json(StatusCode::OK, &Sent { sequence_numbers }))
+            call.answer(StatusCode::OK, &Sent { sequence_numbers })
+                .await
         }
         MessageOutcome::Completed | MessageOutcome::Renewed(_) => Err(Problem::stopping()),
     }
@@ -637,6 +646,35 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// Adds the messages that are selected to a page, each as the item that `item` makes of it, until the page is full. Returns
+    /// the number at which the next page begins, if there are more.
+    pub(super) fn fill<T: Serialize>(
+        self,
+        page: &mut Page,
+        view: MessagesView,
+        bodies: Vec<Option<Bytes>>,
+        selector: &Selector,
+        item: impl Fn(MessageShown) -> T,
+    ) -> Result<Option<u64>, Problem> {
+        let behind = view.next.map(|next| next.0);
+        let numbers = view.messages.iter();
+        let numbers: Vec<u64> = numbers.map(|message| message.inspected.number.0).collect();
+        let mut selected = self.selected(view, bodies, selector);
+        let mut last = None;
+        while !page.is_full() {
+            let Some(message) = selected.next() else {
+                return Ok(behind);
+            };
+            last = Some(message.sequence_number);
+            page.push(&item(message))?;
+        }
+        let mut rest = numbers.into_iter();
+        if last.is_some() {
+            rest.find(|number| Some(*number) == last);
+        }
+        Ok(rest.next().or(behind))
+    }
+
     /// Returns the messages that are selected.
     pub(super) fn selected(
         self,
@@ -667,6 +705,14 @@ impl Shown {
             }
             Some(self.show(&message, parsed.as_ref(), is_damaged))
         })
+    }
+
+    /// Returns a message, of whose bytes it is said if they were asked for.
+    pub(super) fn of(self, view: &MessageView, bytes: Option<&Option<Bytes>>) -> MessageShown {
+        let is_damaged = bytes.is_some_and(Option::is_none);
+        let bytes = bytes.and_then(Option::clone);
+        let parsed = bytes.and_then(|bytes| Message::parse(bytes).ok());
+        self.show(view, parsed.as_ref(), is_damaged)
     }
 
     fn show(self, view: &MessageView, message: Option<&Message>, damaged: bool) -> MessageShown {

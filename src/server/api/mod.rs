@@ -24,6 +24,7 @@ mod locks;
 mod messages;
 mod namespaces;
 mod openapi;
+mod page;
 mod problem;
 mod rule_tests;
 mod rules;
@@ -37,7 +38,8 @@ mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -50,6 +52,7 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::answers::Reservation;
 use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::Mail;
@@ -57,13 +60,15 @@ use super::messages as messages_of_rest;
 use super::status;
 use crate::access::{self, Authority, Inquiry};
 use crate::address;
-use crate::gateway::operations::{Operated, Operation};
+use crate::gateway::operations::{MessagesView, Operated, Operation};
 use crate::gateway::rest::RestError;
 use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
+use crate::queue::Conditions;
 use crate::shard::{Administration, OperationAnswer, OperationRequest};
 use entities::Kind;
+use page::{Page, Text};
 use problem::Problem;
 
 pub(super) use changes::{Changes, follow};
@@ -121,7 +126,13 @@ pub(super) async fn answer(
         Ok(call) => call.dispatch(body).await,
         Err(problem) => Err(problem),
     };
-    answered.unwrap_or_else(IntoResponse::into_response)
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
+    // Answers have keys and messages, which no cache keeps and no browser takes for a page.
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let no_sniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, no_sniff);
+    response
 }
 
 /// A request.
@@ -133,6 +144,10 @@ struct Call<'a> {
     host: String,
     /// The segments of the path behind `/api/v1`, decoded.
     segments: Vec<String>,
+    /// The bytes of its answer, and of what that is made of.
+    reservation: Arc<Reservation>,
+    /// Of these, bytes of messages that the answer is made of.
+    sources: AtomicUsize,
 }
 
 impl<'a> Call<'a> {
@@ -164,12 +179,16 @@ impl<'a> Call<'a> {
                 host = name;
             }
         }
+        let namespace = server.shards.routes().namespace_of(Some(&host)).to_owned();
+        let close = Arc::clone(&caller.close);
         Ok(Self {
             server,
             caller,
             parts,
             host,
             segments,
+            reservation: Arc::new(server.answers.begin(namespace, close)),
+            sources: AtomicUsize::new(0),
         })
     }
 
@@ -242,7 +261,7 @@ impl<'a> Call<'a> {
                 _ => Err(Problem::method(method, "GET")),
             },
             ["namespaces"] => match method {
-                "GET" => namespaces::list(self),
+                "GET" => namespaces::list(self).await,
                 _ => Err(Problem::method(method, "GET")),
             },
             ["namespaces", name] => match method {
@@ -251,7 +270,7 @@ impl<'a> Call<'a> {
                 _ => Err(Problem::method(method, "PUT, DELETE")),
             },
             ["fleet"] => match method {
-                "GET" => fleet::get(self),
+                "GET" => fleet::get(self).await,
                 _ => Err(Problem::method(method, "GET")),
             },
             ["fleet", "namespaces", name, "release"] => match method {
@@ -384,33 +403,40 @@ impl<'a> Call<'a> {
 
     /// Returns the rights of a request that is about an entity; about the namespace if the path is empty.
     async fn authorize(&self, path: &str) -> Result<Authority, Problem> {
-        let headers = &self.parts.headers;
-        if self
-            .server
-            .operator
-            .check(self.caller.address, headers)
-            .is_ok()
-        {
+        if self.is_operator() {
             self.caller.authorized();
             return Ok(Authority::everything().from_peer(self.caller.origin.peer));
         }
-        let token = headers.get(header::AUTHORIZATION);
+        let inquiry = self.inquiry(path);
+        let token = inquiry.token.clone();
+        let authorized = http::authorize(self.server, self.caller, inquiry).await;
+        authorized.map_err(|denied| {
+            let problem = Problem::from(denied);
+            if problem.is_unauthorized() && token.as_deref().is_some_and(is_unknown_bearer) {
+                return problem.with_detail(UNKNOWN_BEARER);
+            }
+            problem
+        })
+    }
+
+    /// Returns whether the request is the operator's.
+    fn is_operator(&self) -> bool {
+        let headers = &self.parts.headers;
+        let checked = self.server.operator.check(self.caller.address, headers);
+        checked.is_ok()
+    }
+
+    /// Returns the question of what the request's token is good for at a path.
+    fn inquiry(&self, path: &str) -> Inquiry {
+        let token = self.parts.headers.get(header::AUTHORIZATION);
         let token = token.and_then(|value| value.to_str().ok());
-        let inquiry = Inquiry {
+        Inquiry {
             peer: self.caller.origin.peer,
             host: Some(self.host.clone()),
             token: token.map(ToOwned::to_owned),
             path: path.to_owned(),
             supplementary: Vec::new(),
-        };
-        let authorized = http::authorize(self.server, self.caller, inquiry).await;
-        authorized.map_err(|denied| {
-            let problem = Problem::from(denied);
-            if problem.is_unauthorized() && token.is_some_and(is_unknown_bearer) {
-                return problem.with_detail(UNKNOWN_BEARER);
-            }
-            problem
-        })
+        }
     }
 
     /// Reads the query.
@@ -473,6 +499,85 @@ impl<'a> Call<'a> {
         let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
         let OperationAnswer { done, bodies } = answer.ok_or_else(Problem::stopping)?;
         Ok((done?, bodies))
+    }
+
+    /// Reserves bytes for the answer; waits for a while until there is room for them.
+    async fn reserve(&self, bytes: usize) -> Result<(), Problem> {
+        let reserved = self.reservation.reserve(bytes).await;
+        reserved.map_err(|_| Problem::busy())
+    }
+
+    /// Reserves so many bytes in all for messages that the answer is made of.
+    async fn reserve_sources(&self, bytes: usize) -> Result<(), Problem> {
+        let more = bytes.saturating_sub(self.sources.load(Ordering::Relaxed));
+        self.reserve(more).await?;
+        self.sources.fetch_max(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Looks at messages of one queue without their bytes.
+    async fn look(
+        &self,
+        authority: &Authority,
+        path: &str,
+        from: SequenceNumber,
+        conditions: &Conditions,
+        most: usize,
+    ) -> Result<MessagesView, Problem> {
+        let operation = Operation::Inspect {
+            path: path.to_owned(),
+            from,
+            conditions: conditions.clone(),
+            most,
+            bytes_max: 0,
+        };
+        match self.operate(authority.clone(), operation).await? {
+            (Operated::Messages(view), _) => Ok(view),
+            _ => Err(Problem::stopping()),
+        }
+    }
+
+    /// Looks at messages of one queue, with their bytes, for which room is reserved first.
+    async fn inspect(
+        &self,
+        authority: &Authority,
+        path: &str,
+        from: SequenceNumber,
+        conditions: &Conditions,
+        most: usize,
+    ) -> Result<(MessagesView, Vec<Option<Bytes>>), Problem> {
+        let mut bytes_max = limits::PEEK_BYTES_MAX;
+        loop {
+            self.reserve_sources(bytes_max).await?;
+            let operation = Operation::Inspect {
+                path: path.to_owned(),
+                from,
+                conditions: conditions.clone(),
+                most,
+                bytes_max,
+            };
+            let (operated, bodies) = self.operate(authority.clone(), operation).await?;
+            let Operated::Messages(view) = operated else {
+                return Err(Problem::stopping());
+            };
+            let lengths = view.messages.iter();
+            let longest = lengths.map(|message| message.inspected.body.length).max();
+            let longest = usize::try_from(longest.unwrap_or_default()).unwrap_or(usize::MAX);
+            if view.with_bytes {
+                // One at a time is there as texts and in base64, too.
+                self.reserve_sources(bytes_max + 2 * longest).await?;
+                return Ok((view, bodies));
+            }
+            // The first has more bytes than a page.
+            bytes_max = longest;
+        }
+    }
+
+    /// Answers with a value as JSON.
+    async fn answer(&self, status: StatusCode, value: &impl Serialize) -> Answer {
+        let mut text = Text::begin(self, limits::ANSWER_STEP_BYTES).await?;
+        text.write_value(value)?;
+        Ok(text.respond(status))
     }
 
     async fn administer(
@@ -547,13 +652,6 @@ fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
         return Err(Problem::bad_request(text));
     }
     Ok(SequenceNumber(from))
-}
-
-/// Makes an answer of JSON.
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(value).expect("texts and numbers are JSON");
-    let kind = HeaderValue::from_static("application/json");
-    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 /// Adds the version of an entity to an answer.

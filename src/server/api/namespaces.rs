@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::authorization_rules::RightName;
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::rights::Right;
 use crate::server::namespaces::{NamespaceError, NamespaceInfo};
 
@@ -55,11 +55,12 @@ pub(super) struct Access {
 /// Lists the namespaces of the server. Only the operator may.
 #[utoipa::path(get, path = "/api/v1/namespaces", operation_id = "list_namespaces", tag = "server",
     responses((status = 200, body = NamespaceList), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) fn list(call: &Call<'_>) -> Answer {
+pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.authorize_operator()?;
     let all = call.server.namespaces.all().into_iter();
     let namespaces = all.map(Namespace::of).collect();
-    Ok(json(StatusCode::OK, &NamespaceList { namespaces }))
+    call.answer(StatusCode::OK, &NamespaceList { namespaces })
+        .await
 }
 
 /// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
@@ -73,7 +74,7 @@ pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
         Some(fleet) => call.server.namespaces.make_in_store(fleet, name).await?,
         None => call.server.namespaces.make(name, authority).await?,
     };
-    Ok(json(StatusCode::CREATED, &Namespace::of(made)))
+    call.answer(StatusCode::CREATED, &Namespace::of(made)).await
 }
 
 /// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.
@@ -117,7 +118,7 @@ pub(super) async fn access(call: &Call<'_>) -> Answer {
         open: call.server.is_open,
         version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(json(StatusCode::OK, &access))
+    call.answer(StatusCode::OK, &access).await
 }
 
 impl Namespace {

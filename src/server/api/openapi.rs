@@ -1,16 +1,20 @@
 //! The description of the API in `OpenAPI` 3.1, made from its types.
 
-use axum::http::StatusCode;
-use axum::response::Response;
+use std::sync::LazyLock;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
-    history, jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search,
-    selection, server, sessions,
+    history, jobs, locks, messages, namespaces, rule_tests, rules, schedule, search, selection,
+    server, sessions,
 };
+use crate::server::answers::shared_body;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -38,9 +42,15 @@ use super::{
 )]
 struct Api;
 
-/// Answers with the description.
+/// Answers with the description, which is in memory once for all who ask: nobody needs a right to it.
 pub(super) fn answer() -> Response {
-    json(StatusCode::OK, &document())
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+        let text = serde_json::to_vec(&document());
+        text.expect("texts and numbers are JSON").into()
+    });
+    let kind = HeaderValue::from_static("application/json");
+    let body = shared_body(TEXT.clone());
+    (StatusCode::OK, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 /// Returns the description.

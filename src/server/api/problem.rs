@@ -95,6 +95,17 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "internal", text)
     }
 
+    /// There is no room for the answer.
+    pub(super) fn busy() -> Self {
+        let text = "The answer has no room: other answers wait to be read, or it is too long. Ask again a little later, or for less.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
+    }
+
+    /// Returns whether it may be asked for again a little later.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
+    }
+
     /// A namespace that is not known, while some are not.
     pub(super) fn unknown_yet() -> Self {
         let text = "A database cannot be reached, and the namespace may be there: try again.";

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::messages::NewMessage;
-use super::{Answer, Call, Object, Problem, json, rules};
+use super::rules::SubscriptionRules;
+use super::{Answer, Call, Object, Page, Problem};
 use crate::access::Authority;
-use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::property_to_json;
 use crate::ids::SequenceNumber;
 use crate::limits;
-use crate::message::{Amendments, Message};
+use crate::message::{Amendments, Message, Scalar};
 use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
 use crate::queue::{Conditions, EntityKind};
 use crate::rules::{Explanation, Facts, Rule, Share, Truth};
@@ -47,7 +46,13 @@ struct KeptMessage {
 /// Which subscriptions take the message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RuleTests {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions: Vec<SubscriptionTest>,
+    /// The values of the properties that the conditions read; null for those that are absent. Of a text there are 256 characters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    values: BTreeMap<String, serde_json::Value>,
     /// What `skip` is to be for further subscriptions; without it there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_skip: Option<usize>,
@@ -61,7 +66,7 @@ struct SubscriptionTest {
     /// At least one of its rules takes the message.
     takes: bool,
     rules: Vec<RuleTest>,
-    /// It has more rules than one request tests.
+    /// It has more rules than one answer has: 1,000, or a MiB.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
 }
@@ -99,9 +104,9 @@ struct TestedCondition {
     #[schema(no_recursion)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Self>,
-    /// The properties that a condition without parts reads, with their values; null for those that are absent.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    values: BTreeMap<String, serde_json::Value>,
+    /// The properties that a condition without parts reads; `values` of the answer has their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    properties: Vec<String>,
 }
 
 /// Tests a message against the rules of a subscription, or of all subscriptions of a topic. Nothing is sent. Facts that a topic
@@ -131,16 +136,47 @@ pub(super) async fn test(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         changed: &changed,
         facts: &facts,
     };
-    let (paths, next_skip) = subscriptions(call, &authority, entity, request.skip).await?;
-    let mut subscriptions = Vec::new();
+    let (paths, further) = subscriptions(call, &authority, entity, request.skip).await?;
+    let mut values = Values::default();
+    let mut page = Page::begin(call, "subscriptions").await?;
+    let mut next_skip = further;
     for path in paths {
-        subscriptions.push(tested.against(call, &authority, path).await?);
+        if page.is_full() || values.are_many() {
+            next_skip = Some(request.skip + page.items());
+            break;
+        }
+        let rules = tested.against(call, &authority, path, &mut values);
+        page.push(&rules.await?)?;
     }
-    let answer = RuleTests {
-        subscriptions,
+    page.respond(&RuleTests {
+        subscriptions: Vec::new(),
+        values: values.by_name,
         next_skip,
-    };
-    Ok(json(StatusCode::OK, &answer))
+    })
+}
+
+/// The values of properties that conditions read, each once.
+#[derive(Debug, Default)]
+struct Values {
+    by_name: BTreeMap<String, serde_json::Value>,
+    bytes: usize,
+}
+
+impl Values {
+    /// Returns whether they are as many bytes as a page may have.
+    const fn are_many(&self) -> bool {
+        limits::ANSWER_PAGE_BYTES <= self.bytes
+    }
+
+    /// Adds a value, if it is not there yet.
+    fn add(&mut self, name: &str, value: Option<&Scalar<'_>>) {
+        if self.by_name.contains_key(name) {
+            return;
+        }
+        let value = value.map_or(serde_json::Value::Null, property_to_json);
+        self.bytes += name.len() + value.as_str().map_or(size_of_val(&value), str::len);
+        self.by_name.insert(name.to_owned(), value);
+    }
 }
 
 /// Returns the subscriptions that a path means, and how many to leave out for further ones.
@@ -181,20 +217,13 @@ impl KeptMessage {
     /// Returns the message as it is now.
     async fn read(self, call: &Call<'_>) -> Result<(Message, Amendments), Problem> {
         let authority = call.authorize(&self.entity).await?;
-        let operation = Operation::Inspect {
-            path: self.entity.clone(),
-            from: SequenceNumber(0),
-            conditions: Conditions {
-                numbers: vec![SequenceNumber(self.sequence_number)],
-                ..Conditions::default()
-            },
-            most: 1,
-            with_bytes: true,
+        let conditions = Conditions {
+            numbers: vec![SequenceNumber(self.sequence_number)],
+            ..Conditions::default()
         };
-        let (operated, mut bodies) = call.operate(authority, operation).await?;
-        let Operated::Messages(mut view) = operated else {
-            return Err(Problem::stopping());
-        };
+        let from = SequenceNumber(0);
+        let inspected = call.inspect(&authority, &self.entity, from, &conditions, 1);
+        let (mut view, mut bodies) = inspected.await?;
         let missing = || {
             let (entity, number) = (&self.entity, self.sequence_number);
             Problem::not_found(format!(
@@ -222,50 +251,76 @@ impl Tested<'_> {
         call: &Call<'_>,
         authority: &Authority,
         path: String,
+        values: &mut Values,
     ) -> Result<SubscriptionTest, Problem> {
-        let most = limits::TESTED_RULES_MAX;
-        let test = |rule: &Rule| self.against_rule(rule);
-        let (rules, more) = rules::of_subscription(call, authority, &path, most, test).await?;
+        let mut tests = Vec::new();
+        let mut bytes = 0;
+        let mut rules = SubscriptionRules::begin(call, authority, &path, 0).await?;
+        let incomplete = loop {
+            let Some(rule) = rules.next().await? else {
+                break false;
+            };
+            let is_full = limits::TESTED_RULES_MAX <= tests.len()
+                || limits::ANSWER_PAGE_BYTES <= bytes
+                || values.are_many();
+            if is_full {
+                break true;
+            }
+            let test = self.against_rule(&rule, values);
+            let size = test.condition.size();
+            call.reserve(size).await?;
+            bytes += size;
+            tests.push(test);
+        };
+        let takes = |test: &RuleTest| test.condition.result == ConditionResult::True;
         Ok(SubscriptionTest {
-            takes: rules
-                .iter()
-                .any(|rule| rule.condition.result == ConditionResult::True),
-            incomplete: more == More::Yes,
+            takes: tests.iter().any(takes),
+            incomplete,
             path,
-            rules,
+            rules: tests,
         })
     }
 
-    fn against_rule(&self, rule: &Rule) -> RuleTest {
+    fn against_rule(&self, rule: &Rule, values: &mut Values) -> RuleTest {
         let mut share = Share::default();
         let explained = rule
             .filter
             .explain(self.message, self.changed, self.facts, &mut share);
         RuleTest {
             name: rule.name.clone(),
-            condition: explained.into(),
+            condition: TestedCondition::of(explained, values),
         }
     }
 }
 
-impl From<Explanation> for TestedCondition {
-    fn from(explained: Explanation) -> Self {
+impl TestedCondition {
+    fn of(explained: Explanation, values: &mut Values) -> Self {
         let (result, error) = match explained.truth {
             Truth::True => (ConditionResult::True, None),
             Truth::False => (ConditionResult::False, None),
             Truth::Unknown => (ConditionResult::Unknown, None),
             Truth::Failed(error) => (ConditionResult::Failed, Some(error)),
         };
-        let values = explained.values.into_iter().map(|(name, value)| {
-            let value = value.as_ref().map(property_to_json);
-            (name, value.unwrap_or(serde_json::Value::Null))
+        let properties = explained.values.into_iter().map(|(name, value)| {
+            values.add(&name, value.as_ref());
+            name
         });
+        let properties = properties.collect();
+        let parts = explained.parts.into_iter();
         Self {
             text: explained.text,
             result,
             error,
-            parts: explained.parts.into_iter().map(Self::from).collect(),
-            values: values.collect(),
+            parts: parts.map(|part| Self::of(part, values)).collect(),
+            properties,
         }
+    }
+
+    /// Returns its bytes in memory, about.
+    fn size(&self) -> usize {
+        let names: usize = self.properties.iter().map(String::len).sum();
+        let parts: usize = self.parts.iter().map(Self::size).sum();
+        let error = self.error.as_ref().map_or(0, String::len);
+        size_of::<Self>() + self.text.len() + error + names + parts
     }
 }

@@ -6,10 +6,10 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::entities::Version;
-use super::{Answer, Call, Problem, json, with_version};
+use super::{Answer, Call, Page, Problem, with_version};
 use crate::access::Authority;
 use crate::gateway::admin::time;
 use crate::gateway::rest::{property_of_json, property_to_json};
@@ -87,44 +87,102 @@ pub(super) struct Correlation {
 /// Rules of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Rules {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     rules: Vec<Rule>,
+    /// What `skip` is to be for the next page; without it there is none. A page has 1 MiB of rules at most, or one that is
+    /// longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_skip: Option<usize>,
+}
+
+/// Which rules a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RulesQuery {
+    /// So many are left out at the beginning.
+    #[serde(default)]
+    skip: usize,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// Lists the rules of a subscription.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/rules", operation_id = "list_rules", tag = "rules",
-    params(("entity" = String, Path, description = "The subscription's path, with slashes percent-encoded")),
+    params(("entity" = String, Path, description = "The subscription's path, with slashes percent-encoded"), RulesQuery),
     responses((status = 200, body = Rules), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let query: RulesQuery = call.query()?;
     let authority = call.authorize(entity).await?;
-    let (rules, _) = of_subscription(call, &authority, entity, usize::MAX, Rule::of).await?;
-    Ok(json(StatusCode::OK, &Rules { rules }))
+    let mut found = SubscriptionRules::begin(call, &authority, entity, query.skip).await?;
+    let mut page = Page::begin(call, "rules").await?;
+    while !page.is_full()
+        && let Some(rule) = found.next().await?
+    {
+        page.push(&Rule::of(&rule))?;
+    }
+    let skip = query.skip + page.items();
+    let next_skip = found.next().await?.map(|_| skip);
+    let rules = Vec::new();
+    page.respond(&Rules { rules, next_skip })
 }
 
-/// Returns something about each rule of a subscription, and whether it has more. It ends with the page that has brought the
-/// number of rules to `most`.
-pub(super) async fn of_subscription<T>(
-    call: &Call<'_>,
-    authority: &Authority,
-    subscription: &str,
-    most: usize,
-    of: impl Fn(&KeptRule) -> T,
-) -> Result<(Vec<T>, More), Problem> {
-    let mut rules = Vec::new();
-    let mut more = More::Yes;
-    while more == More::Yes && rules.len() < most {
-        let operation = AdminOperation::List {
-            what: Listed::Rules(subscription.to_owned()),
-            skip: rules.len(),
-            top: limits::LISTED_MAX,
-        };
-        let answer = call.administer(authority.clone(), operation).await?;
-        let AdminAnswer::Rules(found, further) = answer else {
-            return Err(Problem::stopping());
-        };
-        more = if found.is_empty() { More::No } else { further };
-        rules.extend(found.iter().map(|view| of(&view.rule)));
+/// The rules of a subscription, read some at a time.
+pub(super) struct SubscriptionRules<'a> {
+    call: &'a Call<'a>,
+    authority: &'a Authority,
+    subscription: &'a str,
+    /// Those that were read, the first last.
+    read: Vec<KeptRule>,
+    /// How many were read or left out.
+    skip: usize,
+    more: More,
+}
+
+impl<'a> SubscriptionRules<'a> {
+    /// Rules that are read at a time: so many of the largest are less than a page.
+    const READ: usize = limits::ANSWER_PAGE_BYTES / limits::RULE_BYTES_MAX;
+
+    /// Begins behind so many rules; waits until there is room for those that are read at a time.
+    pub(super) async fn begin(
+        call: &'a Call<'a>,
+        authority: &'a Authority,
+        subscription: &'a str,
+        skip: usize,
+    ) -> Result<Self, Problem> {
+        call.reserve_sources(limits::ANSWER_PAGE_BYTES).await?;
+        Ok(Self {
+            call,
+            authority,
+            subscription,
+            read: Vec::new(),
+            skip,
+            more: More::Yes,
+        })
     }
-    Ok((rules, more))
+
+    /// Returns the next rule.
+    pub(super) async fn next(&mut self) -> Result<Option<KeptRule>, Problem> {
+        if self.read.is_empty() && self.more == More::Yes {
+            let operation = AdminOperation::List {
+                what: Listed::Rules(self.subscription.to_owned()),
+                skip: self.skip,
+                top: Self::READ.min(limits::LISTED_MAX),
+            };
+            let answer = self.call.administer(self.authority.clone(), operation);
+            let AdminAnswer::Rules(found, further) = answer.await? else {
+                return Err(Problem::stopping());
+            };
+            self.more = if found.is_empty() { More::No } else { further };
+            self.skip += found.len();
+            self.read
+                .extend(found.into_iter().rev().map(|view| view.rule));
+        }
+        Ok(self.read.pop())
+    }
 }
 
 /// Returns a rule.
@@ -135,10 +193,8 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
     let operation = AdminOperation::ReadRule { subscription, name };
-    shown(
-        StatusCode::OK,
-        &call.administer(authority, operation).await?,
-    )
+    let answer = call.administer(authority, operation).await?;
+    shown(call, StatusCode::OK, &answer).await
 }
 
 /// Makes a rule, or with `If-Match` replaces one.
@@ -168,7 +224,8 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, rule: &str, body: Body) -
             (operation, StatusCode::CREATED)
         }
     };
-    shown(status, &call.administer(authority, operation).await?)
+    let answer = call.administer(authority, operation).await?;
+    shown(call, status, &answer).await
 }
 
 /// Deletes a rule.
@@ -189,10 +246,10 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str, rule: &str) -> Answer 
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn shown(status: StatusCode, answer: &AdminAnswer) -> Answer {
+async fn shown(call: &Call<'_>, status: StatusCode, answer: &AdminAnswer) -> Answer {
     match answer {
         AdminAnswer::Rule(view) => {
-            let response = json(status, &Rule::of(&view.rule));
+            let response = call.answer(status, &Rule::of(&view.rule)).await?;
             Ok(with_version(response, view.rule.version()))
         }
         AdminAnswer::Namespace(_)

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::number;
 use super::selection::instant;
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
@@ -109,7 +109,7 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
         counts.from = counts.from.filter(|_| has_from);
         counts.spans.retain(|_| has_from);
     }
-    Ok(json(StatusCode::OK, &counts))
+    call.answer(StatusCode::OK, &counts).await
 }
 
 impl ScheduledCounts {

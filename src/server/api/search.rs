@@ -1,13 +1,12 @@
 //! A search over all queues of a namespace.
 
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
 use super::messages::{BodyShown, MessageShown, Shown};
 use super::selection::{MessageSelection, State, compile};
-use super::{Answer, Call, Problem, from_number, json};
+use super::{Answer, Call, Page, Problem, from_number};
 use crate::access::Authority;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
@@ -52,6 +51,9 @@ pub(super) struct SearchQuery {
 /// Messages that were found.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Found {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<FoundMessage>,
     /// What `from_queue` is to be to continue; without it, all queues were looked at. An answer may be empty and have it: one
     /// request looks at a bounded number of messages.
@@ -123,23 +125,22 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
         ));
     }
     let selector = compile(&selection.read("")?, "")?;
-    let mut messages = Vec::new();
+    let mut page = Page::begin(call, "messages").await?;
     for _ in 0..limits::SEARCHED_PAGES {
-        if limit <= messages.len() || !position.find_queue(call, &authority).await? {
+        let is_done = limit <= page.items() || page.is_full();
+        if is_done || !position.find_queue(call, &authority).await? {
             break;
         }
-        let most = limit - messages.len();
-        messages.extend(position.look(call, &authority, &selector, most).await?);
+        let most = limit - page.items();
+        let looked = position.look(call, &authority, &selector, most, &mut page);
+        looked.await?;
     }
     let (next_queue, next_number) = position.next();
-    Ok(json(
-        StatusCode::OK,
-        &Found {
-            messages,
-            next_queue,
-            next_number,
-        },
-    ))
+    page.respond(&Found {
+        messages: Vec::new(),
+        next_queue,
+        next_number,
+    })
 }
 
 impl Position {
@@ -172,54 +173,47 @@ impl Position {
         Ok(true)
     }
 
-    /// Looks at one page of the next queue.
+    /// Looks at one page of the next queue, and adds what is found to the answer.
     async fn look(
         &mut self,
         call: &Call<'_>,
         authority: &Authority,
         selector: &Selector,
         most: usize,
-    ) -> Result<Vec<FoundMessage>, Problem> {
+        page: &mut Page,
+    ) -> Result<(), Problem> {
         let Some(queue) = self.queues.last().cloned() else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let operation = Operation::Inspect {
-            path: queue.clone(),
-            from: from_number(self.number)?,
-            conditions: selector.conditions.clone(),
-            most,
-            with_bytes: true,
-        };
-        let operated = call.operate(authority.clone(), operation).await;
-        let (operated, bodies) = match operated {
+        let (from, conditions) = (from_number(self.number)?, &selector.conditions);
+        let looked = call
+            .inspect(authority, &queue, from, conditions, most)
+            .await;
+        let (view, bodies) = match looked {
             // The entity was deleted meanwhile.
             Err(problem) if problem.is_not_found() => {
                 self.queues.pop();
                 self.number = 0;
-                return Ok(Vec::new());
+                return Ok(());
             }
             other => other?,
         };
-        let Operated::Messages(view) = operated else {
-            return Err(Problem::stopping());
+        let shown = Shown {
+            body: BodyShown::Preview,
+            encoded: false,
         };
-        match view.next {
-            Some(next) => self.number = next.0,
+        let found = |message| FoundMessage {
+            queue: queue.clone(),
+            message,
+        };
+        match shown.fill(page, view, bodies, selector, found)? {
+            Some(next) => self.number = next,
             None => {
                 self.queues.pop();
                 self.number = 0;
             }
         }
-        let shown = Shown {
-            body: BodyShown::Preview,
-            encoded: false,
-        };
-        let found = shown.selected(view, bodies, selector);
-        let found = found.map(|message| FoundMessage {
-            queue: queue.clone(),
-            message,
-        });
-        Ok(found.collect())
+        Ok(())
     }
 
     /// Returns where to continue.

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::messages::{BodyShown, Shown};
-use super::{Answer, Call, Problem, from_number, json};
+use super::{Answer, Call, Problem, from_number};
 use crate::gateway::admin::{parse_time, time};
-use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
 use crate::message::MessageState;
 use crate::namespace::{Selection, Selector};
@@ -120,16 +119,14 @@ pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
     };
     for _ in 0..limits::SEARCHED_PAGES {
         let Some(from) = counted.next else { break };
-        let operation = Operation::Inspect {
-            path: request.entity.clone(),
-            from: from_number(from)?,
-            conditions: selector.conditions.clone(),
-            most: limits::INSPECTED_MAX,
-            with_bytes: selector.needs_bytes(),
-        };
-        let (operated, bodies) = call.operate(authority.clone(), operation).await?;
-        let Operated::Messages(view) = operated else {
-            return Err(Problem::stopping());
+        let (from, conditions) = (from_number(from)?, &selector.conditions);
+        let (entity, most) = (&request.entity, limits::INSPECTED_MAX);
+        let (view, bodies) = if selector.needs_bytes() {
+            call.inspect(&authority, entity, from, conditions, most)
+                .await?
+        } else {
+            let view = call.look(&authority, entity, from, conditions, most);
+            (view.await?, Vec::new())
         };
         counted.next = view.next.map(|next| next.0);
         for message in shown.selected(view, bodies, &selector) {
@@ -138,7 +135,7 @@ pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
             counted.size_bytes += message.size_bytes();
         }
     }
-    Ok(json(StatusCode::OK, &counted))
+    call.answer(StatusCode::OK, &counted).await
 }
 
 /// Compiles a selection; `prefix` is in front of the names of its fields.

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::gateway::admin::time;
 use crate::server::mailbox::ShardReport;
 use crate::server::metrics::Usage;
@@ -113,7 +113,7 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         }),
         shards: shards.collect(),
     };
-    Ok(json(StatusCode::OK, &shown))
+    call.answer(StatusCode::OK, &shown).await
 }
 
 impl ShardShown {

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
 use super::messages::Lock;
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem};
 use crate::gateway::operations::{Operated, Operation, SessionView};
 
 /// A message session.
@@ -78,13 +78,14 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         return Err(Problem::stopping());
     };
     let sessions = found.iter().map(|view| Session::of(view, None)).collect();
-    Ok(json(
+    call.answer(
         StatusCode::OK,
         &Sessions {
             sessions,
             next_after,
         },
-    ))
+    )
+    .await
 }
 
 /// Returns a message session with its state.
@@ -100,7 +101,11 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
     let Operated::Session(view, state) = operated else {
         return Err(Problem::stopping());
     };
-    Ok(json(StatusCode::OK, &Session::of(&view, state.as_deref())))
+    // The state is in memory anyway; its base64 is there as a text, and in the answer.
+    let length = state.as_ref().map_or(0, bytes::Bytes::len);
+    call.reserve(length.div_ceil(3) * 4).await?;
+    let shown = Session::of(&view, state.as_deref());
+    call.answer(StatusCode::OK, &shown).await
 }
 
 /// Sets or clears the state of a message session, also while a receiver holds it.

@@ -90,9 +90,8 @@ impl Shell {
     pub(super) async fn rules(&self, command: &RuleCommand) -> Result<ExitCode, CommandError> {
         match command {
             RuleCommand::List { subscription } => {
-                let answer = self
-                    .get(&format!("entities/{}/rules", encoded(subscription)))
-                    .await?;
+                let path = format!("entities/{}/rules", encoded(subscription));
+                let answer = self.all_pages(&path, "rules").await?;
                 self.show(&answer, "rules", &table::RULES);
             }
             RuleCommand::Create {
@@ -132,7 +131,7 @@ impl Shell {
     /// Tests a message against all rules of a topic or a subscription.
     async fn test_rules(&self, entity: &str, mut body: Value) -> Result<(), CommandError> {
         let path = format!("entities/{}/rule-tests", encoded(entity));
-        let mut all = Vec::new();
+        let (mut all, mut values) = (Vec::new(), Map::new());
         loop {
             let mut page = self
                 .client
@@ -140,12 +139,14 @@ impl Shell {
                 .await?;
             let found = page.get_mut("subscriptions").and_then(Value::as_array_mut);
             all.append(found.unwrap_or(&mut Vec::new()));
+            let found = page.get_mut("values").and_then(Value::as_object_mut);
+            values.extend(found.map(std::mem::take).unwrap_or_default());
             let (Some(next), Some(fields)) = (page.get("next_skip"), body.as_object_mut()) else {
                 break;
             };
             fields.insert("skip".to_owned(), next.clone());
         }
-        let answer = json!({"subscriptions": all});
+        let answer = json!({"subscriptions": all, "values": values});
         if self.output == Output::Json {
             self.show_one(&answer);
         } else {
@@ -209,7 +210,8 @@ impl Shell {
     ) -> Result<ExitCode, CommandError> {
         match command {
             ConnectionCommand::List => {
-                let answer = self.get("connections").await?;
+                let mut answer = self.all_pages("connections", "connections").await?;
+                join_connections(&mut answer);
                 if self.output == Output::Json {
                     self.show_one(&answer);
                 } else {
@@ -256,7 +258,7 @@ impl Shell {
     pub(super) async fn jobs(&self, command: &JobCommand) -> Result<ExitCode, CommandError> {
         match command {
             JobCommand::List => {
-                let answer = self.get("jobs").await?;
+                let answer = self.all_pages("jobs", "jobs").await?;
                 self.show(&answer, "jobs", &table::JOBS);
             }
             JobCommand::Show { id } => self.show_one(&self.get(&format!("jobs/{id}")).await?),
@@ -325,4 +327,22 @@ fn properties_of(given: &[String]) -> Result<Value, CommandError> {
         properties.insert(name.to_owned(), read);
     }
     Ok(Value::Object(properties))
+}
+
+/// Joins the parts of connections that have more links than a page.
+fn join_connections(answer: &mut Value) {
+    let all = answer.get_mut("connections").and_then(Value::as_array_mut);
+    let Some(all) = all else { return };
+    let mut joined: Vec<Value> = Vec::new();
+    for mut connection in all.drain(..) {
+        let last = joined.last_mut();
+        let last = last.filter(|last| last.get("id") == connection.get("id"));
+        let known = last.and_then(|last| last.get_mut("links")?.as_array_mut());
+        let further = connection.get_mut("links").and_then(Value::as_array_mut);
+        match (known, further) {
+            (Some(known), Some(further)) => known.append(further),
+            _ => joined.push(connection),
+        }
+    }
+    all.append(&mut joined);
 }

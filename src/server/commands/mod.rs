@@ -255,12 +255,22 @@ impl Shell {
             let mut page = self.get(&format!("{query}{next}")).await?;
             let found = page.get_mut(list).and_then(Value::as_array_mut);
             all.append(found.unwrap_or(&mut Vec::new()));
-            let skip = page.get("next_skip").and_then(Value::as_u64);
-            let after = page.get("next_after").and_then(Value::as_str);
-            next = match (skip, after) {
-                (Some(skip), _) => format!("{separator}skip={skip}"),
-                (None, Some(after)) => format!("{separator}after={}", encoded(after)),
-                (None, None) => return Ok(json!({ list: all })),
+            let places = [
+                ("next_skip", "skip"),
+                ("next_after", "after"),
+                ("next_before", "before"),
+                ("next", "from"),
+            ];
+            let mut further = places.iter().filter_map(|(told, asked)| {
+                let place = match page.get(told)? {
+                    Value::String(text) => encoded(text),
+                    place => place.to_string(),
+                };
+                Some(format!("{separator}{asked}={place}"))
+            });
+            next = match further.next() {
+                Some(further) => further,
+                None => return Ok(json!({ list: all })),
             };
         }
     }

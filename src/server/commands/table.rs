@@ -289,13 +289,24 @@ pub(super) fn connections(answer: &Value) -> String {
 
 /// Draws tests of rules: a line for each condition, and for its parts below it.
 pub(super) fn rule_tests(answer: &Value) -> String {
-    fn add(rows: &mut Vec<Value>, row: &Value, condition: &Value, depth: usize) {
+    fn add(rows: &mut Vec<Value>, row: &Value, condition: &Value, depth: usize, values: &Value) {
         let mut row = row.clone();
         if let (Some(fields), Some(condition)) = (row.as_object_mut(), condition.as_object()) {
-            let parts = ["text", "result", "values", "error"].into_iter();
+            let parts = ["text", "result", "error"].into_iter();
             let known =
                 parts.filter_map(|name| Some((name.to_owned(), condition.get(name)?.clone())));
             fields.extend(known);
+            // The answer has each value once.
+            let names = condition.get("properties").and_then(Value::as_array);
+            let names = names.into_iter().flatten().filter_map(Value::as_str);
+            let read = names.map(|name| {
+                let value = values.get(name).cloned();
+                (name.to_owned(), value.unwrap_or_default())
+            });
+            let read: serde_json::Map<String, Value> = read.collect();
+            if !read.is_empty() {
+                fields.insert("values".to_owned(), read.into());
+            }
             if let Some(Value::String(text)) = fields.get_mut("text") {
                 text.insert_str(0, &"  ".repeat(depth));
             }
@@ -304,16 +315,17 @@ pub(super) fn rule_tests(answer: &Value) -> String {
         let empty = Value::Object(serde_json::Map::new());
         let parts = condition.get("parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
-            add(rows, &empty, part, depth + 1);
+            add(rows, &empty, part, depth + 1, values);
         }
     }
     let mut rows = Vec::new();
+    let values = answer.get("values").unwrap_or(&Value::Null);
     let subscriptions = answer.get("subscriptions").and_then(Value::as_array);
     for subscription in subscriptions.into_iter().flatten() {
         let rules = subscription.get("rules").and_then(Value::as_array);
         for rule in rules.into_iter().flatten() {
             let row = serde_json::json!({"subscription": subscription.get("path"), "rule": rule.get("name")});
-            add(&mut rows, &row, rule, 0);
+            add(&mut rows, &row, rule, 0, values);
         }
     }
     TESTS.render(&rows)

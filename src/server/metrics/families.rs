@@ -50,6 +50,8 @@ families! {
     PROCESS_FDS_MAX = Gauge "process_max_fds" &[], "The limit of open file descriptors";
     PROCESS_START = Gauge "process_start_time_seconds" &[], "When the process started, in seconds since 1970";
     MEMORY = Gauge "jitney_memory_bytes" &["owner"], "Memory that is counted where it is kept: open and packed parts of the indexes of queues, and all other state of entities and links";
+    ANSWERS_BYTES = Gauge "jitney_answers_bytes" &[], "Bytes that are reserved for answers of the JSON API which are made, or are not read yet";
+    ANSWERS_REFUSED = Counter "jitney_answers_refused" &[], "Answers of the JSON API that had no room: 503 was answered instead";
     FLEET_LEASE = Gauge "jitney_fleet_lease_held" &["store"], "1 if this server's last beat in the store is young enough for it to answer clients of its namespaces; only where servers share a store, as all that begin with jitney_fleet or jitney_namespace";
     FLEET_ALIVE = Gauge "jitney_fleet_server_alive" &["server"], "1 if the server's beat is seen, 0 if it has left or was declared dead";
     FLEET_BEATS = Counter "jitney_fleet_beats" &["server"], "How often the server has said that it is alive, since its start";

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use clap::Args;
 use tokio::sync::Mutex;
 
+use super::answers::Answers;
 use super::shards::Shards;
 use super::store::Fleet;
 use crate::memory::Memory;
@@ -39,6 +40,7 @@ pub struct MetricsArgs {
 pub(super) struct Metrics {
     entities: usize,
     memory: Memory,
+    answers: Answers,
     /// A report of all entities takes some megabytes: one is made at a time.
     one_at_a_time: Mutex<()>,
 }
@@ -46,10 +48,11 @@ pub(super) struct Metrics {
 const OPENMETRICS: &str = "application/openmetrics-text";
 
 impl Metrics {
-    pub(super) fn new(args: &MetricsArgs, memory: Memory) -> Self {
+    pub(super) fn new(args: &MetricsArgs, memory: Memory, answers: Answers) -> Self {
         Self {
             entities: args.metrics_entities,
             memory,
+            answers,
             one_at_a_time: Mutex::default(),
         }
     }
@@ -77,6 +80,7 @@ impl Metrics {
         let scrape = Scrape {
             process: Usage::now(),
             memory: self.memory.by_purpose(),
+            answers: (self.answers.bytes(), self.answers.refused()),
             shards: shards.collect(),
             fleet: fleet.map(|fleet| FleetScrape {
                 server: fleet.server().to_owned(),

@@ -27,6 +27,8 @@ const OTHERS: &str = "*";
 pub(super) struct Scrape {
     pub(super) process: process::Usage,
     pub(super) memory: [(&'static str, usize); 3],
+    /// Bytes of answers of the JSON API, and how many had no room.
+    pub(super) answers: (usize, u64),
     pub(super) shards: Vec<ShardScrape>,
     /// The servers that share a store, if namespaces are in one.
     pub(super) fleet: Option<FleetScrape>,
@@ -199,7 +201,10 @@ impl Scrape {
         )?;
         let memory = self.memory.iter();
         let memory = memory.map(|(owner, bytes)| (vec![("owner", *owner)], number(*bytes)));
-        out.write(&families::MEMORY, memory)
+        out.write(&families::MEMORY, memory)?;
+        let (bytes, refused) = self.answers;
+        out.one(&families::ANSWERS_BYTES, number(bytes))?;
+        out.one(&families::ANSWERS_REFUSED, Sample::Number(refused))
     }
 
     fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {

@@ -68,6 +68,7 @@ fn scrape(paths: &[&str]) -> Scrape {
     Scrape {
         process: Usage::now(),
         memory: Memory::default().by_purpose(),
+        answers: (4_096, 2),
         shards: [report(paths), report(&[])]
             .into_iter()
             .zip(0..)

@@ -173,7 +173,7 @@ impl Request {
                 description: Box::new(work.description(paths)),
             },
             Self::Cancel(id) => Operation::CancelJob(JobId(*id)),
-            Self::Jobs => Operation::Jobs,
+            Self::Jobs => Operation::Jobs { before: None },
             Self::Look(id) => Operation::Job(JobId(*id)),
             Self::Lock { place, numbers } => Operation::Lock {
                 path: place.address(paths),

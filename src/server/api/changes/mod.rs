@@ -8,7 +8,6 @@ mod known;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -22,35 +21,48 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 
-use super::connections::Connection;
+use super::connections::{Connection, FIRST};
 use super::entities::EntityStatus;
 use super::jobs::Job;
 use super::{Answer, Call, Kind, Problem};
-use crate::access::Authority;
+use crate::access::{Authority, Inquiry};
 use crate::address::SubQueue;
 use crate::gateway::admin::time;
-use crate::gateway::operations::{Operated, Operation};
+use crate::gateway::operations::{ConnectionView, Operated, Operation};
 use crate::limits;
 use crate::namespace::{EntityStatistics, QueueStatistics};
 use crate::rights::Right;
+use crate::server::answers::{Answers, Reservation};
 use crate::server::mailbox::{Mail, ShardReport};
 use crate::server::shards::Shards;
 use crate::shard::{OperationAnswer, OperationRequest};
 use crate::time::Timestamp;
-use known::{Item, Known};
+use known::{Item, Known, More, Seen};
 
 /// Namespaces that clients follow.
 #[derive(Debug)]
 pub(in crate::server) struct Changes {
     /// Tells this process from others.
     run: String,
-    followed: Mutex<BTreeMap<String, Known>>,
-    /// The streams of events that are open.
-    streams: AtomicUsize,
-    /// Notified when one is opened.
+    followed: Mutex<BTreeMap<String, Followed>>,
+    /// The bytes of what is known of all of them.
+    bytes: Answers,
+    /// Notified when a stream of events is opened.
     opened: Notify,
     /// The number of the last look.
     looks: watch::Sender<u64>,
+}
+
+/// A namespace that clients follow, or did a short while ago.
+#[derive(Debug)]
+struct Followed {
+    known: Known,
+    /// The bytes of what is known; taken while it is looked at.
+    reservation: Option<Reservation>,
+    /// The streams of events that are open.
+    streams: usize,
+    /// When the last was closed.
+    closed_at: Instant,
 }
 
 /// How changes are followed.
@@ -107,7 +119,7 @@ pub(in crate::server) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut earliest = Instant::now();
     loop {
-        if changes.streams.load(Ordering::Relaxed) == 0 {
+        if changes.followed().is_empty() {
             tokio::select! {
                 () = changes.opened.notified() => ticks.reset_immediately(),
                 () = shards.closed() => return,
@@ -127,31 +139,52 @@ pub(in crate::server) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>
 }
 
 impl Changes {
-    pub(in crate::server) fn new(begun: Timestamp) -> Self {
+    /// Takes the time of the start, and how many bytes may be known of all namespaces.
+    pub(in crate::server) fn new(begun: Timestamp, bytes: usize) -> Self {
         Self {
             run: format!("{:x}", begun.as_millis()),
             followed: Mutex::default(),
-            streams: AtomicUsize::new(0),
+            bytes: Answers::new(bytes, 0),
             opened: Notify::new(),
             looks: watch::Sender::new(0),
         }
     }
 
-    fn followed(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn followed(&self) -> MutexGuard<'_, BTreeMap<String, Followed>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the namespaces that are to be looked at, and forgets those that nobody follows any more.
+    fn wanted(&self, now: Instant) -> Vec<String> {
+        let mut followed = self.followed();
+        followed.retain(|_, it| {
+            0 < it.streams || now < it.closed_at + limits::CHANGES_KEPT.as_duration()
+        });
+        let wanted = followed.iter().filter(|(_, it)| 0 < it.streams);
+        wanted.map(|(name, _)| name.clone()).collect()
+    }
+
     async fn look(&self, shards: &Shards) {
-        let names: Vec<String> = self.followed().keys().cloned().collect();
+        let names = self.wanted(Instant::now());
+        if names.is_empty() {
+            return;
+        }
         let most = limits::CHANGES_ENTITIES_MAX / shards.count();
         let reports = shards.reports(most).await;
         for name in names {
-            let mut now = BTreeMap::new();
-            entities_of(&name, &reports, &mut now);
-            add_jobs(&name, shards, &mut now).await;
-            add_connections(&name, shards, &mut now).await;
-            if let Some(known) = self.followed().get_mut(&name) {
-                known.take(now);
+            let kept = self
+                .followed()
+                .get_mut(&name)
+                .and_then(|it| it.reservation.take());
+            let begin = || self.bytes.begin(name.clone(), Arc::default());
+            let mut now = State::new(kept.unwrap_or_else(begin));
+            now.add_entities(&name, &reports);
+            now.add_jobs(&name, shards).await;
+            now.add_connections(&name, shards).await;
+            let (items, reservation) = now.end();
+            if let Some(followed) = self.followed().get_mut(&name) {
+                followed.known.take(items);
+                followed.reservation = Some(reservation);
             }
         }
         self.looks.send_modify(|look| *look += 1);
@@ -164,33 +197,112 @@ impl Changes {
     }
 }
 
-fn entities_of(namespace: &str, reports: &[(u32, ShardReport)], now: &mut BTreeMap<Item, String>) {
-    for (_, report) in reports {
-        let entities = &report.statistics.gateway.namespaces.entities;
-        for entity in entities.iter().filter(|it| it.namespace == namespace) {
-            now.insert(
-                Item::Entity(entity.path.clone()),
-                json_of(&EntityNow::of(entity)),
-            );
+/// The state of a namespace, which is made once for all who follow it.
+#[derive(Debug)]
+struct State {
+    items: BTreeMap<Item, String>,
+    reservation: Reservation,
+    /// Bytes that are used of the reservation.
+    used: usize,
+}
+
+impl State {
+    fn new(reservation: Reservation) -> Self {
+        Self {
+            items: BTreeMap::new(),
+            reservation,
+            used: 0,
         }
     }
-}
 
-async fn add_jobs(namespace: &str, shards: &Shards, now: &mut BTreeMap<Item, String>) {
-    if let Some(Operated::Jobs(jobs)) = ask(namespace, shards, Operation::Jobs).await {
-        let jobs = jobs.into_iter();
-        now.extend(jobs.map(|view| (Item::Job(view.id.0), json_of(&Job::of(view)))));
+    /// Adds an item, if there is room for it; returns whether there was.
+    fn add(&mut self, item: Item, value: &impl Serialize) -> bool {
+        /// The item is known as it was before, too; and beside its text there are its key and places in trees.
+        const TIMES: usize = 2;
+        const BESIDE: usize = 128;
+        let json = serde_json::to_string(value).expect("texts and numbers are JSON");
+        let used = self.used + TIMES * (json.len() + BESIDE);
+        let reserved = self.reservation.bytes();
+        let missing = used.saturating_sub(reserved);
+        let more = missing.next_multiple_of(limits::ANSWER_STEP_BYTES);
+        if 0 < missing && self.reservation.grow(more).is_err() {
+            return false;
+        }
+        self.used = used;
+        self.items.insert(item, json);
+        true
     }
-}
 
-async fn add_connections(namespace: &str, shards: &Shards, now: &mut BTreeMap<Item, String>) {
-    let found = ask(namespace, shards, Operation::Connections).await;
-    if let Some(Operated::Connections(connections)) = found {
-        let connections = connections.into_iter().take(limits::CHANGES_ENTITIES_MAX);
-        now.extend(connections.map(|view| {
-            let item = Item::Connection(view.id.0);
-            (item, json_of(&Connection::of(view)))
-        }));
+    fn add_entities(&mut self, namespace: &str, reports: &[(u32, ShardReport)]) {
+        for (_, report) in reports {
+            let entities = &report.statistics.gateway.namespaces.entities;
+            for entity in entities.iter().filter(|it| it.namespace == namespace) {
+                let item = Item::Entity(entity.path.clone());
+                if !self.add(item, &EntityNow::of(entity)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn add_jobs(&mut self, namespace: &str, shards: &Shards) {
+        let mut before = None;
+        loop {
+            let operation = Operation::Jobs { before };
+            let Some(Operated::Jobs(jobs, next)) = ask(namespace, shards, operation).await else {
+                return;
+            };
+            for view in jobs {
+                if !self.add(Item::Job(view.id.0), &Job::of(view)) {
+                    return;
+                }
+            }
+            if next.is_none() {
+                return;
+            }
+            before = next;
+        }
+    }
+
+    async fn add_connections(&mut self, namespace: &str, shards: &Shards) {
+        let (mut from, mut last): (_, Option<ConnectionView>) = (FIRST, None);
+        let most = limits::LISTED_LINKS;
+        for _ in 0..limits::CHANGES_LINKS_MAX / most {
+            let operation = Operation::Connections { from, most };
+            let found = ask(namespace, shards, operation).await;
+            let Some(Operated::Connections(connections, next)) = found else {
+                return;
+            };
+            for view in connections {
+                match last.take() {
+                    // It had more links than the page before.
+                    Some(mut known) if known.id == view.id => {
+                        known.links.extend(view.links);
+                        last = Some(known);
+                    }
+                    known => {
+                        last = Some(view);
+                        if known.is_some_and(|known| !self.add_connection(known)) {
+                            return;
+                        }
+                    }
+                }
+            }
+            let Some(next) = next else { break };
+            from = next;
+        }
+        if let Some(last) = last {
+            self.add_connection(last);
+        }
+    }
+
+    fn add_connection(&mut self, view: ConnectionView) -> bool {
+        self.add(Item::Connection(view.id.0), &Connection::of(view))
+    }
+
+    fn end(self) -> (BTreeMap<Item, String>, Reservation) {
+        self.reservation.shrink(self.used);
+        (self.items, self.reservation)
     }
 }
 
@@ -204,10 +316,6 @@ async fn ask(namespace: &str, shards: &Shards, operation: Operation) -> Option<O
     let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
     let OperationAnswer { done, .. } = answer?;
     done.ok()
-}
-
-fn json_of(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("texts and numbers are JSON")
 }
 
 impl EntityNow {
@@ -260,6 +368,7 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
         return Err(Problem::wrong("seconds", text));
     }
     let authority = call.authorize("").await?;
+    let ends_at = authority.ends_at();
     let (operated, _) = call
         .operate(
             authority,
@@ -273,20 +382,24 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
         return Err(Problem::stopping());
     };
     let changes = &call.server.changes;
-    let stream = OpenStream::open(changes)?;
-    changes.followed().entry(namespace.clone()).or_default();
+    let stream = OpenStream::open(changes, &namespace)?;
     let id = call.parts.headers.get("last-event-id");
     let id = id.and_then(|id| id.to_str().ok());
     let mut looks = changes.looks.subscribe();
     looks.mark_unchanged();
     changes.opened.notify_one();
+    let longest = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
+    let now = call.server.clock.now();
+    let grant_ends = ends_at.since(now.min(ends_at)).as_duration();
     let follower = Follower {
-        version: id.and_then(|id| changes.version_of(id)),
+        seen: Seen::up_to(id.and_then(|id| changes.version_of(id))),
+        more: More::No,
         stream,
-        namespace,
         looks,
         stopped: call.server.stopped.clone(),
-        end: Instant::now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)),
+        end: Instant::now() + longest.min(grant_ends),
+        proof: Proof::of(call),
+        checked: Instant::now(),
         is_first: true,
     };
     let kind = HeaderValue::from_static("text/event-stream");
@@ -297,23 +410,88 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
 
 /// A stream's place among those that may be open.
 #[derive(Debug)]
-struct OpenStream(Arc<Changes>);
+struct OpenStream {
+    changes: Arc<Changes>,
+    namespace: String,
+}
 
 impl OpenStream {
-    fn open(changes: &Arc<Changes>) -> Result<Self, Problem> {
-        let max = limits::CHANGES_STREAMS_MAX;
-        if max <= changes.streams.fetch_add(1, Ordering::Relaxed) {
-            changes.streams.fetch_sub(1, Ordering::Relaxed);
-            let text = format!("{max} clients follow changes already, which is the most.");
+    /// Opens one, if the namespace has less than half of the places that the streams of others leave.
+    fn open(changes: &Arc<Changes>, namespace: &str) -> Result<Self, Problem> {
+        let mut followed = changes.followed();
+        let open: usize = followed.values().map(|it| it.streams).sum();
+        let own = followed.get(namespace).map_or(0, |it| it.streams);
+        let most = limits::part_for_one(limits::CHANGES_STREAMS_MAX, open - own);
+        if most <= own {
+            let text =
+                format!("{own} clients follow changes of the namespace already; {most} may now.");
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", text));
         }
-        Ok(Self(Arc::clone(changes)))
+        let entry = followed.entry(namespace.to_owned());
+        let entry = entry.or_insert_with(|| Followed {
+            known: Known::default(),
+            reservation: None,
+            streams: 0,
+            closed_at: Instant::now(),
+        });
+        entry.streams += 1;
+        drop(followed);
+        Ok(Self {
+            changes: Arc::clone(changes),
+            namespace: namespace.to_owned(),
+        })
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        if let Some(followed) = self.changes.followed().get_mut(&self.namespace) {
+            followed.streams -= 1;
+            followed.closed_at = Instant::now();
+        }
+    }
+}
+
+/// The token of a stream, which has to hold for as long as the stream is open.
+#[derive(Debug)]
+struct Proof {
+    shards: Arc<Shards>,
+    /// What was asked at the beginning; `None` of the operator.
+    inquiry: Option<Inquiry>,
+}
+
+impl Proof {
+    fn of(call: &Call<'_>) -> Self {
+        Self {
+            shards: Arc::clone(&call.server.shards),
+            inquiry: (!call.is_operator()).then(|| call.inquiry("")),
+        }
+    }
+
+    /// Returns whether it still holds: its rule is there, and has its key and the right.
+    async fn holds(&self) -> bool {
+        let Some(inquiry) = self.inquiry.clone() else {
+            return true;
+        };
+        let owner = inquiry.host.as_deref().unwrap_or_default();
+        let Some(owner) = self.shards.owner_of(owner) else {
+            return false;
+        };
+        let host = inquiry.host.clone();
+        let authorized = owner.ask(|answer| Mail::Authorize(Box::new(inquiry), answer));
+        let Some(Ok(authority)) = authorized.await else {
+            return false;
+        };
+        let request = Box::new(OperationRequest {
+            host,
+            authority,
+            operation: Operation::Name {
+                path: None,
+                right: Right::Listen,
+            },
+        });
+        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
+        answer.is_some_and(|answer| answer.done.is_ok())
     }
 }
 
@@ -321,12 +499,16 @@ impl Drop for OpenStream {
 #[derive(Debug)]
 struct Follower {
     stream: OpenStream,
-    namespace: String,
-    /// What it knows.
-    version: Option<u64>,
+    seen: Seen,
+    /// There are more events than it was handed.
+    more: More,
     looks: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
+    /// When the stream ends: with its token, at the latest.
     end: Instant,
+    proof: Proof,
+    /// When the token was last checked.
+    checked: Instant,
     is_first: bool,
 }
 
@@ -339,20 +521,33 @@ impl Follower {
         }
         let quiet = Instant::now() + limits::CHANGES_QUIET_MAX.as_duration();
         loop {
-            tokio::select! {
-                _ = self.stopped.wait_for(|stopped| *stopped) => return None,
-                () = sleep_until(self.end) => return None,
-                () = sleep_until(quiet) => return Some(Bytes::from_static(b":\n\n")),
-                looked = self.looks.changed() => looked.ok()?,
+            let check = self.checked + limits::CHANGES_TOKEN_CHECK.as_duration();
+            if self.end <= Instant::now() {
+                return None;
             }
-            let changes = &self.stream.0;
+            if check <= Instant::now() {
+                self.checked = Instant::now();
+                if !self.proof.holds().await {
+                    return None;
+                }
+            }
+            if self.more == More::No {
+                tokio::select! {
+                    _ = self.stopped.wait_for(|stopped| *stopped) => return None,
+                    () = sleep_until(self.end) => return None,
+                    () = sleep_until(check) => continue,
+                    () = sleep_until(quiet) => return Some(Bytes::from_static(b":\n\n")),
+                    looked = self.looks.changed() => looked.ok()?,
+                }
+            }
+            let changes = &self.stream.changes;
             let followed = changes.followed();
-            let known = followed.get(&self.namespace)?;
+            let known = &followed.get(&self.stream.namespace)?.known;
             if !known.is_looked_at() {
                 continue;
             }
-            let events = known.events_since(self.version, &changes.run);
-            self.version = Some(known.version());
+            let (events, more) = known.events(&mut self.seen, &changes.run);
+            self.more = more;
             if !events.is_empty() {
                 return Some(events.into());
             }

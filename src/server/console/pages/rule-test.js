@@ -12,7 +12,7 @@ import { Choice } from "../components/field.js";
 import { Empty, Loading, Problem } from "../components/notice.js";
 import { Paste, Pick } from "./rule-test/message.js";
 import { readPasted } from "./rule-test/read.js";
-import { Results } from "./rule-test/results.js";
+import { Results, addValues } from "./rule-test/results.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/rule-test.js";
 
@@ -85,6 +85,7 @@ async function test(path, request, pages, signal) {
   for (let page = 0; page < pages && skip != null; page += 1) {
     /** @type {Schemas["RuleTests"]} */
     const found = await call("test_rules", { path: { entity: path }, body: { ...request, skip }, signal });
+    for (const subscription of found.subscriptions) for (const rule of subscription.rules) addValues(rule, found.values ?? {});
     subscriptions.push(...found.subscriptions);
     skip = found.next_skip;
   }

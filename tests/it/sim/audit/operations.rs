@@ -13,6 +13,9 @@ use super::{Auditor, Round, Sight, expect};
 use crate::sim::acts::Place;
 use crate::sim::operations::Request;
 
+/// Jobs that run at once: all are of one namespace.
+const JOBS_MAX: usize = limits::part_for_one(limits::JOBS_RUNNING_MAX, 0);
+
 /// What a request must be answered with.
 #[derive(Debug)]
 pub(in crate::sim) struct Due {
@@ -62,7 +65,7 @@ impl Auditor {
             })
         };
         let due = match request {
-            Request::Begin(_) if limits::JOBS_RUNNING_MAX <= model.jobs.running().count() => Due {
+            Request::Begin(_) if JOBS_MAX <= model.jobs.running().count() => Due {
                 pin: 0,
                 told: Told::Denied(DeniedKind::Limit),
             },
@@ -156,7 +159,7 @@ impl Auditor {
                 check((*id, job), view, paths)?;
                 Ok(Outcome::Jobs(vec![*id]))
             }
-            (Told::Jobs(jobs), Ok(Operated::Jobs(views))) => {
+            (Told::Jobs(jobs), Ok(Operated::Jobs(views, None))) => {
                 expect(jobs.len() == views.len(), jobs, views)?;
                 for ((id, job), view) in jobs.iter().zip(views) {
                     check((*id, job), view, paths)?;

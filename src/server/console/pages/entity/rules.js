@@ -18,9 +18,27 @@ import { Count, Time } from "../../components/time.js";
 import { S as E } from "../../strings/entities.js";
 import { S } from "../../strings/entity.js";
 
+/** All rules of a subscription, page by page.
+ * @param {string} path
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ rules: Schemas["Rule"][] }>} */
+export async function allRules(path, signal) {
+  /** @type {Schemas["Rule"][]} */
+  const all = [];
+  /** @type {number | null | undefined} */
+  let skip = 0;
+  while (skip != null) {
+    /** @type {Schemas["Rules"]} */
+    const { rules, next_skip: next } = await call("list_rules", { path: { entity: path }, query: { skip }, signal });
+    all.push(...rules);
+    skip = next;
+  }
+  return { rules: all };
+}
+
 /** @param {{ path: string }} properties */
 export function Rules({ path }) {
-  const rules = useResource((signal) => call("list_rules", { path: { entity: path }, signal }), [path]);
+  const rules = useResource((signal) => allRules(path, signal), [path]);
   const edit = (/** @type {Record<string, string>} */ query) => href(["entity", path, "edit"], query);
   const add = can("manage") && html`<a class="button" href=${edit({ add: "rule" })}>${S.addRule}</a>`;
   return html`<${Loaded} of=${rules}>${(/** @type {Schemas["Rules"]} */ data) => (data.rules.length === 0 ? html`<div class="card"><${Empty} title=${S.noRules}>${add}<//></div>` : html`

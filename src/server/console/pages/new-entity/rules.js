@@ -13,7 +13,7 @@ import { Field } from "../../components/field.js";
 import { Empty, Loaded, Notice, Problem } from "../../components/notice.js";
 import { Text } from "../../components/text.js";
 import { toast } from "../../components/toast.js";
-import { Filter } from "../entity/rules.js";
+import { Filter, allRules } from "../entity/rules.js";
 import { RuleFields } from "./rule-fields.js";
 import { NEW_RULE, draftOf, errorsOf, requestOf } from "./rule-model.js";
 import { S as C } from "../../strings/common.js";
@@ -25,7 +25,7 @@ import { S } from "../../strings/new-entity.js";
 /** `rule` of the query is the one that is changed; `add` opens a new one.
  * @param {{ path: string, query: Record<string, string> }} properties */
 export function EditRules({ path, query }) {
-  const rules = useResource((signal) => call("list_rules", { path: { entity: path }, signal }), [path]);
+  const rules = useResource((signal) => allRules(path, signal), [path]);
   const open = (/** @type {Record<string, string | undefined>} */ which) => setQuery({ rule: undefined, add: undefined, ...which });
   const done = (/** @type {string} */ text) => {
     toast(text);

@@ -13,8 +13,16 @@ import { S } from "../../strings/rule-test.js";
 /** Subscriptions, and rules of one, that are shown at first. */
 const [CARDS, RULES] = [100, 20];
 
-/** @typedef {Loose<Schemas["TestedCondition"]>} Condition */
+/** @typedef {Loose<Schemas["TestedCondition"]> & { values?: Record<string, unknown> }} Condition */
 /** @typedef {Schemas["SubscriptionTest"]} Subscription */
+
+/** Adds to conditions the values that they read: an answer has each value once.
+ * @param {Condition} condition
+ * @param {Record<string, unknown>} values */
+export function addValues(condition, values) {
+  condition.values = Object.fromEntries((condition.properties ?? []).map((name) => [name, values[name] ?? null]));
+  for (const part of condition.parts ?? []) addValues(part, values);
+}
 
 /** The conditions without parts by which a condition is what it is.
  * @param {Condition} condition
