@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import answers  # noqa: E402
 import development  # noqa: E402
 import long  # noqa: E402
 import with_listen  # noqa: E402
@@ -43,6 +44,7 @@ NOT_YET: list[str] = []
 STAGES = [
     stage("keys", [*without_key.ATTACKS, *with_listen.ATTACKS, *with_send.ATTACKS], beside=without_key.BESIDE),
     stage("descriptors", [with_send.all_descriptors], descriptors=with_send.DESCRIPTORS),
+    Stage("answers", answers.ATTACKS, MEMORY_MAX, GAP_MAX, "answers.json", arguments=ARGUMENTS),
     Stage("development", development.ATTACKS, MEMORY_MAX, GAP_MAX, "long.json", has_keys=False),
 ]
 

@@ -57,7 +57,8 @@ def frame(body: bytes, kind: int = 0, channel: int = 0) -> bytes:
     return struct.pack(">IBBH", len(body) + 8, 2, kind, channel) + body
 
 
-def hello(key: Key | None = None, container: str = "adversary", window: int = WIDE, idle: int | None = None, jms: bool = False) -> bytes:
+def hello(key: Key | None = None, container: str = "adversary", window: int = WIDE, idle: int | None = None, jms: bool = False,
+          host: str = "localhost") -> bytes:
     """All that comes before a link: SASL (ANONYMOUS, or PLAIN with a key), open, begin; said at once, as a client in a hurry does."""
     if key is None:
         init = composite(0x41, symbol("ANONYMOUS"), binary(b""))
@@ -66,7 +67,7 @@ def hello(key: Key | None = None, container: str = "adversary", window: int = WI
     timeout = uint(idle) if idle else NULL
     properties = symbol_map({"com.microsoft:is-client-provider": TRUE}) if jms else NULL
     desired = symbol("SHARED-SUBS") if jms else NULL
-    open_ = composite(OPEN, string(container), string("localhost"), uint(FRAME_BYTES), NULL, timeout, NULL, NULL, NULL, desired, properties)
+    open_ = composite(OPEN, string(container), string(host), uint(FRAME_BYTES), NULL, timeout, NULL, NULL, NULL, desired, properties)
     begin = composite(BEGIN, NULL, uint(0), uint(window), uint(WIDE))
     return SASL_HEADER + frame(init, kind=1) + AMQP_HEADER + frame(open_) + frame(begin)
 
@@ -305,7 +306,7 @@ class Peer(asyncio.Protocol):
     @classmethod
     async def connect(
         cls, port: int, window: int = WIDE, idle: int | None = None, key: Key | None = None, container: str | None = None, jms: bool = False,
-        reads: bool = True, address: str = "127.0.0.1",
+        reads: bool = True, address: str = "127.0.0.1", host: str = "localhost",
     ) -> "Peer":
         """Connects from an address, opens and begins: as ANONYMOUS, or with a key. Of what one that does not read is sent the system keeps
         little."""
@@ -319,7 +320,7 @@ class Peer(asyncio.Protocol):
         own.setblocking(False)
         await loop.sock_connect(own, ("127.0.0.1", port))
         _, peer = await loop.create_connection(lambda: cls(window), sock=own)
-        peer.write(hello(key, container or f"adversary-{id(peer):x}", window, idle, jms))
+        peer.write(hello(key, container or f"adversary-{id(peer):x}", window, idle, jms, host))
         await peer.opened
         return peer
 
