@@ -489,7 +489,7 @@ pub const CHANGES_LINKS_MAX: usize = 10_000;
 /// Bytes of what is known of all namespaces whose changes clients follow, where memory has no limit: ten with 10,000
 /// entities each fit.
 pub const CHANGES_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// How long the changes of a namespace are known that nobody follows: clients come back after a second.
+/// How long the changes of a namespace are known that no client follows: clients come back after a second.
 pub const CHANGES_KEPT: Millis = Millis::from_secs(30);
 /// How often it is checked that the rule and the key of a client that follows changes are there.
 pub const CHANGES_TOKEN_CHECK: Millis = Millis::from_secs(5);

@@ -42,7 +42,7 @@ use crate::server::answers::shared_body;
 )]
 struct Api;
 
-/// Answers with the description, which is in memory once for all who ask: nobody needs a right to it.
+/// Answers with the description, which is in memory once for all who ask: no right is needed.
 pub(super) fn answer() -> Response {
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
         let text = serde_json::to_vec(&document());

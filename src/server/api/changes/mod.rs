@@ -154,7 +154,7 @@ impl Changes {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the namespaces that are to be looked at, and forgets those that nobody follows any more.
+    /// Returns the namespaces that are to be looked at, and forgets those that no client follows any more.
     fn wanted(&self, now: Instant) -> Vec<String> {
         let mut followed = self.followed();
         followed.retain(|_, it| {
