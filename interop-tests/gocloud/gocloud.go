@@ -1,0 +1,4 @@
+// Package gocloud pins the module whose tests `run` runs.
+package gocloud
+
+import _ "gocloud.dev/pubsub/azuresb"
