@@ -1,7 +1,9 @@
 # Thin on purpose: each target is one or two commands. `make` prints the list.
 
-# How many simulation seeds, or which one: make sim SEEDS=20000, make sim SEED=42.
+# How many simulation seeds, and from which one on: the commit gives the first, so that each commit sees new ones. Or which one alone:
+# make sim SEEDS=20000 FIRST=1, make sim SEED=42.
 SEEDS ?= 200
+FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-6) 2>/dev/null || echo 1)
 SEED ?=
 # How many planted bugs `make test` tries, if its time allows: another choice with every commit.
 MUTANTS ?= 5
@@ -44,8 +46,8 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 test: check sim mutants-sample interop-test ## everything CI runs: check, sim, some planted bugs, and the suites of tier `test` in interop-tests/suites.toml
 	-interop-tests/bench/instructions # a report: it fails nothing
 
-sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
-	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture
+sim: ## the broker under simulation: SEEDS=200 of them from FIRST on, which the commit gives, or the one of SEED=42
+	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture
 
 crash: build .venv/made ## SIGKILL the real process under load, again and again
 	interop-tests/run crash

@@ -432,9 +432,10 @@ impl Run {
     /// Starts again until it lasts, and looks at everything.
     fn restart(&mut self) -> Result<(), Stop> {
         self.restarts += 1;
-        self.hear()?;
-        self.clients.lost();
         loop {
+            // Those who looked at everything when the last start ended are gone, too.
+            self.hear()?;
+            self.clients.lost();
             if self.random.percent(5) {
                 self.world.disk.light_fuse(self.random.below(4));
             }

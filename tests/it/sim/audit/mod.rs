@@ -276,7 +276,8 @@ impl Auditor {
         let wanted = wanted.map(Timestamp::as_millis);
         match self.model.next_due() {
             Some(due) if wanted.is_none_or(|wanted| due < wanted) => Err(format!(
-                "something is due at {due}, and the broker wants to be called at {wanted:?}"
+                "{} is due at {due}, and the broker wants to be called at {wanted:?}",
+                self.model.due_there(due)
             )),
             _ => Ok(()),
         }

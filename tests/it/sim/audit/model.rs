@@ -441,7 +441,30 @@ impl Model {
         places.chain(transactions).min()
     }
 
-    fn next_due_at(&self, place: Place) -> Option<i64> {
+    /// Returns what is due at a time, for people.
+    pub(super) fn due_there(&self, due: i64) -> String {
+        let mut places = self.places();
+        let place = places.find(|&place| self.next_due_at(place) == Some(due));
+        place.map_or_else(
+            || "a transaction".to_owned(),
+            |place| {
+                let messages = self.queue(place).messages.iter();
+                let near = messages.filter(|(_, message)| match message.state {
+                    State::Scheduled { due: at } => at == due,
+                    State::Active => {
+                        message.enqueued_at.saturating_add(message.time_to_live) == due
+                    }
+                    State::Deferred => false,
+                });
+                let near: Vec<_> = near
+                    .map(|(at, message)| (at, &message.state, &message.lock))
+                    .collect();
+                format!("something of {place}, perhaps {near:?},")
+            },
+        )
+    }
+
+    pub(super) fn next_due_at(&self, place: Place) -> Option<i64> {
         let queue = self.queue(place);
         let locks = queue.holders.values().map(|holder| holder.until);
         let locks = locks.chain(queue.lapsed.values().map(|holder| holder.until));

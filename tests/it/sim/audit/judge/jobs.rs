@@ -198,7 +198,9 @@ impl Model {
         to: usize,
     ) -> Result<Result<(), Left>, String> {
         let target = Place::main(to);
+        // What is due in either is done first, whatever then becomes of the message.
         self.settle_due(round, target)?;
+        self.settle_due(round, from)?;
         if self.has_sessions(target) && message.draft.session.is_none() {
             return Ok(Err(NO_SESSION));
         }
@@ -209,7 +211,6 @@ impl Model {
         if !is_taken {
             return Ok(Err(REFUSED));
         }
-        self.settle_due(round, from)?;
         if !self.is_free(from, ordinal) {
             return Ok(Err(GONE));
         }

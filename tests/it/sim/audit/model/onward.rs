@@ -29,6 +29,7 @@ impl Model {
     /// whose bytes are needed: of a topic's, for its rules, and where the target drops duplicates
     /// or has partitions.
     pub(in crate::sim) fn go_on(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
+        let mut did_due = false;
         while let Some(onward) = self.onward(place) {
             let mut messages = self.queue(place).messages.iter();
             let Some((&ordinal, message)) = messages.find(|(_, m)| m.is_available()) else {
@@ -44,8 +45,15 @@ impl Model {
                     target.is_some_and(|it| it.partitioned || it.detects_duplicates)
                 }
             };
+            // A step of the queue does what is due in it first: an operator may have scheduled something for a time that is over.
+            let is_overdue = self.next_due_at(place).is_some_and(|at| at <= round.now);
             match onward {
                 _ if needs_bytes && !is_there => break,
+                _ if is_overdue && !did_due => {
+                    did_due = true;
+                    self.due(round, place)?;
+                    self.arrive(round)?;
+                }
                 Onward::Publish => self.publish(round, place, ordinal)?,
                 Onward::Forward(path) => self.forward(round, place, ordinal, &path)?,
             }
