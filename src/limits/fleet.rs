@@ -1,5 +1,6 @@
 //! Bounds of servers that share stores: the stores, the other servers, and take-overs.
 
+use super::CLOCK_LOOK;
 use crate::time::Millis;
 
 /// How long to wait for a connection of the store.
@@ -126,10 +127,29 @@ pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
 pub const LEFT_SERVER_KEPT: Millis = Millis::from_secs(60);
 /// How long the store keeps the row of a server that was declared dead: operators see it meanwhile.
 pub const DEAD_SERVER_KEPT: Millis = Millis::from_secs(60 * 60);
-/// Take-overs of a namespace, without a healthy minute between them, after which it is left alone.
+/// Deaths of owners of a namespace, without a healthy minute between them, after which it is left alone.
 pub const TAKEOVERS_MAX: i32 = 3;
-/// How long a namespace was served without a failure, for its take-overs to be counted anew.
+/// How long a namespace was served without a death of an owner, for these to be counted anew.
 pub const TAKEOVER_HEALTHY: Millis = Millis::from_secs(60);
+/// How long a namespace whose owners have died too often is left alone for the first time. Each further time is twice as long.
+pub const QUARANTINE_PAUSE: Millis = Millis::from_secs(60);
+/// How long such a namespace is left alone at most: each new try may end a server.
+pub const QUARANTINE_PAUSE_MAX: Millis = Millis::from_secs(60 * 60);
+/// How long such a namespace was served without a death, for its pauses to begin with the first again.
+pub const QUARANTINE_HEALTHY: Millis = Millis::from_secs(60 * 60);
+/// Deaths of a server, without [`SERVER_HEALTHY`] between them, from which on it rests.
+pub const SERVER_DEATHS_MAX: i32 = 2;
+/// How long a server lives after its rest, for its deaths to be counted anew.
+pub const SERVER_HEALTHY: Millis = Millis::from_secs(10 * 60);
+/// How long a server gets no namespaces after the first death that is too many. After each further one it is twice as long.
+pub const SERVER_REST: Millis = Millis::from_secs(60);
+/// How long a server rests at most.
+pub const SERVER_REST_MAX: Millis = Millis::from_secs(30 * 60);
+/// Beats in a row whose answers come after the lease that they renew, from which on a server gives its namespaces away: it has answered
+/// nothing for 6 s or more, though the database takes its beats. Two may be one pause of the database.
+pub const LATE_BEATS_MAX: u32 = 3;
+/// For how long the answers to a server's beats come within half a lease, until it takes namespaces again.
+pub const LATE_BEATS_OVER: Millis = Millis::from_secs(5);
 /// How long connections may take to close when a namespace is given away.
 pub const HANDOVER_WAIT: Millis = Millis::from_millis(300);
 /// How often a server measures how busy its namespaces are, and says so in the store if that has changed by a lot.
@@ -144,14 +164,19 @@ pub const QUOTA_MIN: u64 = 64 * 1024;
 pub const LEAVE_WAIT: Millis = Millis::from_secs(1);
 /// How long a server that stops waits for its take-overs to end.
 pub const TAKEOVERS_END_WAIT: Millis = Millis::from_millis(500);
-/// How far a server's clock may be from the database's before it takes nothing, and before it says so.
+/// How far a server's clock may be from the database's before it has no namespaces, and before it says so.
 pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
 /// See [`CLOCK_SKEW_MAX`].
 pub const CLOCK_SKEW_WARN: Millis = Millis::from_millis(200);
+/// How long the monotonic clock may run between two looks at it, of which there are two in a second, until it is doubted, too: so long
+/// that the others have declared this server dead by then, if it was the process that stood still.
+pub const CLOCK_UNSEEN_MAX: Millis = Millis::from_secs(3);
 
 const _: () = assert!(2 * BEAT.as_millis() <= OTHER_OWNER_WAIT.as_millis());
 const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
 const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
+const _: () = assert!(BEAT_SILENCE_MAX.as_millis() <= CLOCK_UNSEEN_MAX.as_millis());
+const _: () = assert!(CLOCK_LOOK.as_millis() < CLOCK_UNSEEN_MAX.as_millis());
 const _: () = assert!(BEAT.as_millis() + 2 * SCHEMA_LOCK_WAIT.as_millis() < LEASE.as_millis());
 const _: () =
     assert!(STORE_GATHERED_BYTES <= STORE_ROW_BYTES && STORE_ROW_BYTES <= STORE_PART_BYTES);

@@ -5,6 +5,10 @@
 //! either direction, is followed; [`Clock::look`] reports it once, and the owner lets the broker move
 //! the deadlines that run by elapsed time. [`Clock::elapsed`] knows nothing of dates, and no step moves
 //! it.
+//!
+//! Where servers share stores, the databases are witnesses ([`Clock::testify`]): from the first testimony on, the system's clock is followed
+//! only while one of them agrees with it. Otherwise the time continues by the monotonic clock, from when a database last agreed: a clock that is
+//! wrong lets nothing expire.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +37,27 @@ struct Line {
     looked: i64,
     /// All steps that were followed, together.
     stepped: i64,
+    /// What each witness has last said of the system's clock: by how much it was ahead of the monotonic one when the witness agreed with
+    /// it; none if it did not. Before the first testimony the system's clock is always followed.
+    witnesses: Vec<Option<i64>>,
+}
+
+/// Both clocks, as they were read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The system's time.
+    pub(super) system: Timestamp,
+    /// The time since the start.
+    elapsed: i64,
+}
+
+/// What a witness says of the system's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Testimony {
+    /// Its own clock has about the same time.
+    Agrees,
+    /// Its own clock has another time.
+    Differs,
 }
 
 /// What one of those that follow a clock has seen of its steps.
@@ -58,11 +83,29 @@ impl Clock {
         }
     }
 
+    /// Reads the system's clock and the monotonic one, for a comparison with a witness.
+    pub(super) fn read(&self) -> Reading {
+        Reading {
+            elapsed: self.elapsed().as_millis(),
+            system: Timestamp::from_millis(system()),
+        }
+    }
+
+    /// Takes what a witness says of the system's clock, as it was read. Witnesses are numbered from 0.
+    pub(super) fn testify(&self, witness: usize, reading: Reading, says: Testimony) {
+        self.line().testify(witness, reading, says);
+    }
+
     /// Returns how far the system's clock lay before the log's newest time at the start, if the log
     /// was not followed.
     #[must_use]
     pub fn behind_log(&self) -> Option<Millis> {
         self.behind_log
+    }
+
+    /// Returns what one has seen that begins to follow: all steps until now.
+    pub(super) fn seen(&self) -> Seen {
+        Seen(self.line().stepped)
     }
 
     /// Reads the clocks; returns the time, and how far the system's clock was set since the look that
@@ -128,13 +171,44 @@ impl Line {
             shown,
             looked: 0,
             stepped: 0,
+            witnesses: Vec::new(),
         };
         (line, behind_log)
     }
 
+    fn testify(&mut self, witness: usize, reading: Reading, says: Testimony) {
+        let (system, elapsed) = (reading.system.as_millis(), reading.elapsed);
+        if self.witnesses.is_empty() {
+            // From here on a look that comes late is a sign of a fault.
+            self.look(system, elapsed);
+        }
+        if self.witnesses.len() <= witness {
+            self.witnesses.resize(witness + 1, None);
+        }
+        if let Some(found) = self.witnesses.get_mut(witness) {
+            *found = (says == Testimony::Agrees).then_some(system.saturating_sub(elapsed));
+        }
+    }
+
+    /// Returns whether the system's clock is to be followed: it is as it was when a witness agreed with it.
+    fn is_trusted(&self, system: i64, elapsed: i64) -> bool {
+        let ahead = system.saturating_sub(elapsed);
+        let is_same = |it: &i64| ahead.saturating_sub(*it).saturating_abs() <= HELD;
+        self.witnesses.is_empty() || self.witnesses.iter().flatten().any(is_same)
+    }
+
     fn look(&mut self, system: i64, elapsed: i64) -> Option<ClockStep> {
-        let by = system.saturating_sub(self.at(elapsed));
+        let at = self.at(elapsed);
+        if UNSEEN < elapsed.saturating_sub(self.looked) {
+            // The monotonic clock may be at fault, too: what the witnesses have said was said before.
+            self.witnesses.fill(None);
+        }
+        let by = system.saturating_sub(at);
         self.looked = elapsed;
+        if !self.is_trusted(system, elapsed) {
+            self.shown = at;
+            return None;
+        }
         if by.saturating_abs() <= HELD {
             self.shown = self.shown.max(system);
             return None;
@@ -144,9 +218,12 @@ impl Line {
         Some(ClockStep::from_millis(by))
     }
 
-    /// Returns the time as the monotonic clock has it.
+    /// Returns the time as the monotonic clock has it. Where there are witnesses, it continues for a while only without a look.
     fn at(&self, elapsed: i64) -> i64 {
-        let since = elapsed.saturating_sub(self.looked);
+        let mut since = elapsed.saturating_sub(self.looked);
+        if !self.witnesses.is_empty() {
+            since = since.min(UNSEEN);
+        }
         self.shown.saturating_add(since)
     }
 }
@@ -168,6 +245,7 @@ fn report(step: ClockStep, steps: u64) {
 }
 
 const HELD: i64 = limits::CLOCK_HELD.as_millis();
+const UNSEEN: i64 = limits::CLOCK_UNSEEN_MAX.as_millis();
 
 /// The system's time, in milliseconds since the epoch.
 fn system() -> i64 {
@@ -190,7 +268,109 @@ mod tests {
             shown,
             looked: 0,
             stepped: 0,
+            witnesses: Vec::new(),
         }
+    }
+
+    const HOUR: i64 = 3_600_000;
+
+    fn says(line: &mut Line, witness: usize, (system, elapsed): (i64, i64), says: Testimony) {
+        let system = Timestamp::from_millis(system);
+        line.testify(witness, Reading { system, elapsed }, says);
+    }
+
+    /// server-clock + 2 h: the messages of an hour to live would be gone before the database is asked.
+    #[test]
+    fn a_step_that_no_witness_has_seen_is_not_followed() {
+        let began = 1_000 * HOUR;
+        for step in [2 * HOUR, -2 * HOUR, 1_500, -1_500] {
+            let mut line = line(1_000 * HOUR);
+            says(&mut line, 0, (began, 0), Testimony::Agrees);
+            assert_eq!(line.look(began + 500, 500), None);
+            // It is set between two comparisons, and the second finds that out.
+            assert_eq!(line.look(began + 600 + step, 600), None);
+            assert_eq!(line.shown, began + 600, "{step}");
+            says(
+                &mut line,
+                0,
+                (began + 1_000 + step, 1_000),
+                Testimony::Differs,
+            );
+            for elapsed in (1_000..60_000).step_by(1_000) {
+                assert_eq!(line.look(began + elapsed + step, elapsed), None);
+                assert_eq!(line.shown, began + elapsed, "time continues");
+            }
+            // It is set right again, which was never noticed.
+            says(&mut line, 0, (began + 60_000, 60_000), Testimony::Agrees);
+            assert_eq!(line.look(began + 60_100, 60_100), None);
+            assert_eq!(line.shown, began + 60_100);
+        }
+    }
+
+    #[test]
+    fn a_step_is_followed_when_a_witness_agrees_with_the_new_time() {
+        // The machine was suspended for an hour: its monotonic clock stood still.
+        let began = 1_000 * HOUR;
+        let mut line = line(1_000 * HOUR);
+        says(&mut line, 0, (began, 0), Testimony::Agrees);
+        says(&mut line, 1, (began, 0), Testimony::Differs);
+        assert_eq!(line.look(began + HOUR + 500, 500), None);
+        says(&mut line, 0, (began + HOUR + 600, 600), Testimony::Agrees);
+        let step = line.look(began + HOUR + 700, 700);
+        assert_eq!(step, Some(ClockStep::from_millis(HOUR)));
+        assert_eq!(line.shown, began + HOUR + 700);
+        // Set after the comparison that agrees.
+        assert_eq!(line.look(began + 3 * HOUR, 800), None);
+        assert_eq!(line.shown, began + HOUR + 800);
+    }
+
+    #[test]
+    fn a_clock_that_drifts_away_from_the_witness_is_not_followed_further() {
+        let began = 1_000 * HOUR;
+        let mut line = line(1_000 * HOUR);
+        // Each step is small enough to be followed without a witness.
+        for second in 1..=100 {
+            let (ahead, elapsed) = (second * 500, second * 1_000);
+            let verdict = if ahead <= 1_000 {
+                Testimony::Agrees
+            } else {
+                Testimony::Differs
+            };
+            let system = began + elapsed + ahead;
+            says(&mut line, 0, (system, elapsed), verdict);
+            assert_eq!(line.look(system, elapsed), None);
+        }
+        assert_eq!(line.shown, began + 100_000 + 1_000);
+    }
+
+    /// Some programs that set a clock set the monotonic one as well, as some virtual machines do when they continue.
+    #[test]
+    fn a_step_of_the_monotonic_clock_is_not_followed_without_a_witness_either() {
+        let began = 1_000 * HOUR;
+        let mut line = line(1_000 * HOUR);
+        says(&mut line, 0, (began, 0), Testimony::Agrees);
+        assert_eq!(line.look(began + 100, 100), None);
+        let step = 2 * HOUR;
+        assert!(line.at(step + 200) <= began + 100 + UNSEEN);
+        assert_eq!(line.look(began + step + 200, step + 200), None);
+        assert!(line.shown <= began + 100 + UNSEEN, "{}", line.shown);
+        says(
+            &mut line,
+            0,
+            (began + step + 500, step + 500),
+            Testimony::Differs,
+        );
+        assert_eq!(line.look(began + step + 600, step + 600), None);
+        assert!(line.shown <= began + 600 + UNSEEN, "{}", line.shown);
+        // A process that was frozen for an hour sees the same, and the database agrees.
+        says(
+            &mut line,
+            0,
+            (began + step + 700, step + 700),
+            Testimony::Agrees,
+        );
+        line.look(began + step + 800, step + 800);
+        assert_eq!(line.shown, began + step + 800);
     }
 
     #[test]
@@ -225,6 +405,15 @@ mod tests {
         assert_eq!(clock.look(&mut one).1, None);
         assert_eq!(clock.look(&mut other).1.unwrap().as_millis(), step);
         assert_eq!((clock.look(&mut other).1, clock.steps()), (None, 1));
+    }
+
+    /// An owner of a namespace that was taken over: its shard has begun at the time after the step.
+    #[test]
+    fn one_that_begins_to_follow_sees_no_step_of_before() {
+        let clock = Clock::new(Timestamp::EPOCH);
+        clock.line().shown -= DAYS_30;
+        assert!(clock.look(&mut Seen::default()).1.is_some());
+        assert_eq!(clock.look(&mut clock.seen()).1, None);
     }
 
     #[test]

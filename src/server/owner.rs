@@ -156,8 +156,8 @@ impl Owner {
         });
         Self {
             shard,
+            seen: clock.seen(),
             clock,
-            seen: Seen::default(),
             mailbox,
             control,
             sender,
