@@ -122,8 +122,10 @@ def play(world: World, report: Report, names: Iterator[str], seed: int) -> bool:
                 scene.until = time.monotonic()
                 loads.wait_more(1, GIVEN_UP_SECONDS)
                 wait(lambda: len(world.fleet.balancer.well()) == len(world.fleet.servers), 30, "a server did not become well again")
-                # Rounds are nearer to each other than failures are: a namespace is left alone after three without a minute between.
-                world.cluster.query("update jitney.namespace_state set failures = 0")
+                # Rounds are nearer to each other than failures are: a namespace is left alone after three without a minute between, and a server
+                # rests after two without ten minutes between.
+                world.cluster.query("update jitney.namespace_state set failures = 0, died_at = null")
+                world.cluster.query("update jitney.server set deaths = 0")
             audits = loads.finish()
             problems = audits.violations
         except Exception:  # noqa: BLE001

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 Address = tuple[str, int]
 
 CHUNK = 64 * 1024
+# How many of them may be on a long way.
+WAY_CHUNKS = 256
 # How much of the time that a slow network was idle may be used later.
 LATE_SECONDS = 0.1
 # How long a target may take to accept a connection.
@@ -84,6 +86,8 @@ class Proxy:
         self._refuses = False
         # Bytes a second in each direction of a connection; None means no limit.
         self._rate: int | None = None
+        # How long bytes take in each direction.
+        self._delay = 0.0
         self._open = asyncio.Event()
         self._open.set()
         self._server = loop().run(asyncio.start_server(self._take, *listen, backlog=512))
@@ -124,6 +128,10 @@ class Proxy:
     def slow(self, rate: int | None) -> None:
         """Lets so many bytes a second pass in each direction of a connection; None ends this."""
         self._rate = rate
+
+    def delay(self, seconds: float) -> None:
+        """Lets bytes take so long in each direction: a long way, on which no bytes are lost, and many are on their way at a time."""
+        self._delay = seconds
 
     def close(self) -> None:
         """Stops listening, and resets every connection."""
@@ -179,6 +187,8 @@ class Proxy:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # When the next bytes may pass, if the network is slow. A sleep that took longer than it was to take is made up for.
         due = 0.0
+        way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(WAY_CHUNKS)
+        arriving = asyncio.ensure_future(self._arrive(way, writer))
         try:
             while data := await reader.read(CHUNK if self._rate is None else max(1, min(CHUNK, self._rate // 50))):
                 await self._open.wait()
@@ -186,12 +196,30 @@ class Proxy:
                     now = asyncio.get_running_loop().time()
                     due = max(due, now - LATE_SECONDS) + len(data) / self._rate
                     await asyncio.sleep(due - now)
+                if self._delay or not way.empty():
+                    await way.put((asyncio.get_running_loop().time() + self._delay, data))
+                    continue
                 writer.write(self.passing(data))
                 await writer.drain()
+            await way.join()
         except OSError:
             pass
+        finally:
+            arriving.cancel()
         # The end of a connection does not pass a network that loses every packet either.
         await self._open.wait()
+
+    async def _arrive(self, way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
+        """Passes on what has taken its time on the way."""
+        while True:
+            due, data = await way.get()
+            try:
+                await asyncio.sleep(due - asyncio.get_running_loop().time())
+                await self._open.wait()
+                writer.write(self.passing(data))
+                await writer.drain()
+            finally:
+                way.task_done()
 
 
 @dataclass(eq=False)

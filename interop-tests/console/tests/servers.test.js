@@ -94,6 +94,7 @@ inBrowser("servers", (test) => {
         { name: "one", alive: true, leaving: false, beats: 7, beat_age_ms: 90, address: "10.0.0.1:5670", namespaces: 1 },
         { name: "two", alive: true, leaving: true, beats: 7, beat_age_ms: 90, address: "10.0.0.2:5670", namespaces: 1 },
         { name: "three", alive: true, leaving: false, beats: 7, beat_age_ms: 2_500, address: "10.0.0.3:5670", namespaces: 0 },
+        { name: "five", alive: true, leaving: false, beats: 7, beat_age_ms: 90, takes_none: "its clock is off", address: "10.0.0.5:5670", namespaces: 0 },
         { name: "four", alive: false, leaving: true, beats: 7, address: "10.0.0.4:5670", namespaces: 0 },
       ],
       namespaces: [namespace("orders", "a", { server: "one" }), namespace("bills", "b", { server: "two", suspended: "<b>overdue</b>" }), namespace("mail", "b", {})],
@@ -103,7 +104,7 @@ inBrowser("servers", (test) => {
     await page.getByRole("region", { name: "Store a, db-a.example:5432/jitney" }).getByText("identity-a").waitFor();
     assert.equal(await page.getByRole("region", { name: /^Store / }).count(), 3);
     assert.equal(await page.getByRole("region", { name: /^Store a/ }).locator("dd.alarm-text").count(), 3, "age, slots and clock need a person");
-    for (const [name, state] of [["one", "alive"], ["two", "leaving"], ["three", "late"], ["four", "left"]]) await row(page, "Servers", name).getByText(state, { exact: true }).waitFor();
+    for (const [name, state] of [["one", "alive"], ["two", "leaving"], ["three", "late"], ["four", "left"], ["five", "takes no namespaces"]]) await row(page, "Servers", name).getByText(state, { exact: true }).waitFor();
     await row(page, "Namespaces", "orders").getByText("120").waitFor();
     await row(page, "Namespaces", "bills").getByText("<b>overdue</b>").waitFor();
     await row(page, "Namespaces", "mail").getByText("waits for a server").waitFor();

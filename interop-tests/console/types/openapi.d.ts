@@ -1113,7 +1113,10 @@ export interface components {
              */
             epoch: number;
             name: string;
-            /** @description Why it is left alone: its log cannot be served, or its servers have died too often. */
+            /**
+             * @description Why it is left alone: its log cannot be served, or its servers have died too often. In the second case it is tried again after a
+             *     pause.
+             */
             quarantined?: string | null;
             /**
              * Format: int64
@@ -1156,6 +1159,11 @@ export interface components {
             name: string;
             /** @description How many namespaces it has. */
             namespaces: number;
+            /**
+             * @description Why it takes no namespaces of some store: its clock is off, or it rests after deaths or late beats. Absent if it takes some, or is
+             *     not alive.
+             */
+            takes_none?: string | null;
         };
         /** @description The servers that share stores. */
         FleetShown: {
@@ -1178,8 +1186,8 @@ export interface components {
         FleetStore: {
             /**
              * Format: int64
-             * @description By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it takes no
-             *     namespaces.
+             * @description By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it is not followed,
+             *     and the server takes no namespaces.
              */
             clock_offset_ms: number;
             /** @description The random identity that the store got when it was made, or restored to an earlier point in time; empty if it was never reached. */

@@ -7,7 +7,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
-use crate::server::store::{Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View};
+use crate::server::store::{
+    Fitness, Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View,
+};
 
 /// The servers that share stores.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,8 +42,8 @@ struct FleetStore {
     place: String,
     /// The random identity that the store got when it was made, or restored to an earlier point in time; empty if it was never reached.
     identity: String,
-    /// By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it takes no
-    /// namespaces.
+    /// By how much the clock of the server that answers is ahead of the database's, in milliseconds. Beyond a second it is not followed,
+    /// and the server takes no namespaces.
     clock_offset_ms: i64,
     /// Transactions since the oldest that the database has not frozen: at two billion it takes no writes.
     transaction_age: i64,
@@ -74,6 +76,10 @@ struct FleetServer {
     /// How long ago its beat changed, as the server that answers has seen it, in milliseconds; after 3,000 it is declared dead. Absent if it is not alive.
     #[serde(skip_serializing_if = "Option::is_none")]
     beat_age_ms: Option<u64>,
+    /// Why it takes no namespaces of some store: its clock is off, or it rests after deaths or late beats. Absent if it takes some, or is
+    /// not alive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    takes_none: Option<&'static str>,
     /// Where the other servers reach it.
     address: String,
     /// How many namespaces it has.
@@ -100,7 +106,8 @@ struct FleetNamespace {
     /// the database only for its own namespaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     suspended: Option<String>,
-    /// Why it is left alone: its log cannot be served, or its servers have died too often.
+    /// Why it is left alone: its log cannot be served, or its servers have died too often. In the second case it is tried again after a
+    /// pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantined: Option<String>,
 }
@@ -209,12 +216,24 @@ fn servers(view: &View, health: &Health) -> Vec<FleetServer> {
         alive: server.is_alive,
         leaving: server.is_leaving,
         beats: server.beat,
+        takes_none: takes_none(server.fitness).filter(|_| server.is_alive),
         beat_age_ms: health.beat_ages.get(&server.name).copied().map(millis),
         namespaces: server.count(seen.values().map(|(_, seen)| *seen)),
         name: server.name,
         address: server.address,
     });
     all.collect()
+}
+
+/// Returns why a server takes no namespaces.
+const fn takes_none(fitness: Fitness) -> Option<&'static str> {
+    match fitness {
+        Fitness::Fit => None,
+        Fitness::Resting => Some(
+            "it has died too often of late, or the answers to its beats come too late: it takes namespaces only while no other server may",
+        ),
+        Fitness::Unfit => Some("its clock is off from the database's by more than a second"),
+    }
 }
 
 fn namespaces(view: &View, health: &Health) -> Vec<FleetNamespace> {

@@ -17,7 +17,9 @@ use crate::histogram::{BOUNDS_MICROS, Histogram};
 use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
 use crate::queue::{DeadLetterCause, EntityKind};
 use crate::server::mailbox::ShardReport;
-use crate::server::store::{Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View};
+use crate::server::store::{
+    Fitness, Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View,
+};
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
 const OTHERS: &str = "*";
@@ -215,6 +217,12 @@ impl Scrape {
             all.map(move |it| (vec![("server", &it.name[..])], value(it)))
         };
         out.write(&families::FLEET_ALIVE, each(|it| truth(it.is_alive)))?;
+        let alive = servers.iter().filter(|it| it.is_alive);
+        let fit = alive.map(|it| {
+            let is_fit = it.fitness == Fitness::Fit;
+            (vec![("server", &it.name[..])], truth(is_fit))
+        });
+        out.write(&families::FLEET_FIT, fit)?;
         out.write(&families::FLEET_BEATS, each(|it| count(it.beat)))?;
         let ages = fleet.iter().flat_map(|it| &it.health.beat_ages);
         let ages = ages.map(|(server, age)| {

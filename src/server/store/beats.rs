@@ -14,7 +14,7 @@ use super::fleet::{FleetStore, formats};
 use super::lease::{self, Lease};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
-use super::{StoreError, checks, common};
+use super::{StoreError, checks, common, deaths};
 use crate::limits;
 
 impl FleetStore {
@@ -82,18 +82,31 @@ impl FleetStore {
     async fn enter(&self, session: Session, seen: Option<NameRow>) -> Result<(), StoreError> {
         let seen = seen.map_or((String::new(), 0), |row| (row.incarnation, row.beat));
         let incarnation = random_uuid();
-        self.state().namesake.enters(&incarnation);
+        let (is_late, died) = {
+            let mut state = self.state();
+            // The answer to an attempt before may be lost.
+            let is_own = state.namesake.is_own(&seen.0);
+            state.namesake.enters(&incarnation);
+            (state.is_late, i32::from(!is_own))
+        };
         // Between the start and now the set of stores may have been changed.
-        let sql = "insert into server (name, incarnation, beat, alive, address, formats, stores) \
-                   select $1::text, $2::text::uuid, 1, true, $3::text, $4::int, $7::text from store s \
-                   where s.stores is null or s.stores in ($7::text, 'changing ' || $7::text, $8::text) \
-                   for share of s on conflict (name) do update set \
-                   incarnation = excluded.incarnation, beat = 1, alive = true, leaving = false, address = excluded.address, \
-                   formats = excluded.formats, stores = excluded.stores \
-                   where server.incarnation::text = $5 and server.beat = $6";
-        let done = session
-            .execute(
-                sql,
+        // One that is alive still has died, since another takes its place: no other server has declared it dead yet.
+        let deaths = "server.deaths + case when server.alive then $9::int else 0 end";
+        let sql = format!(
+            "insert into server (name, incarnation, beat, alive, address, formats, stores, skewed, resting) \
+             select $1::text, $2::text::uuid, 1, true, $3::text, $4::int, $7::text, r.late, r.late \
+             from store s, (select case when $10::bool then $2::text::uuid end as late) r \
+             where s.stores is null or s.stores in ($7::text, 'changing ' || $7::text, $8::text) \
+             for share of s on conflict (name) do update set \
+             incarnation = excluded.incarnation, beat = 1, alive = true, leaving = false, address = excluded.address, \
+             formats = excluded.formats, stores = excluded.stores, deaths = {deaths}, \
+             skewed = case when $10::bool or $11::int <= {deaths} then excluded.incarnation end, \
+             resting = case when $10::bool or $11::int <= {deaths} then excluded.incarnation end \
+             where server.incarnation::text = $5 and server.beat = $6 returning deaths"
+        );
+        let entered = session
+            .optional(
+                &sql,
                 &[
                     &self.server,
                     &incarnation,
@@ -103,18 +116,23 @@ impl FleetStore {
                     &seen.1,
                     &self.stores.set(),
                     &self.stores.before(self.at),
+                    &died,
+                    &is_late,
+                    &limits::SERVER_DEATHS_MAX,
                 ],
             )
             .await?;
-        if done == 0 {
+        let Some(entered) = entered else {
             return Err(self.store.unfit(format!(
                 "another server with the name {} has come, or the stores of the fleet were changed: give this server another --server, \
                  and the same --store as the others",
                 self.server
             )));
-        }
+        };
+        let deaths = self.store.get(&entered, 0)?;
         checks::check_connections(&self.store, &session).await?;
         self.store.give_back(session);
+        self.begin_rest(deaths);
         self.state().incarnation = incarnation;
         // The first beat lets it hold.
         self.lease.store(Arc::new(Lease::begun()));
@@ -129,13 +147,13 @@ impl FleetStore {
             part: self,
             session: None,
         };
-        let mut is_reported = false;
+        let mut memory = beating::Memory::default();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
-            beating::step(&mut beats, &mut is_reported).await;
+            beating::step(&mut beats, &mut memory).await;
         }
     }
 
@@ -156,6 +174,49 @@ impl FleetStore {
         let sql = "update server set beat = beat + 1 where name = $1 and incarnation::text = $2 and alive";
         let done = session.execute(sql, &[&self.server, &incarnation]).await?;
         Ok((session, done == 1))
+    }
+
+    /// Rests for a while, if this server has died too often of late.
+    fn begin_rest(&self, deaths: i32) {
+        self.state().rest.begin(Instant::now(), deaths);
+        let seconds = deaths::rest(deaths).as_secs();
+        if 0 < seconds {
+            warn!(
+                server = self.server,
+                store = self.store.name(),
+                deaths,
+                seconds,
+                "this server has died too often without ten healthy minutes between: it has no namespaces for that time while \
+                 another server may take them. Look at its machine and its network; a restart in order ends this"
+            );
+        }
+    }
+
+    /// Gives all namespaces away, and beats with that; says that this server takes none. It counts as a death of the server, and of no
+    /// namespace: what is not answered is not lost.
+    async fn give_all(&self, session: &Session) -> Result<(), StoreError> {
+        let incarnation = self.state().incarnation.clone();
+        let sql = "with own as (update server set beat = beat + 1, deaths = deaths + 1, skewed = incarnation, resting = incarnation \
+                   where name = $1 and incarnation::text = $2 and alive returning name, incarnation, deaths), \
+                   given as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from own \
+                   where n.server = own.name and n.incarnation = own.incarnation returning n.id) \
+                   select own.deaths, (select count(*) from given) from own";
+        let params: super::connect::Params<'_> = &[&self.server, &incarnation];
+        let Some(row) = session.optional(sql, params).await? else {
+            // The next beat finds out why.
+            return Ok(());
+        };
+        let (deaths, given): (i32, i64) = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
+        warn!(
+            server = self.server,
+            store = self.store.name(),
+            given,
+            "the answers to this server's beats come too late for it to answer clients: its namespaces are given away, and it \
+             takes none until they come in time. Look at its network and at the database"
+        );
+        self.serving.lose_all();
+        self.begin_rest(deaths);
+        Ok(())
     }
 
     /// The store is another one than this server has known: what it has in memory is not in there.
@@ -232,6 +293,27 @@ impl BeatIo for Beating<'_> {
 
     fn renew(&mut self, sent: u64) {
         self.part.lease.load().renew(sent);
+    }
+
+    fn others_may_take(&self) -> bool {
+        self.part.view.load().has_another_taker(&self.part.server)
+    }
+
+    async fn give_all(&mut self) -> Result<(), StoreError> {
+        self.part.state().is_late = true;
+        if let Some(open) = self.session.take() {
+            self.part.give_all(&open).await?;
+            self.session = Some(open);
+        }
+        Ok(())
+    }
+
+    fn is_well(&mut self) {
+        self.part.state().is_late = false;
+        info!(
+            store = self.part.store.name(),
+            "the answers to this server's beats come in time again: it takes namespaces"
+        );
     }
 
     fn begin_anew(&mut self) {

@@ -1,13 +1,13 @@
 //! This server's clock against a database's. A clock that is far off would end times to live, and the memory of duplicates, too early:
-//! a server with such a clock takes no namespaces.
+//! such a clock is not followed (`server/clock.rs`), and its server has no namespaces while another server may take them.
 //!
-//! Neither clock decides who is alive: a server whose clock is off keeps what it has, and beats.
+//! Neither clock decides who is alive: a server whose clock is off beats.
 
 use crate::limits;
 
 /// The clock of this server, as it was compared with a database's.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct Comparison {
     /// By how much it is ahead of the database's, in milliseconds.
     offset: i64,
     /// It is near enough to the database's for namespaces to be taken. It is not before it was compared.
@@ -25,7 +25,7 @@ pub(super) enum Skew {
     Refused,
 }
 
-impl Clock {
+impl Comparison {
     /// Takes by how many milliseconds this server's clock is ahead; returns what is to be logged. Each of the two is logged once until
     /// the clock is well again.
     pub(super) fn compare(&mut self, offset: i64) -> Option<Skew> {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_is_logged_and_again_when_it_takes_no_namespaces() {
-        let mut clock = Clock::default();
+        let mut clock = Comparison::default();
         let mut compare = |offset| {
             let told = clock.compare(offset);
             (told, clock.is_in_time())

@@ -3,12 +3,12 @@
 //!
 //! A namespace weighs something for being there, and its messages a second. Free namespaces are distributed so that all servers carry
 //! about the same, of all stores together. Namespaces of live servers move only when the loads differ by more than a namespace and a
-//! fifth of a server's mean rate, and then until they differ by a namespace and a tenth of it: small changes of rates move nothing.
+//! fifth of a server's mean rate, and then until they differ by a namespace and a tenth of it: small changes of rates move nothing. A server
+//! that is to have no namespaces gives its own away, if another one may take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::StoreError;
 use crate::limits;
 
 /// A namespace: the place of its store, and its number there.
@@ -37,13 +37,35 @@ impl StoreSet {
     }
 }
 
-/// A server that may take namespaces.
+/// Whether a server is to have namespaces of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::server) enum Fitness {
+    #[default]
+    Fit,
+    /// It has died too often of late, or the answers to its beats come too late: it has namespaces only while no other server is fit.
+    Resting,
+    /// Its clock is off from the database's: it takes none.
+    Unfit,
+}
+
+impl Fitness {
+    /// Returns whether the server may take namespaces of a store, for which some server is fit or none is.
+    pub(super) const fn may_take(self, is_any_fit: bool) -> bool {
+        match self {
+            Self::Fit => true,
+            Self::Resting => !is_any_fit,
+            Self::Unfit => false,
+        }
+    }
+}
+
+/// A server that is alive, and does not leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
     pub(super) name: String,
     /// The newest kind of record that it reads.
     pub(super) formats: i32,
-    /// The stores whose namespaces it may take: none where its clock is off from the database's.
+    /// The stores whose namespaces it may take, by its [`Fitness`] and that of the others.
     pub(super) stores: StoreSet,
 }
 
@@ -74,7 +96,7 @@ pub(super) struct Seen {
 /// What the last looks at all stores have found.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// The servers that may take namespaces, by their names.
+    /// The servers that are alive and do not leave, by their names.
     pub(super) live: Vec<Live>,
     /// By their keys.
     pub(super) namespaces: Vec<Seen>,
@@ -155,6 +177,21 @@ impl Look {
             taken.extend(alike.iter().skip(before).take(count).map(|it| it.key));
         }
         taken
+    }
+
+    /// Returns the namespaces that a server is not to have, and some other one may take.
+    fn to_shed(&self, own: usize) -> Vec<NamespaceKey> {
+        let Some(server) = self.live.get(own) else {
+            return Vec::new();
+        };
+        let others = || self.live.iter().enumerate().filter(|(at, _)| *at != own);
+        let shed = self.namespaces.iter().filter(|it| {
+            it.owner == Owner::Live(own)
+                && !it.is_fixed
+                && !server.stores.has(it.key.store)
+                && others().any(|(_, other)| other.may_have(it))
+        });
+        shed.map(|it| it.key).collect()
     }
 
     /// Returns the namespaces that a server gives away. All servers make the same plan: again and again the one that carries most gives
@@ -305,22 +342,11 @@ pub(super) fn formats_of(alive: impl IntoIterator<Item = i32>, own: i32) -> i32 
     alive.into_iter().fold(own, i32::min)
 }
 
-/// Refuses a namespace whose owners have died too often: the next one would, too.
-///
-/// # Errors
-///
-/// [`StoreError::Lost`], which puts it into quarantine.
-pub(super) fn judge_deaths(failures: i32) -> Result<(), StoreError> {
-    if limits::TAKEOVERS_MAX < failures {
-        return Err(StoreError::Lost(format!(
-            "its owner has died {failures} times without a healthy minute between"
-        )));
-    }
-    Ok(())
-}
-
 /// How long the servers must be the same before a namespace is moved.
 const SETTLED: Duration = Duration::from_secs(5);
+/// How long the servers must be the same before one gives away what it is not to have. All find out by then that the database's clock was
+/// set, and that none of them is better than another.
+const JUDGED: Duration = Duration::from_secs(1);
 /// How long to wait after namespaces were moved before others are.
 const MOVED: Duration = Duration::from_secs(1);
 
@@ -386,7 +412,12 @@ impl Planner {
             since.is_none_or(|since| span < now.saturating_duration_since(since))
         };
         let mut give = Vec::new();
-        if rests(self.changed, SETTLED) && rests(self.moved, MOVED) {
+        if rests(self.changed, JUDGED) {
+            give = look.to_shed(own);
+            give.retain(|key| served.contains(key) && !self.giving.contains(key));
+            give.truncate(limits::HANDOVERS_AT_ONCE.saturating_sub(self.giving.len()));
+        }
+        if give.is_empty() && rests(self.changed, SETTLED) && rests(self.moved, MOVED) {
             give = look.to_give(own, limits::HANDOVERS_AT_ONCE);
             give.retain(|key| served.contains(key) && !self.giving.contains(key));
         }

@@ -3,7 +3,7 @@
 //! A store that is away suspends its own namespaces only: beats, leases, looks and take-overs are of one store. What each server does
 //! is decided by `decide.rs` for all stores together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{info, warn};
 
 use super::StoreError;
-use super::clocks::Clock;
+use super::clocks::Comparison;
 use super::connect::Store;
+use super::deaths::{Healing, Pauses, Rest};
 use super::decide::{Beats, Gone, NamespaceKey, Planner};
 use super::lease::Lease;
 use super::namesake::Namesake;
@@ -28,6 +29,7 @@ use super::view::{ServerSeen, StoreView, View};
 use crate::access::FailedAttempts;
 use crate::journal;
 use crate::limits;
+use crate::server::clock::Clock;
 use crate::server::supervisor::{self, Task};
 
 /// Returns the newest kind of record that this release reads.
@@ -94,9 +96,12 @@ pub(super) struct State {
     pub(super) has_left: bool,
     pub(super) beats: Beats<String>,
     pub(super) gone: Gone,
-    /// Since when namespaces are served here.
-    pub(super) since: BTreeMap<i64, Instant>,
-    pub(super) clock: Clock,
+    pub(super) healing: Healing,
+    pub(super) pauses: Pauses,
+    pub(super) rest: Rest,
+    /// This server has given its namespaces away, because the answers to its beats come too late.
+    pub(super) is_late: bool,
+    pub(super) clock: Comparison,
     /// The store is another one than at the start.
     pub(super) is_replaced: bool,
     pub(super) rates: Rates,
@@ -237,7 +242,9 @@ impl Fleet {
         while let Some(joined) = joining.join_next().await {
             joined.map_err(|error| StoreError::Lost(error.to_string()))??;
         }
-        let mut tasks = Vec::new();
+        let clock = Arc::clone(&self.serving_parts.clock);
+        let following = follow_clock(clock, stopped.clone());
+        let mut tasks = vec![supervisor::spawn("clock", following)];
         for part in &self.parts {
             let (beating, looking, rating) = (Arc::clone(part), Arc::clone(self), Arc::clone(part));
             let [of_beats, of_looks, of_rates] = [0; 3].map(|_| stopped.clone());
@@ -288,6 +295,20 @@ impl Fleet {
             left.spawn(async move { part.leave().await });
         }
         while left.join_next().await.is_some() {}
+    }
+}
+
+/// Looks at the clock until the stop, also while no owner does: it doubts itself after a time without a look.
+async fn follow_clock(clock: Arc<Clock>, mut stopped: watch::Receiver<bool>) {
+    let mut seen = clock.seen();
+    let mut ticks = interval(limits::CLOCK_LOOK.as_duration());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        clock.look(&mut seen);
     }
 }
 

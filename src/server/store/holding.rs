@@ -277,7 +277,8 @@ pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release
                for update of n, q), \
                freed as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null \
                from held where n.id = held.id) \
-               update namespace_state s set quarantined = null, pending = null, failures = 0 from held \
+               update namespace_state s set quarantined = null, pending = null, failures = 0, died_at = null, paused = null, \
+               pauses = 0 from held \
                where s.namespace = held.id returning held.quarantined";
     let released = session.optional(sql, &[&name]).await?;
     let release = match released {
@@ -343,7 +344,8 @@ pub(super) async fn find(
 }
 
 /// Takes a namespace from the server that has it, or from a command that was ended, and holds it. What its owner has
-/// appended until then is there, and nothing more of it comes. For an export, the reason of an earlier quarantine stays.
+/// appended until then is there, and nothing more of it comes. For an export, the reason of an earlier quarantine stays, and no server ends
+/// that quarantine any more.
 ///
 /// # Errors
 ///
@@ -360,7 +362,8 @@ pub(super) async fn hold(
                held as (insert into namespace_state as s (namespace, quarantined, pending) select id, $4, $5 from raised \
                on conflict (namespace) do update set \
                quarantined = case when $6::bool and s.pending is null then coalesce(s.quarantined, $4) else $4 end, \
-               pending = case when $6::bool and s.pending is null and s.quarantined is not null then null else $5 end \
+               pending = case when $6::bool and s.pending is null and s.quarantined is not null then null else $5 end, \
+               paused = null \
                returning quarantined, pending) \
                select r.epoch, case when h.pending is null then h.quarantined end from raised r cross join held h";
     let params: connect::Params<'_> = &[

@@ -12,14 +12,17 @@ use tracing::{debug, error, info, warn};
 
 use super::clocks::{self, Skew};
 use super::connect::Session;
-use super::decide::{self, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
+use super::deaths::{Death, Served};
+use super::decide::{self, Fitness, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fence::Fence;
 use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, Owned, QuarantinedBy, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::limits;
+use crate::server::clock::Testimony;
 use crate::server::supervisor;
+use crate::time::Millis;
 
 impl Fleet {
     /// Looks at a store until the stop, and does what is to be done.
@@ -129,15 +132,21 @@ fn look_of(view: &View) -> Look {
     let mut live: BTreeMap<&str, Live> = BTreeMap::new();
     let stores = view.stores.iter().enumerate();
     for (at, store) in stores.filter(|(_, store)| store.is_reached) {
-        let servers = store.servers.iter();
-        for server in servers.filter(|it| it.is_alive && !it.is_leaving) {
+        let servers = || {
+            store
+                .servers
+                .iter()
+                .filter(|it| it.is_alive && !it.is_leaving)
+        };
+        let is_any_fit = servers().any(|it| it.fitness == Fitness::Fit);
+        for server in servers() {
             let found = live.entry(&server.name).or_insert_with(|| Live {
                 name: server.name.clone(),
                 formats: server.formats,
                 stores: StoreSet::default(),
             });
             found.formats = found.formats.min(server.formats);
-            if server.is_in_time {
+            if server.fitness.may_take(is_any_fit) {
                 found.stores.add(at);
             }
         }
@@ -171,10 +180,24 @@ fn look_of(view: &View) -> Look {
 }
 
 impl State {
-    /// Returns whether this server may take namespaces of the store: it has joined, its clock is near enough to the database's, and the
-    /// store is still the one of the start.
+    /// Returns whether this server may take namespaces of the store, if it is to have some: it has joined, its clock is near enough to the
+    /// database's, its lease holds most of the time, and the store is still the one of the start.
     fn may_take(&self) -> bool {
-        self.clock.is_in_time() && !self.incarnation.is_empty() && !self.is_replaced
+        self.clock.is_in_time()
+            && !self.is_late
+            && !self.incarnation.is_empty()
+            && !self.is_replaced
+    }
+
+    /// Returns whether this server is to have namespaces of the store.
+    fn fitness(&self, now: Instant) -> Fitness {
+        if !self.clock.is_in_time() {
+            return Fitness::Unfit;
+        }
+        if self.is_late || self.rest.rests(now) {
+            return Fitness::Resting;
+        }
+        Fitness::Fit
     }
 }
 
@@ -183,7 +206,7 @@ impl FleetStore {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
         let mut view = StoreView::read(&self.store, &session).await?;
-        self.tell_clock(&session, &mut view.servers).await?;
+        self.tell_fitness(&session, &mut view.servers).await?;
         if self.declare_dead(&session, &view.servers).await? {
             // Their namespaces have no owner now, and need not wait for the next look.
             view = StoreView::read(&self.store, &session).await?;
@@ -191,7 +214,10 @@ impl FleetStore {
         self.serving.lose_taken(&self.server, &view.namespaces);
         self.serving.set_quotas(&view.namespaces);
         let gone = self.forgotten(&view.servers);
+        let over = self.note_deaths(&view);
         self.publish_view(view);
+        self.end_pauses(&session, over).await?;
+        self.forgive(&session).await?;
         match forget(&session, &gone).await {
             Ok(()) => self.store.give_back(session),
             // They are forgotten later.
@@ -214,7 +240,7 @@ impl FleetStore {
         let others = others.map(|it| (it.incarnation.clone(), it.beat));
         let silent = self.state().beats.silent(Instant::now(), others);
         let is_silent = |it: &&ServerSeen| silent.contains(&it.incarnation);
-        let sql = "update server set alive = false, leaving = false where name = $1 and incarnation::text = $2 \
+        let sql = "update server set alive = false, leaving = false, deaths = deaths + 1 where name = $1 and incarnation::text = $2 \
                    and beat = $3 and alive";
         for dead in servers.iter().filter(is_silent) {
             let done = session
@@ -238,52 +264,66 @@ impl FleetStore {
         self.state().gone.forgotten(Instant::now(), gone)
     }
 
-    /// Compares this server's clock with the database's: whether namespaces may be taken by it.
+    /// Compares this server's clock with the database's: whether it is followed, and namespaces may be taken.
     async fn compare_clocks(&self, session: &Session) -> Result<(), StoreError> {
         let query = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        let (began, before) = (lease::now(), self.serving.parts().clock.now());
+        let clock = &self.serving.parts().clock;
+        let (began, reading) = (lease::now(), clock.read());
         let row = session.one(query, &[]).await?;
         let found: i64 = self.store.get(&row, 0)?;
         let took = i64::try_from(lease::now() - began).unwrap_or(i64::MAX);
-        let offset = clocks::offset_of(before.as_millis(), found, took);
-        let told = self.state().clock.compare(offset);
+        let offset = clocks::offset_of(reading.system.as_millis(), found, took);
+        let (told, says) = {
+            let mut state = self.state();
+            let told = state.clock.compare(offset);
+            let says = if state.clock.is_in_time() {
+                Testimony::Agrees
+            } else {
+                Testimony::Differs
+            };
+            (told, says)
+        };
+        clock.testify(self.at, reading, says);
         let (milliseconds, store) = (offset, self.store.name());
         match told {
             Some(Skew::Warned) => warn!(
                 milliseconds,
                 store,
-                "this server's clock is off from the database's: beyond a second, it takes no namespaces. Synchronize the clocks"
+                "this server's clock is off from the database's: beyond a second, it is not followed, and this server takes no \
+                 namespaces. Synchronize the clocks"
             ),
             Some(Skew::Refused) => warn!(
                 milliseconds,
                 store,
-                "this server's clock is off from the database's by more than a second: it takes no namespaces. Synchronize the clocks"
+                "this server's clock is off from the database's by more than a second: it is not followed until it is right. This \
+                 server takes no namespaces, and gives its own to others. Synchronize the clocks"
             ),
             None => {}
         }
         Ok(())
     }
 
-    /// Says in this server's row whether its clock lets it take namespaces, unless that is there: its share is the others' otherwise.
-    async fn tell_clock(
+    /// Says in this server's row whether it is to have namespaces, unless that is there: its share is the others' otherwise.
+    async fn tell_fitness(
         &self,
         session: &Session,
         servers: &mut [ServerSeen],
     ) -> Result<(), StoreError> {
-        let (incarnation, is_in_time) = {
+        let (incarnation, fitness) = {
             let state = self.state();
-            (state.incarnation.clone(), state.clock.is_in_time())
+            (state.incarnation.clone(), state.fitness(Instant::now()))
         };
         let own = servers.iter_mut().find(|it| it.incarnation == incarnation);
-        let Some(own) = own.filter(|own| own.is_in_time != is_in_time) else {
+        let Some(own) = own.filter(|own| own.fitness != fitness) else {
             return Ok(());
         };
-        let sql = "update server set skewed = case when $3::bool then null else incarnation end \
+        // Older releases know `skewed` only, for the same.
+        let sql = "update server set skewed = case when $3::bool then incarnation end, resting = case when $4::bool then incarnation end \
                    where name = $1 and incarnation::text = $2";
-        session
-            .execute(sql, &[&self.server, &incarnation, &is_in_time])
-            .await?;
-        own.is_in_time = is_in_time;
+        let (takes_none, rests) = (fitness != Fitness::Fit, fitness == Fitness::Resting);
+        let params: super::connect::Params<'_> = &[&self.server, &incarnation, &takes_none, &rests];
+        session.execute(sql, params).await?;
+        own.fitness = fitness;
         Ok(())
     }
 
@@ -293,6 +333,9 @@ impl FleetStore {
         let Ok(permit) = self.takers.acquire().await else {
             return;
         };
+        if !self.state().may_take() {
+            return;
+        }
         // Another server may have been faster meanwhile, also in finding that the log is at fault.
         let view = self.view.load_full();
         let found = view.namespaces.values().find(|it| it.id == id);
@@ -344,7 +387,7 @@ impl FleetStore {
         let taker = Taker {
             server: self.server.clone(),
             incarnation: self.state().incarnation.clone(),
-            counts_failure: seen.was_owned,
+            dead: self.counted(&seen).map(str::to_owned),
         };
         let mut owned = ownership::take(&self.store, &taker, namespace, make).await?;
         let skipped = owned.skipped.take();
@@ -366,7 +409,6 @@ impl FleetStore {
         drop(permit);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
-        self.state().since.insert(seen.id, Instant::now());
         let namespace = (seen.id, &seen.name[..]);
         self.configure_taken(&configuration, namespace, seen.applied.clone())
             .await;
@@ -378,6 +420,17 @@ impl FleetStore {
             );
         }
         Ok(())
+    }
+
+    /// Returns the server whose death counts for a namespace that this one takes.
+    fn counted<'a>(&self, seen: &'a NamespaceSeen) -> Option<&'a str> {
+        let server = seen.died.as_deref()?;
+        let death = Death {
+            server,
+            before: seen.died_before.as_deref(),
+            taker: &self.server,
+        };
+        death.counts().then_some(server)
     }
 
     /// Gives a namespace away that was taken over and cannot be served here, unless its log is at fault: another server may be
@@ -406,45 +459,105 @@ impl FleetStore {
         Ok(())
     }
 
-    /// Puts a namespace into quarantine that this server has taken, if its log is at fault; an operator lets it out.
+    /// Puts a namespace into quarantine that this server has taken, if its log is at fault or its owners have died too often.
     async fn leave_alone(&self, id: i64, error: &StoreError) {
         if !error.is_of_log() {
             return;
         }
         let why = error.to_string();
         let incarnation = self.state().incarnation.clone();
-        let taker = QuarantinedBy::Taker(&incarnation);
+        let taker = if matches!(error, StoreError::Deadly { .. }) {
+            QuarantinedBy::Deaths(&incarnation)
+        } else {
+            QuarantinedBy::Taker(&incarnation)
+        };
         let put = ownership::quarantine(&self.store, id, &why, taker);
         if let Err(error) = put.await {
             warn!("a namespace could not be put into quarantine: {error}");
         }
     }
 
-    /// Forgets the failures of namespaces that this server has served for long.
-    async fn note_health(&self) -> Result<(), StoreError> {
-        let long = limits::TAKEOVER_HEALTHY.as_duration();
-        let healthy: Vec<i64> = {
-            let mut state = self.state();
-            // In their order. What is served is known before since when it is.
-            let served = self.serving.ids();
-            state.since.retain(|id, _| served.binary_search(id).is_ok());
-            let healthy = state.since.iter().filter(|it| long < it.1.elapsed());
-            healthy.map(|(id, _)| *id).collect()
+    /// Notes for how long namespaces were served without a death, by whichever server; returns those in quarantine whose pause is over.
+    fn note_deaths(&self, view: &StoreView) -> Vec<(i64, i32)> {
+        let now = Instant::now();
+        let served = view.namespaces.values().map(|it| Served {
+            id: it.id,
+            deaths: it.deaths,
+            is_served: it.server.is_some(),
+        });
+        let paused = view.namespaces.values().filter(|it| it.is_paused);
+        let mut state = self.state();
+        state.healing.look(now, served);
+        state.pauses.over(now, paused.map(|it| (it.id, it.pauses)))
+    }
+
+    /// Lets servers take the namespaces again whose pause is over.
+    async fn end_pauses(&self, session: &Session, over: Vec<(i64, i32)>) -> Result<(), StoreError> {
+        for (id, number) in over {
+            if ownership::end_pause(session, id, number).await? {
+                let view = self.view.load();
+                let found = view.namespaces.values().find(|it| it.id == id);
+                warn!(
+                    namespace = found.map(|it| &it.name[..]),
+                    number,
+                    "the quarantine of a namespace whose servers have died is over: it is tried again, and its next death puts it there \
+                     for longer"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the deaths of this server anew, if it has lived for long.
+    async fn forgive(&self, session: &Session) -> Result<(), StoreError> {
+        let incarnation = {
+            let state = self.state();
+            let is_forgiven = state.rest.is_forgiven(Instant::now()) && !state.is_late;
+            if !is_forgiven || state.incarnation.is_empty() {
+                return Ok(());
+            }
+            state.incarnation.clone()
         };
-        if healthy.is_empty() {
+        let sql = "update server set deaths = 0 where name = $1 and incarnation::text = $2";
+        session.execute(sql, &[&self.server, &incarnation]).await?;
+        self.state().rest.forgive();
+        Ok(())
+    }
+
+    /// Counts the deaths of owners anew of the namespaces that this server has, and that were served for long.
+    async fn note_health(&self) -> Result<(), StoreError> {
+        let view = self.view.load_full();
+        let (healthy, well) = {
+            let (served, state) = (self.serving.ids(), self.state());
+            let healed = |long: Millis, is_counted: fn(&NamespaceSeen) -> bool| {
+                let own = view.namespaces.values();
+                // In their order.
+                let own = own.filter(|it| served.binary_search(&it.id).is_ok());
+                let long = long.as_duration();
+                let healed =
+                    own.filter(|it| is_counted(it) && long <= state.healing.healthy(it.id));
+                healed.map(|it| it.id).collect::<Vec<i64>>()
+            };
+            (
+                healed(limits::TAKEOVER_HEALTHY, |it| it.deaths != 0),
+                healed(limits::QUARANTINE_HEALTHY, |it| it.pauses != 0),
+            )
+        };
+        if healthy.is_empty() && well.is_empty() {
             return Ok(());
         }
         let session = self.store.take().await?;
-        let sql =
-            "update namespace_state set failures = 0 where namespace = any($1) and failures <> 0";
-        session.execute(sql, &[&healthy]).await?;
+        // One that another server has by now may have died again.
+        let sql = "update namespace_state s set failures = case when s.namespace = any($1) then 0 else failures end, \
+                   died_at = case when s.namespace = any($1) then null else died_at end, \
+                   pauses = case when s.namespace = any($2) then 0 else pauses end \
+                   from namespace n where n.id = s.namespace and n.incarnation::text = $3 \
+                   and (n.id = any($1) or n.id = any($2))";
+        let incarnation = self.state().incarnation.clone();
+        session
+            .execute(sql, &[&healthy, &well, &incarnation])
+            .await?;
         self.store.give_back(session);
-        // One that was taken again meanwhile is not healthy yet.
-        let mut state = self.state();
-        let is_new = |since: &Instant| since.elapsed() <= long;
-        state
-            .since
-            .retain(|id, since| is_new(since) || !healthy.contains(id));
         Ok(())
     }
 }
@@ -478,7 +591,7 @@ fn formats_to_write(view: &StoreView) -> i32 {
 mod tests {
     use super::*;
 
-    fn server(name: &str, is_in_time: bool) -> ServerSeen {
+    fn server(name: &str, fitness: Fitness) -> ServerSeen {
         ServerSeen {
             name: name.to_owned(),
             incarnation: name.to_owned(),
@@ -486,7 +599,7 @@ mod tests {
             is_alive: true,
             address: "127.0.0.1:1".to_owned(),
             is_leaving: false,
-            is_in_time,
+            fitness,
             formats: 17,
         }
     }
@@ -542,7 +655,11 @@ mod tests {
             quota: None,
             log_store: 1,
             name: id.to_string(),
-            was_owned: true,
+            died: Some("a".to_owned()),
+            deaths: 0,
+            died_before: None,
+            pauses: 0,
+            is_paused: false,
             applied: None,
             formats: 17,
         }
@@ -571,7 +688,7 @@ mod tests {
     fn no_server_takes_a_namespace_that_is_in_quarantine() {
         let mut poison = namespace(1);
         poison.quarantined = Some("its owner has died 4 times".to_owned());
-        let view = view_of(vec![server("a", true)], vec![poison, namespace(2)]);
+        let view = view_of(vec![server("a", Fitness::Fit)], vec![poison, namespace(2)]);
         assert_eq!(taken(view), [2]);
     }
 
@@ -580,9 +697,9 @@ mod tests {
     #[test]
     fn a_server_of_an_older_release_is_written_for_while_it_is_alive_and_takes_no_newer_log() {
         let own = fleet::formats();
-        let mut older = server("a", true);
+        let mut older = server("a", Fitness::Fit);
         older.formats = own - 1;
-        let mut newer = server("b", true);
+        let mut newer = server("b", Fitness::Fit);
         newer.formats = own + 1;
         let mut servers = vec![older, newer];
         let mut written_new = namespace(1);
@@ -607,13 +724,52 @@ mod tests {
         };
         let look = look_of(&View {
             stores: vec![
-                store(vec![server("a", false), server("b", true)]),
-                store(vec![server("a", true), server("b", true)]),
+                store(vec![server("a", Fitness::Unfit), server("b", Fitness::Fit)]),
+                store(vec![server("a", Fitness::Fit), server("b", Fitness::Fit)]),
             ],
         });
         let shares = look.live.iter();
         let shares = shares.map(|it| (&it.name[..], [0, 1].map(|store| it.stores.has(store))));
         let shares: Vec<(&str, [bool; 2])> = shares.collect();
         assert_eq!(shares, [("a", [false, true]), ("b", [true, true])]);
+    }
+
+    #[test]
+    fn a_server_that_rests_has_a_share_only_if_no_other_server_may_take_one() {
+        let shares = |fitness: [Fitness; 3]| {
+            let servers = ["a", "b", "c"].into_iter().zip(fitness);
+            let servers = servers.map(|(name, fitness)| server(name, fitness));
+            let look = look_of(&View {
+                stores: vec![Arc::new(view_of(servers.collect(), vec![]))],
+            });
+            let shares = look.live.iter().map(|it| it.stores.has(0));
+            shares.collect::<Vec<bool>>()
+        };
+        use Fitness::{Fit, Resting, Unfit};
+        assert_eq!(shares([Resting, Fit, Unfit]), [false, true, false]);
+        assert_eq!(shares([Resting, Resting, Unfit]), [true, true, false]);
+        assert_eq!(shares([Unfit, Unfit, Unfit]), [false, false, false]);
+    }
+
+    #[test]
+    fn a_server_that_has_died_too_often_or_is_late_rests_and_one_whose_clock_is_off_is_unfit() {
+        let mut state = joined();
+        let now = Instant::now();
+        assert_eq!(state.fitness(now), Fitness::Unfit, "not compared");
+        state.clock.compare(0);
+        assert_eq!(state.fitness(now), Fitness::Fit);
+        state.rest.begin(now, limits::SERVER_DEATHS_MAX);
+        assert_eq!(state.fitness(now), Fitness::Resting);
+        assert!(state.may_take(), "if there is no other server");
+        assert_eq!(
+            state.fitness(now + limits::SERVER_REST.as_duration()),
+            Fitness::Fit
+        );
+        state.rest.forgive();
+        state.is_late = true;
+        assert_eq!(state.fitness(now), Fitness::Resting);
+        assert!(!state.may_take(), "it could not serve");
+        state.clock.compare(-1_001);
+        assert_eq!(state.fitness(now), Fitness::Unfit);
     }
 }

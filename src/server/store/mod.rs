@@ -18,6 +18,7 @@
 //! | `lease.rs` | how long a server may answer without a beat |
 //! | `serving.rs` | the namespaces that this server owns, as shards |
 //! | `configuration.rs` | the configuration that servers share, and to which namespace it was applied |
+//! | `deaths.rs` | what deaths of servers say of a namespace, and of a server |
 //! | `decide.rs` | which server takes which namespace, and gives one away |
 //! | `view.rs` | the servers and the namespaces, as the last looks at the stores have found them |
 //! | `beats.rs` | a server says that it is alive, in each store |
@@ -44,6 +45,7 @@ mod clocks;
 mod common;
 mod configuration;
 mod connect;
+mod deaths;
 mod decide;
 mod fence;
 mod fleet;
@@ -70,6 +72,7 @@ pub(super) use authority::FleetAuthority;
 pub(super) use common::{Common, Wanted, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use connect::{Store, StoreArgs};
+pub(super) use decide::Fitness;
 pub(super) use fleet::{Fleet, FleetParts};
 pub(super) use health::{Health, StoreHealth};
 pub(super) use holding::{NotDone, Release, Tables, lift, list, open, set_quota};
@@ -121,6 +124,12 @@ pub(super) enum StoreError {
         "this machine cannot start a thread, which a namespace needs: {0}. Raise its limits of threads and processes"
     )]
     NoThread(std::io::Error),
+    /// The servers that have had the namespace have died too often.
+    #[error(
+        "its servers have died {deaths} times without a healthy minute between. A server tries it again after a pause, which grows \
+         from a minute to an hour"
+    )]
+    Deadly { deaths: i32 },
     /// The log has not what was acknowledged.
     #[error("{0}")]
     Lost(String),
@@ -155,6 +164,7 @@ impl StoreError {
             | Self::Fenced
             | Self::NoThread(_)
             | Self::Lost(_)
+            | Self::Deadly { .. }
             | Self::Journal(_) => false,
         }
     }
@@ -179,7 +189,7 @@ impl StoreError {
     /// is to try it again by itself.
     fn is_of_log(&self) -> bool {
         match self {
-            Self::Lost(_) | Self::Journal(_) => true,
+            Self::Deadly { .. } | Self::Lost(_) | Self::Journal(_) => true,
             Self::Url(_)
             | Self::Unfit { .. }
             | Self::Database { .. }
@@ -221,6 +231,7 @@ impl From<StoreError> for journal::Error {
             | StoreError::Database { .. }
             | StoreError::Slow { .. }
             | StoreError::NoThread(_)
+            | StoreError::Deadly { .. }
             | StoreError::Lost(_)) => Self::Store(other.to_string()),
         }
     }
@@ -247,7 +258,8 @@ mod tests {
             what: "for a test",
         };
         for error in [
-            StoreError::Lost("its owner has died".to_owned()),
+            StoreError::Lost("its log ends too early".to_owned()),
+            StoreError::Deadly { deaths: 4 },
             damaged.into(),
         ] {
             assert!(error.is_of_log(), "{error}");

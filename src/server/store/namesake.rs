@@ -66,6 +66,11 @@ impl Namesake {
         incarnation.clone_into(&mut self.own);
     }
 
+    /// Returns whether this server has tried to enter under that incarnation last.
+    pub(super) fn is_own(&self, incarnation: &str) -> bool {
+        self.own == incarnation
+    }
+
     /// Returns what the row before has said of the name.
     pub(super) fn found(&self) -> Name {
         self.found

@@ -15,7 +15,7 @@ use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
 use super::restored::Skipped;
-use super::{StoreError, decide, restored, schema};
+use super::{StoreError, deaths, restored, schema};
 use crate::gateway::Gateway;
 use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
 use crate::journal::rows::RowPlace;
@@ -55,15 +55,15 @@ pub(in crate::server) struct OwnedShard {
 pub(super) struct Taker {
     pub(super) server: String,
     pub(super) incarnation: String,
-    /// The owner before has died, which is counted: its server neither gave the namespace away nor has left in order.
-    pub(super) counts_failure: bool,
+    /// The server whose death is counted for the namespace: it neither gave the namespace away nor has left in order.
+    pub(super) dead: Option<String>,
 }
 
 /// Takes a namespace over, whose epoch was seen: another server that has taken it meanwhile keeps it.
 ///
 /// # Errors
 ///
-/// [`StoreError::Fenced`] if another server has taken it; [`StoreError::Lost`] if its owners have died too often; the store's.
+/// [`StoreError::Fenced`] if another server has taken it; [`StoreError::Deadly`] if its owners have died too often; the store's.
 pub(super) async fn take(
     store: &Arc<Store>,
     taker: &Taker,
@@ -148,7 +148,7 @@ pub(super) async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreE
 ///
 /// # Errors
 ///
-/// [`StoreError::Lost`] if the owners have died too often: this server has the namespace, and is to leave it alone. The store's.
+/// [`StoreError::Deadly`] if the owners have died too often: this server has the namespace, and is to leave it alone. The store's.
 async fn acquire(
     store: &Arc<Store>,
     taker: &Taker,
@@ -160,8 +160,9 @@ async fn acquire(
                  incarnation = $5::text::uuid where id = $1 and epoch = $2 \
                  and exists (select from server s where s.name = $4 and s.incarnation = $5::text::uuid and s.alive) \
                  returning id, epoch), \
-                 counted as (insert into namespace_state (namespace, failures) select id, 1 from raised where $6::bool \
-                 on conflict (namespace) do update set failures = namespace_state.failures + 1 returning failures) \
+                 counted as (insert into namespace_state (namespace, failures, died_at) select id, 1, $6::text from raised \
+                 where $6::text is not null on conflict (namespace) do update set failures = namespace_state.failures + 1, \
+                 died_at = excluded.died_at returning failures) \
                  select r.epoch, coalesce(c.failures, 0) from raised r left join counted c on true";
     let params: super::connect::Params<'_> = &[
         &namespace.id,
@@ -169,7 +170,7 @@ async fn acquire(
         &Uuid(to),
         &taker.server,
         &taker.incarnation,
-        &taker.counts_failure,
+        &taker.dead,
     ];
     let raised = unblocked(store, &session, session.optional(raise, params)).await?;
     store.give_back(session);
@@ -177,7 +178,7 @@ async fn acquire(
         return Ok(None);
     };
     let (epoch, failures): (i64, i32) = (store.get(&row, 0)?, store.get(&row, 1)?);
-    decide::judge_deaths(failures)?;
+    deaths::judge(failures)?;
     Ok(Some(epoch))
 }
 
@@ -321,7 +322,7 @@ pub(super) async fn depart(
     server: &str,
     incarnation: &str,
 ) -> Result<u64, StoreError> {
-    let sql = "with gone as (update server set alive = false, leaving = true where name = $1 and incarnation = $2::text::uuid \
+    let sql = "with gone as (update server set alive = false, leaving = true, deaths = 0 where name = $1 and incarnation = $2::text::uuid \
                returning name, incarnation) \
                update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from gone g \
                where n.server = g.name and n.incarnation = g.incarnation";
@@ -340,9 +341,11 @@ pub(super) enum QuarantinedBy<'a> {
     /// A server of this incarnation, which has taken it and cannot read the log. Nothing is done if another server or a command has the
     /// namespace by now: what was read was changed meanwhile.
     Taker(&'a str),
+    /// A server of this incarnation, which has taken it, because its owners have died too often: for a while.
+    Deaths(&'a str),
 }
 
-/// Leaves a namespace alone until an operator lets it out: no server takes it. It can be done again if its answer did not come.
+/// Leaves a namespace alone until an operator lets it out, or for a while if its owners have died: no server takes it. It can be done again if its answer did not come.
 ///
 /// # Errors
 ///
@@ -354,17 +357,42 @@ pub(super) async fn quarantine(
     by: QuarantinedBy<'_>,
 ) -> Result<(), StoreError> {
     let session = store.take().await?;
-    let (taker, skips) = match by {
-        QuarantinedBy::Owner => (None, 1),
-        QuarantinedBy::Taker(incarnation) => (Some(incarnation), 0),
+    let (taker, skips, pauses) = match by {
+        QuarantinedBy::Owner => (None, 1, 0),
+        QuarantinedBy::Taker(incarnation) => (Some(incarnation), 0, 0),
+        QuarantinedBy::Deaths(incarnation) => (Some(incarnation), 0, 1),
     };
-    let sql = "insert into namespace_state (namespace, quarantined, skips) select n.id, $2::text, $4::int from namespace n \
+    // It holds only while the reason is this one: older releases give another reason, and leave it.
+    let paused = (pauses != 0).then_some(why);
+    let sql = "insert into namespace_state (namespace, quarantined, skips, pauses, paused) \
+               select n.id, $2::text, $4::int, $5::int, $6::text from namespace n \
                where n.id = $1 and ($3::text is null or n.incarnation::text = $3::text) for share of n \
-               on conflict (namespace) do update set quarantined = excluded.quarantined, skips = namespace_state.skips \
-               + case when namespace_state.quarantined is null then excluded.skips else 0 end";
-    session
-        .execute(sql, &[&namespace, &why, &taker, &skips])
-        .await?;
+               on conflict (namespace) do update set quarantined = excluded.quarantined, paused = excluded.paused, \
+               skips = namespace_state.skips + case when namespace_state.quarantined is null then excluded.skips else 0 end, \
+               pauses = namespace_state.pauses + case when namespace_state.quarantined is null then excluded.pauses else 0 end";
+    let params: super::connect::Params<'_> = &[&namespace, &why, &taker, &skips, &pauses, &paused];
+    session.execute(sql, params).await?;
     store.give_back(session);
     Ok(())
+}
+
+/// Ends a quarantine because of deaths, whose pause of that number is over: servers take the namespace again, and its next death puts it
+/// there anew. Nothing is done if another server was faster, or the quarantine has another reason by now. Returns whether it was ended.
+///
+/// # Errors
+///
+/// The store's.
+pub(super) async fn end_pause(
+    session: &Session,
+    namespace: i64,
+    number: i32,
+) -> Result<bool, StoreError> {
+    let sql = "with held as (select n.id from namespace n join namespace_state q on q.namespace = n.id \
+               where n.id = $1 and q.paused = q.quarantined and q.pending is null and q.pauses = $2 for update of n, q), \
+               freed as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null \
+               from held where n.id = held.id) \
+               update namespace_state s set quarantined = null, paused = null, failures = $3, died_at = null from held \
+               where s.namespace = held.id";
+    let params: super::connect::Params<'_> = &[&namespace, &number, &limits::TAKEOVERS_MAX];
+    Ok(session.execute(sql, params).await? == 1)
 }

@@ -43,7 +43,7 @@ pub(in crate::server) async fn restored(store: &Store) -> Result<Restored, NotDo
         "begin; update store set origin = coalesce(origin, identity::text), identity = '{identity}'; \
          update namespace set epoch = epoch + {epochs}, owner = null, server = null, incarnation = null; \
          insert into namespace_state (namespace, skips) select id, 1 from namespace \
-         on conflict (namespace) do update set skips = namespace_state.skips + 1, failures = 0; \
+         on conflict (namespace) do update set skips = namespace_state.skips + 1, failures = 0, died_at = null; \
          update server set alive = false; commit",
         epochs = limits::RESTORED_EPOCHS
     );

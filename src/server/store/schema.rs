@@ -92,7 +92,7 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 10] = [
+const COLUMNS: [(&str, &str, &str); 15] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
@@ -103,6 +103,11 @@ const COLUMNS: [(&str, &str, &str); 10] = [
     ("namespace_state", "quota", "bigint"),
     ("store", "origin", "text"),
     ("store", "tls_authority", "text"),
+    ("server", "deaths", "int not null default 0"),
+    ("server", "resting", "uuid"),
+    ("namespace_state", "died_at", "text"),
+    ("namespace_state", "pauses", "int not null default 0"),
+    ("namespace_state", "paused", "text"),
 ];
 
 /// Tables that later releases have added.

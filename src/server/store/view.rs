@@ -8,6 +8,7 @@ use tokio_postgres::Row;
 
 use super::StoreError;
 use super::connect::{Session, Store};
+use super::decide::Fitness;
 use super::log::unsigned;
 
 /// What the last looks have found.
@@ -55,8 +56,8 @@ pub(in crate::server) struct ServerSeen {
     pub(in crate::server) address: String,
     /// It gives its namespaces away, and takes none.
     pub(in crate::server) is_leaving: bool,
-    /// Its clock is near enough to the database's for it to take namespaces.
-    pub(super) is_in_time: bool,
+    /// Whether it is to have namespaces of the store.
+    pub(in crate::server) fitness: Fitness,
     /// The newest kind of record that it reads.
     pub(super) formats: i32,
 }
@@ -76,23 +77,34 @@ pub(in crate::server) struct NamespaceSeen {
     pub(in crate::server) quota: Option<u64>,
     pub(super) log_store: u64,
     pub(super) name: String,
-    /// A server that has died owned it last.
-    pub(super) was_owned: bool,
+    /// The server that owned it last and has died.
+    pub(super) died: Option<String>,
+    /// The deaths of its owners that are counted.
+    pub(super) deaths: i32,
+    /// The server whose death was counted last.
+    pub(super) died_before: Option<String>,
+    /// How often it was left alone because of deaths.
+    pub(super) pauses: i32,
+    /// It is left alone because of deaths only, and for a while.
+    pub(super) is_paused: bool,
     pub(super) applied: Option<String>,
     /// The newest kind of record that its log may have; 0 if that is not recorded, and all servers read it.
     pub(super) formats: i32,
 }
 
 impl View {
-    /// Returns the servers by their names, as the stores that are reached have them.
+    /// Returns the servers by their names, as the stores that are reached have them. Of its fitness for several, the worst is returned.
     pub(in crate::server) fn servers(&self) -> Vec<ServerSeen> {
         let mut all: BTreeMap<&str, ServerSeen> = BTreeMap::new();
         let of_reached = self.stores.iter().filter(|store| store.is_reached);
         for server in of_reached.flat_map(|store| &store.servers) {
             let found = all.entry(&server.name).or_insert_with(|| server.clone());
             let beat = found.beat.max(server.beat);
+            let fitness = found.fitness.max(server.fitness);
             if server.is_alive && !found.is_alive {
                 *found = server.clone();
+            } else if server.is_alive {
+                found.fitness = fitness;
             }
             found.beat = beat;
         }
@@ -119,6 +131,13 @@ impl StoreView {
     pub(super) fn owner_of(&self, namespace: &str) -> Option<&ServerSeen> {
         let owner = self.namespaces.get(namespace)?.server.as_ref()?;
         self.servers.iter().find(|it| it.name == *owner)
+    }
+
+    /// Returns whether a server other than this one may take namespaces.
+    pub(super) fn has_another_taker(&self, own: &str) -> bool {
+        let others = self.servers.iter().filter(|it| it.name != own);
+        let mut able = others.filter(|it| it.is_alive && !it.is_leaving);
+        able.any(|it| it.fitness == Fitness::Fit)
     }
 
     /// Returns whether the namespaces have the owners that they had in another view, by the same acquisitions.
@@ -160,8 +179,9 @@ async fn database(store: &Store, session: &Session) -> Result<DatabaseSeen, Stor
 }
 
 async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, StoreError> {
-    // What an earlier incarnation has said of its clock does not count.
-    let query = "select name, incarnation::text, beat, alive, address, leaving, formats, skewed is distinct from incarnation \
+    // What an earlier incarnation has said of itself does not count.
+    let query = "select name, incarnation::text, beat, alive, address, leaving, formats, \
+                 skewed is not distinct from incarnation, resting is not distinct from incarnation \
                  from server order by name";
     let rows = session.rows(query, &[]).await?;
     let servers = rows.iter().map(|row| {
@@ -173,15 +193,26 @@ async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerSeen>, St
             address: store.get(row, 4)?,
             is_leaving: store.get(row, 5)?,
             formats: store.get(row, 6)?,
-            is_in_time: store.get(row, 7)?,
+            fitness: fitness(store.get(row, 7)?, store.get(row, 8)?),
         })
     });
     servers.collect()
 }
 
+/// Returns whether a server is to have namespaces. Older releases know only that it takes none.
+const fn fitness(takes_none: bool, rests: bool) -> Fitness {
+    match (takes_none, rests) {
+        (false, _) => Fitness::Fit,
+        (true, true) => Fitness::Resting,
+        (true, false) => Fitness::Unfit,
+    }
+}
+
 async fn namespaces(session: &Session) -> Result<Vec<Row>, StoreError> {
     let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.incarnation::text, \
-                 s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0), s.quota \
+                 s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0), s.quota, \
+                 coalesce(s.failures, 0), s.died_at, coalesce(s.pauses, 0), \
+                 coalesce(s.paused = s.quarantined and s.pending is null, false) \
                  from namespace n left join namespace_state s on s.namespace = n.id order by n.id";
     session.rows(query, &[]).await
 }
@@ -206,7 +237,11 @@ fn with_owners(
         let found = NamespaceSeen {
             id: store.get(row, 0)?,
             epoch: store.get(row, 3)?,
-            was_owned: live.is_none() && server.is_some(),
+            died: server.clone().filter(|_| live.is_none()),
+            deaths: store.get(row, 11)?,
+            died_before: get(12)?,
+            pauses: store.get(row, 13)?,
+            is_paused: store.get(row, 14)?,
             // Its owner has stopped it.
             server: live.filter(|_| quarantined.is_none()).map(str::to_owned),
             quarantined,
@@ -234,7 +269,7 @@ mod tests {
             is_alive,
             address: "127.0.0.1:1".to_owned(),
             is_leaving: false,
-            is_in_time: true,
+            fitness: Fitness::Fit,
             formats: 17,
         }
     }
@@ -263,6 +298,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_rests_takes_none_for_older_releases() {
+        assert_eq!(fitness(false, false), Fitness::Fit);
+        assert_eq!(fitness(true, true), Fitness::Resting);
+        assert_eq!(fitness(true, false), Fitness::Unfit);
+        // An older release was there under the name meanwhile.
+        assert_eq!(fitness(false, true), Fitness::Fit);
+    }
+
+    #[test]
     fn another_acquisition_or_server_is_another_owner() {
         let seen = |name: &str, epoch, server: Option<&str>| NamespaceSeen {
             id: 1,
@@ -273,7 +317,11 @@ mod tests {
             quota: None,
             log_store: 1,
             name: name.to_owned(),
-            was_owned: false,
+            died: None,
+            deaths: 0,
+            died_before: None,
+            pauses: 0,
+            is_paused: false,
             applied: None,
             formats: 17,
         };

@@ -38,7 +38,7 @@ export const S = {
   slots: "Inactive slots",
   slotsTitle: "Replication slots that no standby uses: they keep the database's log for ever",
   clock: "Clock offset",
-  clockTitle: "The clock of the server that answers less the database's; beyond a second this server takes no namespaces",
+  clockTitle: "The clock of the server that answers less the database's; beyond a second it is not followed, and this server takes no namespaces",
   /** @param {string} millis */
   millis: (millis) => `${millis} ms`,
   configuration: "Configuration",
@@ -55,6 +55,7 @@ export const S = {
   leaving: "leaving",
   left: "left",
   lost: "lost",
+  takesNone: "takes no namespaces",
   beat: "Last beat",
   /** @param {string} span */
   ago: (span) => `${span} ago`,

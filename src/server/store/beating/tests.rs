@@ -19,6 +19,10 @@ struct Rig {
     hangs: bool,
     lease: Lease,
     is_replaced: bool,
+    others: bool,
+    /// How often it has given all namespaces away, and when.
+    given: Vec<u64>,
+    is_given: bool,
 }
 
 impl Rig {
@@ -31,7 +35,24 @@ impl Rig {
             hangs: false,
             lease: Lease::begun(),
             is_replaced: false,
+            others: true,
+            given: Vec::new(),
+            is_given: false,
         }
+    }
+
+    /// Beats for so long, while each answer takes a time; returns for how long the lease did hold at the answers.
+    async fn run(&mut self, memory: &mut Memory, span: u64, delay: u64) -> usize {
+        self.delay = delay;
+        let until = self.now + span;
+        let mut held = 0;
+        while self.now < until {
+            let next = self.now + 500;
+            step(self, memory).await;
+            held += usize::from(self.holds());
+            self.now = self.now.max(next);
+        }
+        held
     }
 
     fn holds(&self) -> bool {
@@ -66,6 +87,22 @@ impl BeatIo for Rig {
         self.lease.renew(sent);
     }
 
+    fn others_may_take(&self) -> bool {
+        self.others
+    }
+
+    async fn give_all(&mut self) -> Result<(), StoreError> {
+        self.now += self.delay;
+        self.given.push(self.now);
+        self.is_given = true;
+        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))?;
+        Ok(())
+    }
+
+    fn is_well(&mut self) {
+        self.is_given = false;
+    }
+
     fn begin_anew(&mut self) {
         self.lease.end();
     }
@@ -91,18 +128,79 @@ async fn a_beat_whose_answer_is_delayed_counts_from_when_it_was_sent() {
     let mut rig = Rig::new();
     let began = rig.now;
     rig.delay = lease - 1;
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.holds(), "for a moment");
     rig.now = began + lease;
     assert!(!rig.holds());
     for delay in [lease, 5_000] {
         rig.delay = delay;
-        step(&mut rig, &mut false).await;
+        step(&mut rig, &mut Memory::default()).await;
         assert!(!rig.holds(), "the answer took {delay} ms");
     }
     rig.delay = 10;
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.holds());
+}
+
+/// late-beats: the way to the database takes 1.0 to 1.5 s. Each beat is in the store less than 3 s after the one before, so that no server
+/// declares this one dead; and the lease of each is over when its answer comes, so that it answers nothing.
+#[tokio::test]
+async fn a_server_whose_beats_are_answered_after_their_lease_gives_its_namespaces_away() {
+    for delay in [2_000, 2_500, 3_000] {
+        let (mut rig, mut memory) = (Rig::new(), Memory::default());
+        rig.run(&mut memory, 5_000, 10).await;
+        assert!(rig.given.is_empty());
+        let began = rig.now;
+        let held = rig.run(&mut memory, 90_000, delay).await;
+        assert_eq!(held, 0, "it answers nothing");
+        let [given] = rig.given[..] else {
+            panic!("{delay}: given {} times", rig.given.len());
+        };
+        assert!(given - began <= 4 * delay, "after {} ms", given - began);
+        assert!(rig.is_given, "and it takes none");
+        // It is fast again, and takes namespaces when it was so for a while.
+        rig.run(&mut memory, 4_000, 100).await;
+        assert!(rig.is_given);
+        rig.run(&mut memory, 3_000, 100).await;
+        assert!(!rig.is_given);
+        rig.run(&mut memory, 20_000, delay).await;
+        assert_eq!(rig.given.len(), 2);
+    }
+}
+
+/// It serves slowly, and the others would not do it better if the database is slow.
+#[tokio::test]
+async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server_may_take_them() {
+    let (mut rig, mut memory) = (Rig::new(), Memory::default());
+    assert!(0 < rig.run(&mut memory, 90_000, 1_800).await);
+    assert!(rig.given.is_empty());
+    // The database pauses for some seconds, and takes the beat.
+    for _ in 0..10 {
+        rig.run(&mut memory, 5_900, 5_900).await;
+        rig.run(&mut memory, 2_000, 10).await;
+    }
+    assert!(rig.given.is_empty());
+    rig.others = false;
+    rig.run(&mut memory, 60_000, 2_500).await;
+    assert!(rig.given.is_empty());
+    rig.others = true;
+    rig.run(&mut memory, 2_500, 2_500).await;
+    assert_eq!(rig.given.len(), 1);
+    // Its way is slow still, and it serves slowly: nothing is taken.
+    rig.run(&mut memory, 60_000, 1_500).await;
+    assert!(rig.is_given);
+}
+
+/// That it is told to give them away may fail: it takes none all the same, and tries it no more in this way.
+#[tokio::test]
+async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_away() {
+    let (mut rig, mut memory) = (Rig::new(), Memory::default());
+    rig.answers
+        .extend([Ok(Beaten::Done), Ok(Beaten::Done), Ok(Beaten::Done)]);
+    rig.answers.push_back(Err(unfit()));
+    rig.run(&mut memory, 30_000, 2_500).await;
+    assert_eq!(rig.given.len(), 1);
+    assert!(rig.is_given);
 }
 
 /// healthy-beat-hung-owner: the session of the beats is well, and an owner hangs. A server that said that it is alive would keep
@@ -110,17 +208,17 @@ async fn a_beat_whose_answer_is_delayed_counts_from_when_it_was_sent() {
 #[tokio::test]
 async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert_eq!(rig.sent, 1);
     rig.hangs = true;
     for _ in 0..5 {
         rig.now += 500;
-        step(&mut rig, &mut false).await;
+        step(&mut rig, &mut Memory::default()).await;
     }
     assert_eq!(rig.sent, 1);
     assert!(!rig.holds(), "nor does it answer");
     rig.hangs = false;
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.sent == 2 && rig.holds());
 }
 
@@ -128,30 +226,30 @@ async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
 #[tokio::test]
 async fn a_server_serves_nothing_of_a_store_that_was_restored() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     let replaced = StoreError::Replaced {
         place: String::new(),
         what: String::new(),
     };
     rig.answers.extend([Err(unfit()), Err(replaced)]);
     // That the store was away is reported already.
-    let mut is_reported = false;
-    step(&mut rig, &mut is_reported).await;
-    assert!(is_reported && !rig.is_replaced && rig.holds());
-    step(&mut rig, &mut is_reported).await;
+    let mut memory = Memory::default();
+    step(&mut rig, &mut memory).await;
+    assert!(memory.is_reported && !rig.is_replaced && rig.holds());
+    step(&mut rig, &mut memory).await;
     assert!(rig.is_replaced && !rig.holds());
 }
 
 #[tokio::test]
 async fn a_server_that_was_declared_dead_answers_no_more() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.holds());
     rig.answers.push_back(Ok(Beaten::NoRow));
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.lease.has_ended());
     rig.answers.push_back(Ok(Beaten::NotJoined));
-    step(&mut rig, &mut false).await;
+    step(&mut rig, &mut Memory::default()).await;
     assert!(rig.lease.has_ended());
 }
 
@@ -194,7 +292,7 @@ impl Namesakes {
     async fn beat(&mut self, beating: impl IntoIterator<Item = usize>) {
         self.now += 500;
         for at in beating {
-            step(&mut OneOf(self, at), &mut false).await;
+            step(&mut OneOf(self, at), &mut Memory::default()).await;
         }
     }
 
@@ -259,6 +357,16 @@ impl BeatIo for OneOf<'_> {
     }
 
     fn renew(&mut self, _: u64) {}
+
+    fn others_may_take(&self) -> bool {
+        true
+    }
+
+    async fn give_all(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn is_well(&mut self) {}
 
     fn begin_anew(&mut self) {
         self.0.lost += 1;

@@ -124,16 +124,55 @@ fn a_server_that_may_take_nothing_has_no_share_and_gives() {
     assert!(look.to_give(0, 9).is_empty());
 }
 
-/// poison-namespace: what ends one owner after the other is not given to a further one. `interop-tests/ha/test_databases.py` kills
-/// the owners.
 #[test]
-fn a_namespace_is_put_into_quarantine_at_the_fourth_death_of_an_owner() {
-    for failures in 0..=3 {
-        assert!(judge_deaths(failures).is_ok(), "{failures}");
+fn a_server_that_may_take_nothing_gives_all_away_if_another_may_take_it() {
+    let mut live = servers(&["a", "b", "c"]);
+    live[1].stores = StoreSet::default();
+    let mut namespaces: Vec<Seen> = (0..40).map(|id| seen(id, Owner::Live(1), 0)).collect();
+    namespaces[0].is_fixed = true;
+    namespaces[1].formats = 2;
+    let look = |live: &[Live]| Look {
+        live: live.to_vec(),
+        namespaces: namespaces.clone(),
+    };
+    assert_eq!(look(&live).to_shed(1), keys(2..40));
+    assert!(look(&live).to_shed(0).is_empty());
+    let served: BTreeSet<NamespaceKey> = keys(0..40).into_iter().collect();
+    let mut planner = Planner::default();
+    let now = Instant::now();
+    let judged = planner.decide(now, Some(1), look(&live), &served);
+    assert_eq!(judged, Decided::default(), "the others are being judged");
+    // Nothing is moved yet that is moved to make loads alike.
+    let now = now + JUDGED + Duration::from_millis(1);
+    let first = planner.decide(now, Some(1), look(&live), &served);
+    assert_eq!(first.give, keys(2..18));
+    assert_eq!(first.take, []);
+    let none = planner.decide(now, Some(1), look(&live), &served);
+    assert_eq!(none.give, [], "so many at a time");
+    for key in keys(2..10) {
+        planner.given(key);
     }
-    let error = judge_deaths(4).unwrap_err();
-    assert!(error.is_of_log(), "it is put into quarantine");
-    assert!(error.to_string().contains("has died 4 times"), "{error}");
+    let left: BTreeSet<NamespaceKey> = keys(10..40).into_iter().collect();
+    let next = planner.decide(now, Some(1), look(&live), &left);
+    assert_eq!(next.give, keys(18..26));
+    // No server may take them.
+    for server in &mut live {
+        server.stores = StoreSet::default();
+    }
+    let mut planner = Planner::default();
+    for after in [0, 2, 20] {
+        let now = now + Duration::from_secs(after);
+        let kept = planner.decide(now, Some(1), look(&live), &served);
+        assert_eq!(kept, Decided::default());
+    }
+}
+
+#[test]
+fn a_server_that_rests_has_namespaces_only_where_no_other_is_fit() {
+    let may = |fitness: Fitness| [true, false].map(|is_any_fit| fitness.may_take(is_any_fit));
+    assert_eq!(may(Fitness::Fit), [true, true]);
+    assert_eq!(may(Fitness::Resting), [false, true]);
+    assert_eq!(may(Fitness::Unfit), [false, false]);
 }
 
 #[test]

@@ -25,14 +25,15 @@ export function Servers({ fleet }) {
 
 /** What is said of a server.
  * @param {Row} server
- * @returns {"alive" | "late" | "leaving" | "left" | "lost"} */
-function stateOf({ alive, leaving, beat_age_ms: age }) {
+ * @returns {"alive" | "late" | "leaving" | "left" | "lost" | "takesNone"} */
+function stateOf({ alive, leaving, beat_age_ms: age, takes_none: takesNone }) {
   if (!alive) return leaving ? "left" : "lost";
   if (leaving) return "leaving";
+  if (takesNone != null) return "takesNone";
   return age != null && LATE_MILLISECONDS < age ? "late" : "alive";
 }
 
-const TONES = { alive: "accent", late: "alarm", leaving: "", left: "", lost: "alarm" };
+const TONES = { alive: "accent", late: "alarm", leaving: "", left: "", lost: "alarm", takesNone: "alarm" };
 
 /** @param {number | undefined | null} age */
 const ageText = (age) => (age == null ? "" : S.ago(age < 1_000 ? S.millis(number(age)) : span(age)));
@@ -41,7 +42,7 @@ const ageText = (age) => (age == null ? "" : S.ago(age < 1_000 ? S.millis(number
 const COLUMNS = [
   { id: "name", label: S.server, sort: ({ name }) => name, cell: ({ name, isOwn }) => html`<b><${Text} value=${name} max=${80} /></b>${
     isOwn && html` <span class="tag" title=${S.answersTitle}>${S.answers}</span>`}` },
-  { id: "state", label: S.state, sort: stateOf, cell: (row) => html`<span class=${`tag ${TONES[stateOf(row)]}`}>${S[stateOf(row)]}</span>` },
+  { id: "state", label: S.state, sort: stateOf, cell: (row) => html`<span class=${`tag ${TONES[stateOf(row)]}`} title=${row.takes_none ?? ""}>${S[stateOf(row)]}</span>` },
   { id: "beat", label: S.beat, align: "end", sort: ({ beat_age_ms: age }) => age ?? Infinity, cell: ({ beat_age_ms: age }) => html`<span class="number">${ageText(age)}</span>` },
   { id: "beats", label: S.beats, align: "end", hide: "narrow", sort: ({ beats }) => beats, cell: ({ beats }) => html`<${Count} value=${beats} />` },
   { id: "namespaces", label: S.has, align: "end", sort: ({ namespaces }) => namespaces, cell: ({ namespaces }) => html`<${Count} value=${namespaces} />` },

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::super::super::deaths::{self, Death, Rest};
 use super::*;
 
 /// How long a take-over takes.
@@ -22,11 +23,30 @@ struct Tables {
     /// By number: the owner, and the epoch.
     namespaces: Vec<(Option<Incarnation>, i64)>,
     rates: Vec<i64>,
+    /// What is counted of each.
+    deaths: Vec<Deaths>,
+}
+
+/// What is counted of a namespace whose owners die.
+#[derive(Default)]
+struct Deaths {
+    count: i32,
+    before: Option<usize>,
+    is_quarantined: bool,
 }
 
 struct Machine {
     name: String,
     is_up: bool,
+    /// Its process does not run, and does not know that.
+    is_frozen: bool,
+    /// Its clock is right.
+    is_in_time: bool,
+    deaths: i32,
+    rest: Rest,
+    fitness: Fitness,
+    /// Namespaces that it has taken.
+    takeovers: usize,
     incarnation: u64,
     /// When it looks, in each half second.
     phase: Duration,
@@ -83,12 +103,21 @@ impl World {
             servers: BTreeMap::new(),
             namespaces: vec![(None, 0); namespaces / stores],
             rates: (0..namespaces / stores).map(|_| rate()).collect(),
+            deaths: (0..namespaces / stores)
+                .map(|_| Deaths::default())
+                .collect(),
         };
         let stores = (0..stores).map(tables).collect();
         let mut random = Random(!seed);
         let machines = (0..servers).map(|at| Machine {
             name: format!("server-{at:03}"),
             is_up: false,
+            is_frozen: false,
+            is_in_time: true,
+            deaths: 0,
+            rest: Rest::default(),
+            fitness: Fitness::Fit,
+            takeovers: 0,
             incarnation: 0,
             phase: STEP * u32::try_from(random.below(10)).unwrap(),
             planner: Planner::default(),
@@ -111,6 +140,7 @@ impl World {
     }
 
     fn start(&mut self, at: usize) {
+        let now = self.began + self.now;
         let machine = &mut self.machines[at];
         machine.is_up = true;
         machine.incarnation += 1;
@@ -120,6 +150,7 @@ impl World {
         machine.served.clear();
         machine.taking.clear();
         machine.giving.clear();
+        machine.rest.begin(now, machine.deaths);
         for store in &mut self.stores {
             store.servers.retain(|(server, _), _| *server != at);
             store.servers.insert((at, machine.incarnation), (1, true));
@@ -132,9 +163,10 @@ impl World {
         while self.now < until {
             self.now += STEP;
             for at in 0..self.machines.len() {
-                if !self.machines[at].is_up {
+                if !self.machines[at].is_up || self.machines[at].is_frozen {
                     continue;
                 }
+                self.judge(at);
                 self.work(at);
                 let half = limits::BEAT.as_duration().as_millis();
                 if self.now.as_millis() % half == self.machines[at].phase.as_millis() {
@@ -144,22 +176,67 @@ impl World {
         }
     }
 
+    /// A server judges whether it is fit.
+    fn judge(&mut self, at: usize) {
+        let now = self.began + self.now;
+        let machine = &mut self.machines[at];
+        let fitness = match (machine.is_in_time, machine.rest.rests(now)) {
+            (false, _) => Fitness::Unfit,
+            (true, true) => Fitness::Resting,
+            (true, false) => Fitness::Fit,
+        };
+        if machine.rest.is_forgiven(now) {
+            machine.rest.forgive();
+            machine.deaths = 0;
+        }
+        if std::mem::replace(&mut machine.fitness, fitness) != fitness {
+            self.changed = self.now;
+        }
+    }
+
+    /// A server has raised the epoch of a namespace: counts the death of its last owner, if it has died. Returns whether it is to be served.
+    fn counts(&mut self, at: usize, key: NamespaceKey, last: Option<Incarnation>) -> bool {
+        let tables = &mut self.stores[key.store];
+        let has_died = |last: &Incarnation| !tables.servers.get(last).is_some_and(|row| row.1);
+        let Some((dead, _)) = last.filter(has_died) else {
+            return true;
+        };
+        let counted = &mut tables.deaths[place(key.id)];
+        let name = |at: usize| &self.machines[at].name[..];
+        let death = Death {
+            server: name(dead),
+            before: counted.before.map(name),
+            taker: name(at),
+        };
+        if death.counts() {
+            counted.count += 1;
+            counted.before = Some(dead);
+        }
+        counted.is_quarantined = deaths::judge(counted.count).is_err();
+        !counted.is_quarantined
+    }
+
     /// Ends what has taken its time, and begins what there is room for.
     fn work(&mut self, at: usize) {
-        let machine = &mut self.machines[at];
-        let (own, now) = ((at, machine.incarnation), self.now);
-        for (key, epoch, _) in machine.taking.extract_if(.., |(_, _, end)| *end <= now) {
+        let (own, now) = ((at, self.machines[at].incarnation), self.now);
+        let taken = self.machines[at].taking.extract_if(.., |it| it.2 <= now);
+        for (key, epoch, _) in taken.collect::<Vec<_>>() {
+            self.machines[at].planner.taken(key);
             let row = &mut self.stores[key.store].namespaces[place(key.id)];
-            machine.planner.taken(key);
             if row.1 == epoch {
-                *row = (Some(own), epoch + 1);
-                machine.served.insert(key);
+                let last = row.0.replace(own);
+                row.1 = epoch + 1;
+                if self.counts(at, key, last) {
+                    self.machines[at].served.insert(key);
+                }
+                self.machines[at].takeovers += 1;
                 self.takeovers += 1;
                 self.changed = now;
             } else {
                 self.lost += 1;
             }
         }
+        let machine = &mut self.machines[at];
         for (key, _) in machine.giving.extract_if(.., |(_, end)| *end <= now) {
             let row = &mut self.stores[key.store].namespaces[place(key.id)];
             assert_eq!(row.0, Some(own), "it was not taken from it");
@@ -187,15 +264,22 @@ impl World {
     fn look(&mut self, at: usize) {
         let own = (at, self.machines[at].incarnation);
         let now = self.began + self.now;
+        if self.stores.iter().any(|tables| !tables.servers[&own].1) {
+            // It was declared dead, and joins anew.
+            assert_ne!(self.machines[at].deaths, 0, "no server was silent");
+            self.start(at);
+            return;
+        }
         for (store, tables) in self.stores.iter_mut().enumerate() {
             let row = tables.servers.get_mut(&own).unwrap();
-            assert!(row.1, "it was declared dead");
             row.0 += 1;
             let others = tables.servers.iter();
             let others = others.filter(|(other, row)| row.1 && **other != own);
             let others = others.map(|(other, row)| (*other, row.0));
             for dead in self.machines[at].beats[store].silent(now, others) {
                 tables.servers.get_mut(&dead).unwrap().1 = false;
+                // Each store counts for itself, and they are alike here.
+                self.machines[dead.0].deaths += i32::from(store == 0);
                 self.changed = self.now;
             }
         }
@@ -234,10 +318,12 @@ impl World {
         for (place, (at, incarnation)) in alive.iter().enumerate() {
             places[*at] = (*incarnation, place);
         }
-        let live = alive.iter().map(|(at, _)| Live {
-            name: self.machines[*at].name.clone(),
+        let fitness = |(at, _): &Incarnation| self.machines[*at].fitness;
+        let is_any_fit = alive.iter().any(|it| fitness(it) == Fitness::Fit);
+        let live = alive.iter().map(|it| Live {
+            name: self.machines[it.0].name.clone(),
             formats: 1,
-            stores: all(self.stores.len()),
+            stores: all(self.stores.len() * usize::from(fitness(it).may_take(is_any_fit))),
         });
         let mut namespaces = Vec::new();
         for (store, tables) in self.stores.iter().enumerate() {
@@ -245,6 +331,7 @@ impl World {
             namespaces.extend(rows.map(|(((owner, _), rate), id)| {
                 let live = owner.filter(|(at, incarnation)| places[*at].0 == *incarnation);
                 Seen {
+                    is_fixed: tables.deaths[place(id)].is_quarantined,
                     key: NamespaceKey { store, id },
                     ..seen(
                         id,
@@ -268,6 +355,18 @@ impl World {
             store.rates = rates.collect();
         }
         self.changed = self.now;
+    }
+
+    /// Returns how many namespaces are in quarantine.
+    fn quarantined(&self) -> usize {
+        let all = self.stores.iter().flat_map(|store| &store.deaths);
+        all.filter(|it| it.is_quarantined).count()
+    }
+
+    /// Returns how many namespaces each server has.
+    fn shares(&self) -> Vec<usize> {
+        let machines = self.machines.iter();
+        machines.map(|machine| machine.served.len()).collect()
     }
 
     /// Returns how many namespaces have no server that is up.
@@ -388,4 +487,92 @@ fn rates_move_a_bounded_number_and_nothing_flaps() {
     world.check_even();
     let moved = world.takeovers - before;
     assert!((5..=50).contains(&moved), "{moved} have moved");
+}
+
+/// A flapping server: it is frozen for 4 s of every 20 s, beside two that are well.
+#[test]
+fn a_server_that_flaps_puts_no_namespace_into_quarantine_and_gets_none_any_more() {
+    let mut world = World::new(3, 1, 9, 3);
+    world.set_rates(|_, _, _| 0);
+    (0..3).for_each(|at| world.start(at));
+    world.until_owned(Duration::from_secs(10));
+    assert_eq!(world.shares(), [3, 3, 3]);
+    let mut after_two = 0;
+    for round in 1..=30 {
+        world.machines[0].is_frozen = true;
+        world.run(Duration::from_secs(4));
+        world.machines[0].is_frozen = false;
+        world.run(Duration::from_secs(16));
+        assert_eq!(world.machines[0].deaths, round, "each is seen");
+        assert_eq!(world.quarantined(), 0, "round {round}");
+        assert_eq!(world.free(), 0);
+        if round == 2 {
+            after_two = world.machines[0].takeovers;
+        }
+    }
+    assert_eq!(world.machines[0].takeovers, after_two);
+    assert_eq!(world.shares()[0], 0);
+    let deaths = world.stores[0].deaths.iter().map(|it| it.count);
+    assert!(deaths.max() <= Some(1), "they died at one server");
+    // It is well again, gets its share after its rest, and its deaths are counted anew some time after that.
+    world.run(limits::SERVER_REST_MAX.as_duration() + Duration::from_secs(30));
+    assert_eq!(world.shares(), [3, 3, 3]);
+    world.run(limits::SERVER_HEALTHY.as_duration());
+    assert_eq!(world.machines[0].deaths, 0);
+}
+
+/// A namespace that ends each server which takes it: it is left alone, and the servers that it has ended get the others back although they
+/// all have died of late.
+#[test]
+fn a_namespace_that_ends_its_servers_is_left_alone_and_the_others_have_servers() {
+    let mut world = World::new(5, 1, 12, 3);
+    (0..3).for_each(|at| world.start(at));
+    world.until_owned(Duration::from_secs(10));
+    for _ in 0..400 {
+        let (owner, _) = world.stores[0].namespaces[7];
+        let poisoned = owner.map(|(at, _)| at);
+        if let Some(at) = poisoned.filter(|at| {
+            let machine = &world.machines[*at];
+            machine.served.contains(&key(7)) && machine.is_up
+        }) {
+            world.machines[at].is_up = false;
+            world.run(Duration::from_secs(5));
+            world.start(at);
+        }
+        world.run(STEP);
+    }
+    let quarantined = |it: &Deaths| it.is_quarantined;
+    assert!(quarantined(&world.stores[0].deaths[7]));
+    world.run(Duration::from_secs(10));
+    let others = world.stores[0].deaths.iter().enumerate();
+    let others = others.filter(|(id, it)| *id != 7 && !it.is_quarantined);
+    let served: usize = world.shares().iter().sum();
+    assert_eq!(served, others.count());
+}
+
+/// server-clock + 1 h: one server's clock is set while it has namespaces.
+#[test]
+fn a_server_whose_clock_is_set_gives_its_namespaces_away() {
+    let mut world = World::new(9, 2, 60, 3);
+    world.set_rates(|_, _, _| 0);
+    (0..3).for_each(|at| world.start(at));
+    world.until_owned(Duration::from_secs(10));
+    assert_eq!(world.shares(), [20, 20, 20]);
+    let before = world.takeovers;
+    world.machines[1].is_in_time = false;
+    world.run(Duration::from_secs(4));
+    assert_eq!((world.shares()[1], world.free()), (0, 0));
+    assert_eq!(world.takeovers - before, 20, "nothing else moves");
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.shares()[1], 0);
+    world.machines[1].is_in_time = true;
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.shares(), [20, 20, 20]);
+    // The database's clock is set: no server is better than another.
+    let (shares, before) = (world.shares(), world.takeovers);
+    for machine in &mut world.machines {
+        machine.is_in_time = false;
+    }
+    world.run(Duration::from_secs(20));
+    assert_eq!((world.shares(), world.takeovers), (shares, before));
 }
