@@ -212,7 +212,7 @@ def test_the_tables_of_an_older_release_get_what_they_lack(cluster: Cluster, tmp
             sender.send_messages([ServiceBusMessage(str(number)) for number in range(10)])
         assert fleet.finish() == []
     columns = {"store": ["name", "stores", "origin", "tls_authority"], "server": ["stores", "skewed", "deaths", "resting"],
-               "namespace_state": ["formats", "pending", "skips", "quota", "died_at", "pauses", "paused"]}
+               "namespace_state": ["formats", "pending", "skips", "quota", "died_at", "pauses", "paused", "lost"]}
     for table, names in columns.items():
         for name in names:
             cluster.query(f"alter table jitney.{table} drop column {name}")

@@ -265,6 +265,37 @@ def test_an_import_that_is_killed_is_not_served_and_is_done_again(tmp_path: Path
         assert fleet.finish() == []
 
 
+def test_a_restore_ends_the_quarantine_that_it_has_caused_and_names_those_that_stay(tmp_path: Path, cluster: Cluster) -> None:
+    """A server that runs on after the restore does not find what it has acknowledged, and puts its namespace into quarantine."""
+    with fleet_of(tmp_path, cluster, 2) as fleet:
+        old, new = fleet.servers
+        assert new.stop() == 0
+        fleet.wait_owned("base")
+        with client_of(old) as sbc:
+            send(sbc, "plain", *(ServiceBusMessage(f"{number}") for number in range(3)))
+        number = cluster.query("select id from jitney.namespace where name = 'base'")[0][0]
+        segment = cluster.query(f"select max(segment) from jitney.segment where namespace = {number} and not removed")[0][0]
+        rows = f"jitney.log_{number}_{segment}"
+        cluster.query(f"delete from {rows} where at = (select max(at) from {rows})")
+        with client_of(old) as sbc, pytest.raises(ServiceBusError):
+            send(sbc, "plain", ServiceBusMessage("too late"))
+        wait(lambda: "which was acknowledged" in listed(cluster)["base"].get("quarantined", ""), 30, "it is in no quarantine")
+        said = store(cluster, "restored")
+        assert "The quarantine of base was ended" in said and "stays in quarantine" not in said
+        assert "quarantined" not in listed(cluster)["base"]
+        old.kill()
+        new.start()
+        fleet.wait_owned("base")
+        with client_of(new) as sbc:
+            send(sbc, "plain", ServiceBusMessage("after"))
+            assert peeked(sbc, ("plain",))[-1][0] > GAP
+        # What has another reason stays, and is told.
+        cluster.query("update jitney.namespace_state set quarantined = 'for a test'")
+        said = store(cluster, "restored")
+        assert "base stays in quarantine" in said and "for a test" in said
+        assert listed(cluster)["base"]["quarantined"] == "for a test"
+
+
 def test_a_server_of_before_a_restore_stops_and_no_number_comes_twice(tmp_path: Path, cluster: Cluster) -> None:
     fleet = fleet_of(tmp_path, cluster, 2)
     old, new = fleet.servers

@@ -339,6 +339,16 @@ fn show_restored(done: &Restored) {
          Each partition of an entity leaves out 2^36 sequence numbers, so that no number is given twice. Duplicates of lost messages are not \
          recognized.",
     );
+    for name in &done.ended {
+        print::line(format_args!(
+            "The quarantine of {name} was ended: its log lacked what was acknowledged after that point."
+        ));
+    }
+    for (name, why) in &done.kept {
+        print::line(format_args!(
+            "{name} stays in quarantine, and no server takes it: {why}. jitney store release {name} ends that."
+        ));
+    }
     let rows = done.namespaces.iter();
     let rows = rows.map(|(name, group)| json!({"name": name, "group": group}));
     let rows: Vec<Value> = rows.collect();

@@ -362,15 +362,18 @@ pub(super) async fn quarantine(
         QuarantinedBy::Taker(incarnation) => (Some(incarnation), 0, 0),
         QuarantinedBy::Deaths(incarnation) => (Some(incarnation), 0, 1),
     };
-    // It holds only while the reason is this one: older releases give another reason, and leave it.
+    // What these two say holds only while the reason is this one: older releases give another reason, and leave them.
     let paused = (pauses != 0).then_some(why);
-    let sql = "insert into namespace_state (namespace, quarantined, skips, pauses, paused) \
-               select n.id, $2::text, $4::int, $5::int, $6::text from namespace n \
+    let lost = (skips != 0).then_some(why);
+    let sql = "insert into namespace_state (namespace, quarantined, skips, pauses, paused, lost) \
+               select n.id, $2::text, $4::int, $5::int, $6::text, $7::text from namespace n \
                where n.id = $1 and ($3::text is null or n.incarnation::text = $3::text) for share of n \
                on conflict (namespace) do update set quarantined = excluded.quarantined, paused = excluded.paused, \
+               lost = excluded.lost, \
                skips = namespace_state.skips + case when namespace_state.quarantined is null then excluded.skips else 0 end, \
                pauses = namespace_state.pauses + case when namespace_state.quarantined is null then excluded.pauses else 0 end";
-    let params: super::connect::Params<'_> = &[&namespace, &why, &taker, &skips, &pauses, &paused];
+    let params: super::connect::Params<'_> =
+        &[&namespace, &why, &taker, &skips, &pauses, &paused, &lost];
     session.execute(sql, params).await?;
     store.give_back(session);
     Ok(())

@@ -25,11 +25,16 @@ pub(in crate::server) struct Restored {
     pub(in crate::server) sessions_ended: i64,
     /// Namespaces by their names, and the last group of each.
     pub(in crate::server) namespaces: Vec<(String, i64)>,
+    /// Those that were in quarantine because their logs lacked what was acknowledged, and are not any more.
+    pub(in crate::server) ended: Vec<String>,
+    /// Those that stay in quarantine, each with the reason.
+    pub(in crate::server) kept: Vec<(String, String)>,
 }
 
 /// Gives the store another identity, and raises all epochs. The first identity stays recorded: other stores know the store by it.
 /// The next owner of each namespace leaves out sequence numbers. All sessions of servers are ended, so that servers look at the
-/// identity.
+/// identity. A quarantine ends whose reason was that the log lacked what was acknowledged, as a server finds that has run on: that is
+/// what a restore to an earlier point in time does.
 ///
 /// # Errors
 ///
@@ -51,12 +56,31 @@ pub(in crate::server) async fn restored(store: &Store) -> Result<Restored, NotDo
     let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() \
                and usename = current_user and pid <> pg_backend_pid() and application_name like 'jitney %'";
     let sessions_ended = store.get(&session.one(end, &[]).await?, 0)?;
+    // No server of before can put one there any more.
+    let end = "update namespace_state s set quarantined = null, lost = null from namespace n \
+               where n.id = s.namespace and s.lost = s.quarantined and s.pending is null returning n.name";
+    let mut ended = session
+        .rows(end, &[])
+        .await?
+        .iter()
+        .map(|row| store.get(row, 0))
+        .collect::<Result<Vec<String>, StoreError>>()?;
+    ended.sort_unstable();
+    let query = "select n.name, s.quarantined from namespace n join namespace_state s on s.namespace = n.id \
+                 where s.quarantined is not null order by n.name";
+    let kept = session.rows(query, &[]).await?;
+    let kept = kept
+        .iter()
+        .map(|row| Ok::<(String, String), StoreError>((store.get(row, 0)?, store.get(row, 1)?)));
+    let kept = kept.collect::<Result<_, _>>()?;
     let namespaces = newest_groups(store, &session).await?;
     Ok(Restored {
         identity_before,
         identity,
         sessions_ended,
         namespaces,
+        ended,
+        kept,
     })
 }
 

@@ -92,7 +92,7 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 15] = [
+const COLUMNS: [(&str, &str, &str); 16] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
@@ -108,6 +108,7 @@ const COLUMNS: [(&str, &str, &str); 15] = [
     ("namespace_state", "died_at", "text"),
     ("namespace_state", "pauses", "int not null default 0"),
     ("namespace_state", "paused", "text"),
+    ("namespace_state", "lost", "text"),
 ];
 
 /// Tables that later releases have added.
