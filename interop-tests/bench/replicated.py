@@ -184,8 +184,9 @@ class JitneyFleet(Side):
             server.start()
         fleet.wait(lambda: len(self.fleet.balancer.well()) == MEMBERS, MEND_DEADLINE, f"{server} did not become well")
         self.serving()
-        # Owners that are lost one after the other would put the namespace into quarantine, as docs/high-availability.md says.
+        # Owners that are lost one after the other would put the namespace into quarantine, and rest, as docs/high-availability.md says.
         self.cluster.query("update jitney.namespace_state set failures = 0")
+        self.cluster.query("update jitney.server set deaths = 0")
 
     def settle(self) -> None:
         # Without a checkpoint a young database makes a new file for every 16 MiB of its log, and commits wait while it is made. Later it
