@@ -312,7 +312,7 @@ impl BeatIo for Beating<'_> {
         self.part.state().is_late = false;
         info!(
             store = self.part.store.name(),
-            "the answers to this server's beats come in time again: it takes namespaces"
+            "the answers to this server's beats come in time again"
         );
     }
 

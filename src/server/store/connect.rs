@@ -561,6 +561,11 @@ pub(super) struct Session {
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Session {
+    /// Returns the timeline of the database that it is connected to; none if that is not told.
+    pub(super) const fn timeline(&self) -> Option<Timeline> {
+        self.timeline
+    }
+
     /// Returns how many warnings have come that are not harmless. One between a statement and its answer means that its commit did not
     /// wait for a standby.
     pub(super) fn warnings(&self) -> u64 {

@@ -388,6 +388,7 @@ impl FleetStore {
             server: self.server.clone(),
             incarnation: self.state().incarnation.clone(),
             dead: self.counted(&seen).map(str::to_owned),
+            timeline: seen.timeline.clone(),
         };
         let mut owned = ownership::take(&self.store, &taker, namespace, make).await?;
         let skipped = owned.skipped.take();
@@ -660,6 +661,7 @@ mod tests {
             died_before: None,
             pauses: 0,
             is_paused: false,
+            timeline: None,
             applied: None,
             formats: 17,
         }

@@ -15,6 +15,7 @@ use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid, random_bits};
 use super::log::StoreLog;
 use super::restored::Skipped;
+use super::timeline::Timeline;
 use super::{StoreError, deaths, restored, schema};
 use crate::gateway::Gateway;
 use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
@@ -57,6 +58,8 @@ pub(super) struct Taker {
     pub(super) incarnation: String,
     /// The server whose death is counted for the namespace: it neither gave the namespace away nor has left in order.
     pub(super) dead: Option<String>,
+    /// The timeline of the database that the owner before knew.
+    pub(super) timeline: Option<String>,
 }
 
 /// Takes a namespace over, whose epoch was seen: another server that has taken it meanwhile keeps it.
@@ -144,7 +147,9 @@ pub(super) async fn has_log(store: &Store, fence: &Fence) -> Result<bool, StoreE
 }
 
 /// Raises the epoch that was seen, and makes this server the owner; returns the new epoch, or nothing if another server was
-/// first. That the owner before has died is counted with it, once, and before its log is read: reading it may end this server, too.
+/// first. If the database was promoted since the owner before knew it, sequence numbers are to be left out: it is unknown whether the
+/// log has all that was acknowledged. That the owner before has died is counted with it, once, and before its log is read: reading it may
+/// end this server, too.
 ///
 /// # Errors
 ///
@@ -156,13 +161,19 @@ async fn acquire(
     to: u128,
 ) -> Result<Option<i64>, StoreError> {
     let session = store.take().await?;
+    let timeline = session.timeline();
+    let is_promoted = timeline.is_some_and(|it| it.is_after(taker.timeline.as_deref()));
+    let timeline = timeline.map(Timeline::recorded);
     let raise = "with raised as (update namespace set epoch = epoch + 1, owner = $3, server = $4, \
-                 incarnation = $5::text::uuid where id = $1 and epoch = $2 \
+                 incarnation = $5::text::uuid, timeline = coalesce($7::text, timeline) where id = $1 and epoch = $2 \
                  and exists (select from server s where s.name = $4 and s.incarnation = $5::text::uuid and s.alive) \
                  returning id, epoch), \
-                 counted as (insert into namespace_state (namespace, failures, died_at) select id, 1, $6::text from raised \
-                 where $6::text is not null on conflict (namespace) do update set failures = namespace_state.failures + 1, \
-                 died_at = excluded.died_at returning failures) \
+                 counted as (insert into namespace_state (namespace, failures, died_at, skips) \
+                 select id, case when $6::text is null then 0 else 1 end, $6::text, case when $8::bool then 1 else 0 end from raised \
+                 where $6::text is not null or $8::bool \
+                 on conflict (namespace) do update set failures = namespace_state.failures + excluded.failures, \
+                 died_at = coalesce(excluded.died_at, namespace_state.died_at), skips = namespace_state.skips + excluded.skips \
+                 returning case when $6::text is null then 0 else failures end as failures) \
                  select r.epoch, coalesce(c.failures, 0) from raised r left join counted c on true";
     let params: super::connect::Params<'_> = &[
         &namespace.id,
@@ -171,12 +182,23 @@ async fn acquire(
         &taker.server,
         &taker.incarnation,
         &taker.dead,
+        &timeline,
+        &is_promoted,
     ];
     let raised = unblocked(store, &session, session.optional(raise, params)).await?;
     store.give_back(session);
     let Some(row) = raised else {
         return Ok(None);
     };
+    if is_promoted {
+        warn!(
+            namespace = namespace.name,
+            before = taker.timeline,
+            after = timeline,
+            "the database was promoted since the last owner of a namespace knew it. If the new primary lacks what was acknowledged, \
+             that is not noticed: sequence numbers are left out, so that none is given twice. Compare with the former primary"
+        );
+    }
     let (epoch, failures): (i64, i32) = (store.get(&row, 0)?, store.get(&row, 1)?);
     deaths::judge(failures)?;
     Ok(Some(epoch))
@@ -274,7 +296,8 @@ pub(super) async fn unblocked<T>(
     }
 }
 
-/// Commits something of the namespace, if the claim is the store's: a commit that is on a standby carries all before it there.
+/// Commits something of the namespace, if the claim is the store's: a commit that is on a standby carries all before it there. Records the
+/// timeline of the database then: the owner has compared what is there with what it has acknowledged.
 pub(super) async fn barrier(
     session: &Session,
     namespace: i64,
@@ -286,6 +309,13 @@ pub(super) async fn barrier(
     let done = session
         .execute(sql, &[&namespace, &claim.epoch, &Uuid(claim.owner)])
         .await?;
+    if let Some(timeline) = session.timeline().map(Timeline::recorded) {
+        let sql = "update namespace set timeline = $4 where id = $1 and epoch = $2 and owner = $3 \
+                   and timeline is distinct from $4";
+        let params: super::connect::Params<'_> =
+            &[&namespace, &claim.epoch, &Uuid(claim.owner), &timeline];
+        session.execute(sql, params).await?;
+    }
     Ok(done == 1)
 }
 

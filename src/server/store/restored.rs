@@ -46,7 +46,7 @@ pub(in crate::server) async fn restored(store: &Store) -> Result<Restored, NotDo
     let identity_before = store.get(&before, 0)?;
     let change = format!(
         "begin; update store set origin = coalesce(origin, identity::text), identity = '{identity}'; \
-         update namespace set epoch = epoch + {epochs}, owner = null, server = null, incarnation = null; \
+         update namespace set epoch = epoch + {epochs}, owner = null, server = null, incarnation = null, timeline = null; \
          insert into namespace_state (namespace, skips) select id, 1 from namespace \
          on conflict (namespace) do update set skips = namespace_state.skips + 1, failures = 0, died_at = null; \
          update server set alive = false; commit",

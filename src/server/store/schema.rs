@@ -92,7 +92,7 @@ alter table body_part alter column bytes set storage external;
 ";
 
 /// What later releases have added to tables, which older ones do not look at: the table, the column and its type.
-const COLUMNS: [(&str, &str, &str); 16] = [
+const COLUMNS: [(&str, &str, &str); 17] = [
     ("store", "name", "text"),
     ("store", "stores", "text"),
     ("server", "stores", "text"),
@@ -109,6 +109,7 @@ const COLUMNS: [(&str, &str, &str); 16] = [
     ("namespace_state", "pauses", "int not null default 0"),
     ("namespace_state", "paused", "text"),
     ("namespace_state", "lost", "text"),
+    ("namespace", "timeline", "text"),
 ];
 
 /// Tables that later releases have added.

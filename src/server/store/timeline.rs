@@ -32,6 +32,20 @@ impl fmt::Display for Timeline {
 }
 
 impl Timeline {
+    /// Returns it as the fence row of a namespace has it.
+    pub(super) fn recorded(self) -> String {
+        format!("{}/{}", self.system, self.number)
+    }
+
+    /// Returns whether the database was promoted since an owner of a namespace has recorded the timeline that it knew: a log that has lost
+    /// what this owner acknowledged looks like any other. Nothing is known of another system, or without a record.
+    pub(super) fn is_after(self, recorded: Option<&str>) -> bool {
+        let (system, number) = recorded.and_then(|it| it.split_once('/')).unzip();
+        let system = system.and_then(|system| system.parse::<i64>().ok());
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        system == Some(self.system) && number.is_some_and(|number| number < self.number)
+    }
+
     /// Asks for the timeline of a session; none if the database does not tell it, as services that replicate below PostgreSQL may.
     pub(super) async fn of(store: &Store, session: &Session) -> Result<Option<Self>, StoreError> {
         // The name of a WAL file begins with the timeline, in eight hexadecimal digits.
@@ -105,6 +119,24 @@ mod tests {
 
     fn timeline(system: i64, number: u32) -> Timeline {
         Timeline { system, number }
+    }
+
+    #[test]
+    fn a_promotion_since_the_record_of_an_owner_is_known() {
+        let timeline = Timeline {
+            system: -7,
+            number: 12,
+        };
+        let before = Timeline {
+            number: 9,
+            ..timeline
+        };
+        assert!(timeline.is_after(Some(&before.recorded())));
+        assert!(!timeline.is_after(Some(&timeline.recorded())));
+        assert!(!before.is_after(Some(&timeline.recorded())));
+        for other in [None, Some("8/9"), Some(""), Some("-7/"), Some("-7/x")] {
+            assert!(!timeline.is_after(other), "{other:?}");
+        }
     }
 
     #[test]

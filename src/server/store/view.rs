@@ -85,6 +85,8 @@ pub(in crate::server) struct NamespaceSeen {
     pub(super) died_before: Option<String>,
     /// How often it was left alone because of deaths.
     pub(super) pauses: i32,
+    /// The timeline of the database that its last owner knew.
+    pub(super) timeline: Option<String>,
     /// It is left alone because of deaths only, and for a while.
     pub(super) is_paused: bool,
     pub(super) applied: Option<String>,
@@ -212,7 +214,7 @@ async fn namespaces(session: &Session) -> Result<Vec<Row>, StoreError> {
     let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.incarnation::text, \
                  s.applied, s.quarantined, coalesce(s.rate, 0), coalesce(s.formats, 0), s.quota, \
                  coalesce(s.failures, 0), s.died_at, coalesce(s.pauses, 0), \
-                 coalesce(s.paused = s.quarantined and s.pending is null, false) \
+                 coalesce(s.paused = s.quarantined and s.pending is null, false), n.timeline \
                  from namespace n left join namespace_state s on s.namespace = n.id order by n.id";
     session.rows(query, &[]).await
 }
@@ -242,6 +244,7 @@ fn with_owners(
             died_before: get(12)?,
             pauses: store.get(row, 13)?,
             is_paused: store.get(row, 14)?,
+            timeline: get(15)?,
             // Its owner has stopped it.
             server: live.filter(|_| quarantined.is_none()).map(str::to_owned),
             quarantined,
@@ -322,6 +325,7 @@ mod tests {
             died_before: None,
             pauses: 0,
             is_paused: false,
+            timeline: None,
             applied: None,
             formats: 17,
         };
