@@ -33,8 +33,10 @@ RULES = [
 ]
 
 
-# Names in the certificate besides the address; the last one is of a second namespace.
-NAMES = ("localhost", "elsewhere.localhost")
+# As the service would call the namespace, for clients that add the service's domain to what they are given.
+SERVICE_NAME = "secured.servicebus.windows.net"
+# Names in the certificate besides the address; the second one is of a second namespace.
+NAMES = ("localhost", "elsewhere.localhost", SERVICE_NAME)
 
 
 @dataclass

@@ -1,0 +1,3 @@
+module versions
+
+go 1.24
