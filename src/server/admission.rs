@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
+use super::namespace_connections::NamespaceConnections;
 use crate::access::PeerAddress;
 use crate::limits;
 
@@ -36,6 +37,8 @@ pub(super) struct ConnectionSlots {
     /// For listeners of other kinds than [`ListenerKind::General`].
     reserved: Arc<Semaphore>,
     warning: Arc<Mutex<Warning>>,
+    /// Of each namespace, those that are authorized.
+    connections: NamespaceConnections,
 }
 
 /// A slot; it is free again when this is dropped. A connection holds it for as long as it has a
@@ -79,7 +82,13 @@ impl ConnectionSlots {
             general: Arc::new(Semaphore::new(general)),
             reserved: Arc::new(Semaphore::new(reserved)),
             warning: Arc::default(),
+            connections: NamespaceConnections::new(general),
         }
+    }
+
+    /// Returns what counts the connections of each namespace.
+    pub(super) const fn connections(&self) -> &NamespaceConnections {
+        &self.connections
     }
 
     /// Returns the number of free slots, without the reserved ones.

@@ -25,12 +25,13 @@ use super::buffers::{InputBuffer, OutputBuffer};
 use super::clock::Clock;
 use super::mailbox::Partials;
 use super::membership::Membership;
+use super::namespace_connections::{CountedConnection, TooMany};
 use super::outbox::Outbox;
 use super::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
 use crate::access::Origin;
-use crate::amqp::{self, Condition, Refusal};
+use crate::amqp::{self, Condition, Event, Refusal};
 use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::peer::{Effect, Peer};
@@ -104,6 +105,8 @@ pub(super) async fn serve(
         received: is_first.then(Vec::new),
         peers,
         slots,
+        namespace: None,
+        counted: None,
         hop,
         passed_on: None,
     });
@@ -176,6 +179,10 @@ struct ConnectionTask<S> {
     /// The other servers of the fleet, if there is one.
     peers: Option<Arc<Peers>>,
     slots: ConnectionSlots,
+    /// The namespace that the peer has named, until the connection counts for it.
+    namespace: Option<String>,
+    /// Its place among the connections of its namespace.
+    counted: Option<CountedConnection>,
     hop: Hop,
     /// The connection to another server, to which it is passed on.
     passed_on: Option<Box<PeerConnection>>,
@@ -474,6 +481,7 @@ impl<S: Stream> ConnectionTask<S> {
         bytes: usize,
         stopped: &watch::Receiver<bool>,
     ) -> Option<()> {
+        self.note_namespace(&reports);
         let routed = self.routing.route(&self.shards.routes(), &mut reports);
         let shard = match (routed, self.routing.elsewhere()) {
             (Some(shard), _) => shard,
@@ -506,6 +514,47 @@ impl<S: Stream> ConnectionTask<S> {
         }
         self.enter(shard).await;
         self.membership.as_ref()?.report(reports, bytes).await
+    }
+
+    /// Takes note of the namespace that the peer names when it opens the connection.
+    fn note_namespace(&mut self, reports: &[Report]) {
+        let named = reports.iter().find_map(|report| match report {
+            Report::Event(Event::Opened { hostname, .. }) => Some(hostname.as_deref()),
+            Report::Event(_)
+            | Report::Returned { .. }
+            | Report::Written { .. }
+            | Report::Answered(_)
+            | Report::TryIdentity(_) => None,
+        });
+        if let Some(host) = named {
+            let host = host.or(self.origin.server_name.as_deref());
+            let routes = self.shards.routes();
+            self.namespace = Some(routes.namespace_of(host).to_owned());
+        }
+    }
+
+    /// Counts the connection for its namespace once its peer is authorized, or refuses it if the namespace has too many.
+    fn count_for_namespace(&mut self) {
+        let Some(namespace) = self.namespace.take_if(|_| self.permit.is_none()) else {
+            return;
+        };
+        let namespaces = self.shards.routes().namespaces().count();
+        match self.slots.connections().count(&namespace, namespaces) {
+            Ok(counted) => self.counted = Some(counted),
+            Err(TooMany(most)) => {
+                debug!(
+                    connection = self.id.0,
+                    namespace, "the namespace has too many connections"
+                );
+                self.refuse(Refusal {
+                    condition: Condition::ResourceLimitExceeded,
+                    description: format!(
+                        "The namespace has {most} connections, and other namespaces need the rest: \
+                         close some, or raise the broker's limit of open files."
+                    ),
+                });
+            }
+        }
     }
 
     /// Finds the server of the namespace that a host means.
@@ -620,6 +669,7 @@ impl<S: Stream> ConnectionTask<S> {
                 Effect::Admitted => self.permit = None,
             }
         }
+        self.count_for_namespace();
         // Some replies let the engine continue.
         self.peer.take_events();
         self.peer

@@ -41,6 +41,7 @@ mod membership;
 mod memory;
 mod messages;
 mod metrics;
+mod namespace_connections;
 mod namespaces;
 mod oidc;
 mod operator;
