@@ -146,6 +146,17 @@ pub enum Operation {
     },
     /// List the audit log of the namespace, the newest first.
     Audit(AuditPage),
+    /// Add to the audit log what is done elsewhere.
+    Note(Note),
+}
+
+/// What is done outside of the shard, and belongs into the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The operator makes a backup in this directory.
+    Backup(String),
+    /// A client reads the keys of an entity; of all entities without a path.
+    KeysRead(Option<String>),
 }
 
 /// Some entries of the audit log.
@@ -427,6 +438,7 @@ impl Gateway {
             }
             Operation::DropNamespace { name } => self.drop_namespace(cx, authority, &name),
             Operation::Audit(page) => self.list_audit(host, authority, &page),
+            Operation::Note(note) => self.note(cx, host, authority, note),
         }
     }
 
@@ -453,6 +465,31 @@ impl Gateway {
         let entries = entries.take(page.most);
         let entries = entries.map(|(number, entry)| (number, entry.clone()));
         Ok(Operated::Audit(entries.collect()))
+    }
+
+    fn note(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        note: Note,
+    ) -> Result<Operated, Denied> {
+        match note {
+            Note::Backup(directory) => {
+                namespaces::check_operator(authority)?;
+                self.audit(cx, authority, "back_up", "", &directory);
+            }
+            Note::KeysRead(None) => {
+                let prefix = self.check_namespace(host, authority, Right::Manage)?;
+                let detail = "the keys of all entities";
+                self.audit(cx, authority, "read_keys", &prefix, detail);
+            }
+            Note::KeysRead(Some(path)) => {
+                let (_, address) = self.at_path(host, authority, &path, Right::Manage)?;
+                self.audit(cx, authority, "read_keys", &address.path, "");
+            }
+        }
+        Ok(Operated::Done)
     }
 
     /// Adds an entry to the audit log.

@@ -291,19 +291,50 @@ fn changed(before: &Description, after: &Description) -> String {
             |value: Option<&Value>| value.map_or_else(|| "null".to_owned(), Value::to_string);
         texts.push(match name.as_str() {
             // They have keys.
-            "authorization" => format!("{name}: {}", rules_of(new)),
+            "authorization" => format!("{name}: {}", changed_rules(old, new)),
             _ => format!("{name}: {} → {}", shown(old), shown(new)),
         });
     }
     texts.join(", ")
 }
 
-/// Names authorization rules, without their keys.
-fn rules_of(rules: Option<&Value>) -> String {
-    let rules = rules.and_then(Value::as_array).map(Vec::as_slice);
-    let names = rules.unwrap_or_default().iter();
-    let names = names.filter_map(|rule| rule.get("name")?.as_str());
-    format!("now {}", names.collect::<Vec<_>>().join(" "))
+/// Says which authorization rules differ, and in what, without their keys.
+fn changed_rules(before: Option<&Value>, after: Option<&Value>) -> String {
+    let by_name = |rules: Option<&Value>| -> BTreeMap<String, Value> {
+        let rules = rules.and_then(Value::as_array).into_iter().flatten();
+        let named =
+            rules.filter_map(|rule| Some((rule.get("name")?.as_str()?.to_owned(), rule.clone())));
+        named.collect()
+    };
+    let (before, mut after) = (by_name(before), by_name(after));
+    let mut texts = Vec::new();
+    for (name, old) in before {
+        let Some(new) = after.remove(&name) else {
+            texts.push(format!("{name} deleted"));
+            continue;
+        };
+        if old.get("rights") != new.get("rights") {
+            texts.push(format!("{name} has {}", rights_of(&new)));
+        }
+        for (field, key) in [("primary_key", "primary"), ("secondary_key", "secondary")] {
+            if old.get(field) != new.get(field) {
+                texts.push(format!("{key} key of {name} changed"));
+            }
+        }
+    }
+    for (name, new) in after {
+        texts.push(format!("{name} made with {}", rights_of(&new)));
+    }
+    texts.join(", ")
+}
+
+/// Names the rights of an authorization rule.
+fn rights_of(rule: &Value) -> String {
+    let rights = rule.get("rights").and_then(Value::as_object);
+    let rights = rights.into_iter().flatten();
+    let has = rights.filter(|(_, has)| has.as_bool() == Some(true));
+    let names: Vec<&str> = has.map(|(name, _)| name.as_str()).collect();
+    names.join(" ")
 }
 
 #[cfg(test)]
@@ -334,9 +365,20 @@ mod tests {
             text.contains("user_metadata: null → \"for orders\""),
             "{text}"
         );
-        assert!(text.contains("authorization: now readers"), "{text}");
+        assert!(
+            text.contains("authorization: readers made with listen manage send"),
+            "{text}"
+        );
         assert!(!text.contains("secret"), "{text}");
         assert_eq!(changed(&before, &before), "");
+        let mut rotated = after.clone();
+        if let Some(rule) = rotated.authorization.first_mut() {
+            rule.secondary_key = Some(Key::new("another".to_owned()));
+        }
+        let text = changed(&after, &rotated);
+        assert_eq!(text, "authorization: secondary key of readers changed");
+        let text = changed(&rotated, &before);
+        assert!(text.ends_with("authorization: readers deleted"), "{text}");
     }
 
     fn entry(namespace: &str, entity: &str, at: i64) -> AuditEntry {

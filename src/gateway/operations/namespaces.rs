@@ -70,7 +70,7 @@ impl Gateway {
     }
 }
 
-fn check_operator(authority: &Authority) -> Result<(), Denied> {
+pub(super) fn check_operator(authority: &Authority) -> Result<(), Denied> {
     if authority.is_operator() {
         return Ok(());
     }

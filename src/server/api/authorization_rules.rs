@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::{Answer, Call, Problem};
 use crate::access::Authority;
 use crate::gateway::admin::time;
+use crate::gateway::operations::{Note, Operation};
 use crate::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
 use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::server::root_key::random_key;
@@ -102,9 +103,11 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let path = entity.to_owned();
     let answer = call
-        .administer(authority, AdminOperation::Read { path })
+        .administer(authority.clone(), AdminOperation::Read { path })
         .await?;
     let rules = rules_of(answer)?;
+    let note = Note::KeysRead(Some(entity.to_owned()));
+    call.operate(authority, Operation::Note(note)).await?;
     let authorization_rules = rules.iter().map(AuthorizationRuleShown::of).collect();
     call.answer(
         StatusCode::OK,

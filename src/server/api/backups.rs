@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
+use crate::gateway::operations::{Note, Operation};
 use crate::server::backup::{BackupError, Made};
 
 /// Where a backup is made.
@@ -50,8 +51,10 @@ struct ShardBackup {
     responses((status = 200, body = BackupMade), (status = "4XX", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn make(call: &Call<'_>, body: Body) -> Answer {
-    call.authorize_operator()?;
+    let authority = call.authorize_operator()?;
     let request: BackupRequest = call.json(body).await?;
+    let note = Note::Backup(request.directory.clone());
+    call.operate(authority, Operation::Note(note)).await?;
     let (shards, now) = (Arc::clone(&call.server.shards), call.server.clock.now());
     let target = PathBuf::from(&request.directory);
     let Made {

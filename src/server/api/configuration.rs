@@ -12,7 +12,7 @@ use crate::access::Authority;
 use crate::address;
 use crate::config::{self, Configuration, Namespace};
 use crate::gateway::admin::{duration, status};
-use crate::gateway::operations::{Operated, Operation};
+use crate::gateway::operations::{Note, Operated, Operation};
 use crate::gateway::rest::property_to_json;
 use crate::limits;
 use crate::namespace::Tier;
@@ -59,6 +59,10 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     let query: ConfigurationQuery = call.query()?;
     let authority = call.authorize("").await?;
     let name = namespace_name(call, &authority).await?;
+    if query.keys {
+        let note = Operation::Note(Note::KeysRead(None));
+        call.operate(authority.clone(), note).await?;
+    }
     let export = Export {
         call,
         authority,
