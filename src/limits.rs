@@ -507,6 +507,9 @@ pub const AUDIT_JOINED: Millis = Millis::from_secs(10);
 pub const AUDIT_JOINED_LOOKS: usize = 32;
 /// Characters of what an entry of the audit log says of a change.
 pub const AUDIT_DETAIL_LENGTH: usize = 1_000;
+/// Application-properties of a message in a request of the JSON API: the service's limit of 64 KiB for all of them has room
+/// for no more, with a name, a value and their types.
+pub const MESSAGE_PROPERTIES_MAX: usize = 16 * 1024;
 /// Bytes of the body of a request of the JSON API.
 pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the template of a body.

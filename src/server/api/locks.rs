@@ -8,8 +8,9 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::messages::{BodyShown, MessageShown, Shown, property_value};
+use super::messages::{BodyShown, MessageShown, Shown};
 use super::selection::compile;
+use super::sending::property_value;
 use super::{Answer, Call, Object, Page, Problem, from_number};
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::uuid;

@@ -1,33 +1,26 @@
-//! Messages: looked at in whatever state, and sent.
+//! Messages, looked at in whatever state.
 
 use std::collections::BTreeMap;
 
-use axum::body::Body;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::entities::{limited, number, span};
-use super::selection::{MessageSelection, State, compile, instant};
-use super::{Answer, Call, Object, Page, Problem, decoding, from_number};
-use crate::access::Authority;
+use super::entities::{limited, number};
+use super::selection::{MessageSelection, State, compile};
+use super::{Answer, Call, Page, Problem, decoding, from_number};
 use crate::gateway::admin::{duration, time};
-use crate::gateway::messages::{MessageOperation, MessageOutcome};
-use crate::gateway::operations::{HolderView, MessageView, MessagesView, Operated, Operation};
-use crate::gateway::rest::{property_of_json, property_to_json};
+use crate::gateway::operations::{HolderView, MessageView, MessagesView};
+use crate::gateway::rest::property_to_json;
 use crate::ids::SequenceNumber;
 use crate::limits;
-use crate::message::{Amendments, Draft, Field, Message, Scalar, render};
+use crate::message::{Amendments, Field, Message, Scalar, render};
 use crate::namespace::{Selection, Selector};
 use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
-use crate::rights::Right;
 use crate::rules::{Facts, Share};
-use crate::server::mailbox::Mail;
-use crate::shard::MessageRequest;
 use crate::time::{Millis, Timestamp};
 
 /// Which messages a list has, and from where on.
@@ -271,43 +264,6 @@ pub(super) struct GroupsQuery {
     _namespace: Option<String>,
 }
 
-/// Messages to be sent, all or none.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SendRequest {
-    #[schema(min_items = 1, max_items = 1000, value_type = Vec<NewMessage>)]
-    messages: Vec<Object<NewMessage>>,
-}
-
-/// A message to be sent.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct NewMessage {
-    /// The body as a text.
-    body: Option<String>,
-    /// The body in base64, instead.
-    body_base64: Option<String>,
-    /// The whole message as AMQP encodes it, in base64, instead of everything else.
-    encoded: Option<String>,
-    message_id: Option<String>,
-    correlation_id: Option<String>,
-    session_id: Option<String>,
-    partition_key: Option<String>,
-    subject: Option<String>,
-    to: Option<String>,
-    reply_to: Option<String>,
-    reply_to_session_id: Option<String>,
-    content_type: Option<String>,
-    /// How long it lives, as an ISO 8601 duration.
-    #[schema(example = "PT1H")]
-    time_to_live: Option<String>,
-    /// When it becomes active.
-    #[schema(example = "2026-11-23T12:00:00Z")]
-    scheduled_for: Option<String>,
-    /// Application-properties: texts, numbers, booleans.
-    properties: BTreeMap<String, serde_json::Value>,
-}
-
 impl MessageShown {
     /// Returns whether a receiver has it.
     pub(super) const fn is_locked(&self) -> bool {
@@ -319,16 +275,6 @@ impl MessageShown {
         u64::from(self.size_bytes)
     }
 }
-
-/// Messages that were sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sent {
-    /// Their sequence numbers; 0 for one that was dropped as a duplicate.
-    sequence_numbers: Vec<u64>,
-}
-
-/// Messages in one request to send.
-const SENT_MAX: usize = 1_000;
 
 /// Looks at messages of one queue. Nothing changes.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/messages", operation_id = "list_messages", tag = "messages",
@@ -480,162 +426,6 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
         },
     )
     .await
-}
-
-/// Sends messages to a queue or a topic, at once or for a later time: all of them, or none. A body of the type
-/// `application/octet-stream` is one message as AMQP encodes it, as large as the entity allows.
-#[utoipa::path(post, path = "/api/v1/entities/{entity}/send", operation_id = "send_messages", tag = "messages",
-    request_body(content((SendRequest = "application/json"), (Vec<u8> = "application/octet-stream"))),
-    params(("entity" = String, Path, description = "The path of a queue or a topic")),
-    responses((status = 200, body = Sent), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
-    let authority = call.authorize(&format!("{entity}/messages")).await?;
-    let kind = call.parts.headers.get(header::CONTENT_TYPE);
-    let is_encoded = kind.is_some_and(|kind| kind.as_bytes() == b"application/octet-stream");
-    let vitals = call.server.shards.vitals_of(&call.host);
-    let quota = vitals.as_ref().map(|vitals| vitals.quota());
-    if let Some(quota) = quota {
-        quota.wait().await?;
-    }
-    let messages = if is_encoded {
-        vec![read_encoded(call, &authority, entity, body).await?]
-    } else {
-        read_messages(call, body).await?
-    };
-    let owner = call.server.shards.owner_of(&call.host);
-    let owner = owner.ok_or_else(Problem::stopping)?;
-    let bytes = messages.iter().map(|message| message.bytes().len()).sum();
-    if let Some(quota) = quota {
-        quota.take(bytes);
-    }
-    let permit = owner.reserve(bytes).await.ok_or_else(Problem::stopping)?;
-    // REST's paths are encoded, and this one was decoded.
-    let path = utf8_percent_encode(entity, NON_ALPHANUMERIC).to_string();
-    let request = Box::new(MessageRequest {
-        host: Some(call.host.clone()),
-        authority,
-        operation: MessageOperation::Send { path, messages },
-    });
-    let done = owner
-        .ask(|answer| Mail::Message(request, answer, Some(permit)))
-        .await;
-    match done.ok_or_else(Problem::stopping)?? {
-        MessageOutcome::Taken(numbers) => {
-            let sequence_numbers = numbers.into_iter().map(|number| number.0).collect();
-            call.answer(StatusCode::OK, &Sent { sequence_numbers })
-                .await
-        }
-        MessageOutcome::Completed | MessageOutcome::Renewed(_) => Err(Problem::stopping()),
-    }
-}
-
-/// Reads the messages of a request.
-async fn read_messages(call: &Call<'_>, body: Body) -> Result<Vec<Message>, Problem> {
-    let request: SendRequest = call.json(body).await?;
-    if request.messages.is_empty() || SENT_MAX < request.messages.len() {
-        let count = request.messages.len();
-        let text = format!("messages has {count} entries; 1 to {SENT_MAX} are allowed.");
-        return Err(Problem::wrong("messages", text));
-    }
-    let now = call.server.clock.now();
-    let messages = request.messages.into_iter().enumerate();
-    let messages =
-        messages.map(|(at, Object(message))| message.encode(&format!("messages[{at}]"), now));
-    messages.collect()
-}
-
-/// Reads a body that is a message, up to the size that its entity allows.
-async fn read_encoded(
-    call: &Call<'_>,
-    authority: &Authority,
-    entity: &str,
-    body: Body,
-) -> Result<Message, Problem> {
-    let operation = Operation::Name {
-        path: Some(entity.to_owned()),
-        right: Right::Send,
-    };
-    let (operated, _) = call.operate(authority.clone(), operation).await?;
-    let Operated::Name {
-        message_bytes_max, ..
-    } = operated
-    else {
-        return Err(Problem::stopping());
-    };
-    let max = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
-    let bytes = call.bytes_up_to(body, max).await?;
-    let parsed = Message::parse(bytes);
-    parsed.map_err(|error| Problem::bad_request(format!("The body is no message: {error}.")))
-}
-
-impl NewMessage {
-    /// Makes the message that an AMQP client would send.
-    pub(super) fn encode(self, name: &str, now: Timestamp) -> Result<Message, Problem> {
-        let wrong = |field: &str, why: &str| {
-            let field = format!("{name}.{field}");
-            let text = format!("{field}: {why}.");
-            Problem::wrong(field, text)
-        };
-        let decoded = |field: &str, text: &str| {
-            STANDARD
-                .decode(text)
-                .map_err(|error| wrong(field, &error.to_string()))
-        };
-        let parse = |bytes: Vec<u8>| {
-            Message::parse(bytes.into()).map_err(|error| wrong("encoded", &error.to_string()))
-        };
-        if let Some(encoded) = &self.encoded {
-            return parse(decoded("encoded", encoded)?);
-        }
-        let body = match (&self.body, &self.body_base64) {
-            (Some(_), Some(_)) => return Err(wrong("body_base64", "body is given, too")),
-            (Some(text), None) => text.clone().into_bytes(),
-            (None, Some(text)) => decoded("body_base64", text)?,
-            (None, None) => Vec::new(),
-        };
-        let fields = [
-            (Field::MessageId, self.message_id),
-            (Field::CorrelationId, self.correlation_id),
-            (Field::SessionId, self.session_id),
-            (Field::Label, self.subject),
-            (Field::To, self.to),
-            (Field::ReplyTo, self.reply_to),
-            (Field::ReplyToSessionId, self.reply_to_session_id),
-            (Field::ContentType, self.content_type),
-        ];
-        let fields = fields.into_iter();
-        let fields = fields.filter_map(|(field, value)| Some((field, value?)));
-        let properties = self.properties.iter().map(|(property, value)| {
-            let read = property_value(name, property, value)?;
-            Ok((property.clone(), read))
-        });
-        let due = instant(&format!("{name}.scheduled_for"), self.scheduled_for)?;
-        let life = span(&format!("{name}.time_to_live"), self.time_to_live)?;
-        let draft = Draft {
-            fields: fields.collect(),
-            time_to_live: life.filter(|life| *life != Millis::MAX),
-            due,
-            partition_key: self.partition_key,
-            properties: properties.collect::<Result<Vec<_>, Problem>>()?,
-        };
-        let mut composer = draft.begin(now);
-        composer.push(&body);
-        parse(composer.finish().to_vec())
-    }
-}
-
-/// Reads the value of an application-property of the thing with this name in the body.
-pub(super) fn property_value(
-    name: &str,
-    property: &str,
-    value: &serde_json::Value,
-) -> Result<Scalar<'static>, Problem> {
-    let wrong = || {
-        let field = format!("{name}.properties.{property}");
-        let text = format!("{field}: {value} is no text, number or boolean.");
-        Problem::wrong(field, text)
-    };
-    property_of_json(value).ok_or_else(wrong)
 }
 
 /// How much is shown of messages.

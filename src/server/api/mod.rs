@@ -31,6 +31,7 @@ mod rules;
 mod schedule;
 mod search;
 mod selection;
+mod sending;
 mod server;
 mod sessions;
 #[cfg(test)]
@@ -38,8 +39,8 @@ mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -55,7 +56,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::answers::Reservation;
 use super::http::{self, Caller};
 use super::listener::ServerState;
-use super::mailbox::Mail;
+use super::mailbox::{Mail, Partials};
 use super::messages as messages_of_rest;
 use super::status;
 use crate::access::{self, Authority, Inquiry};
@@ -148,6 +149,8 @@ struct Call<'a> {
     reservation: Arc<Reservation>,
     /// Of these, bytes of messages that the answer is made of.
     sources: AtomicUsize,
+    /// The bytes of its body.
+    partials: Mutex<Vec<Partials>>,
 }
 
 impl<'a> Call<'a> {
@@ -189,6 +192,7 @@ impl<'a> Call<'a> {
             segments,
             reservation: Arc::new(server.answers.begin(namespace, close)),
             sources: AtomicUsize::new(0),
+            partials: Mutex::default(),
         })
     }
 
@@ -332,7 +336,7 @@ impl<'a> Call<'a> {
                 _ => Err(Problem::method(method, "GET")),
             },
             ["send"] => match method {
-                "POST" => messages::send(self, entity, body).await,
+                "POST" => sending::send(self, entity, body).await,
                 _ => Err(Problem::method(method, "POST")),
             },
             ["rule-tests"] => match method {
@@ -470,7 +474,12 @@ impl<'a> Call<'a> {
         let mut bytes = BytesMut::new();
         let take = |data: &[u8]| bytes.extend_from_slice(data);
         match messages_of_rest::read(body, max, &mut partials, take).await {
-            Ok(()) => Ok(bytes.freeze()),
+            Ok(()) => {
+                // It counts until the request is answered.
+                let mut held = self.partials.lock().unwrap_or_else(PoisonError::into_inner);
+                held.push(partials);
+                Ok(bytes.freeze())
+            }
             Err(RestError::TooLong(max)) => {
                 let text = format!("The body has more than {max} bytes.");
                 Err(Problem::new(

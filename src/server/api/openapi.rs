@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
     history, jobs, locks, messages, namespaces, rule_tests, rules, schedule, search, selection,
-    server, sessions,
+    sending, server, sessions,
 };
 use crate::server::answers::shared_body;
 
@@ -26,7 +26,7 @@ use crate::server::answers::shared_body;
         entities::list, entities::get, entities::put, entities::delete,
         authorization_rules::list, authorization_rules::put, authorization_rules::delete, authorization_rules::rotate,
         rules::list, rules::get, rules::put, rules::delete,
-        messages::list, messages::get, messages::send, messages::dead_letters,
+        messages::list, messages::get, sending::send, messages::dead_letters,
         locks::lock, locks::settle,
         search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
