@@ -22,6 +22,17 @@ pub struct Denied {
     pub text: String,
     /// The path of the entity that the operation was for; empty if there is none.
     pub entity: String,
+    /// The field of the request that is wrong, if one is.
+    pub field: Option<Box<WrongField>>,
+}
+
+/// A field of a request that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongField {
+    /// What the JSON API calls it: `lock_duration`.
+    pub name: &'static str,
+    /// What would be right, if the text says so.
+    pub allowed: Option<String>,
 }
 
 /// The kind of reason for which an operation is not done.
@@ -145,7 +156,17 @@ impl Denied {
             kind,
             text: text.into(),
             entity: entity.to_owned(),
+            field: None,
         }
+    }
+
+    /// Names the field of the request that is wrong, unless it is named already.
+    #[must_use]
+    pub(crate) fn about(mut self, name: &'static str) -> Self {
+        let allowed = None;
+        self.field
+            .get_or_insert_with(|| Box::new(WrongField { name, allowed }));
+        self
     }
 
     /// Says that there is no such entity in the namespace that the client calls `host`; JavaScript and Java
@@ -172,6 +193,7 @@ impl Denied {
 
     /// Says why a subscription does not get a rule.
     pub(crate) fn rule(subscription: &str, name: &str, why: RuleRefused) -> Self {
+        let is_of_name = matches!(why, RuleRefused::NameTaken | RuleRefused::Name);
         let (kind, text) = match why {
             RuleRefused::NameTaken => (
                 DeniedKind::Exists,
@@ -189,7 +211,12 @@ impl Denied {
                 (DeniedKind::Limit, format!("{why}."))
             }
         };
-        Self::new(kind, text, subscription)
+        let denied = Self::new(kind, text, subscription);
+        if is_of_name {
+            denied.about("name")
+        } else {
+            denied
+        }
     }
 
     /// Says why a queue does not take a message.
@@ -236,8 +263,47 @@ impl From<EntityRefused> for Denied {
             | EntityRefused::OtherKind { .. }
             | EntityRefused::Forward { .. } => DeniedKind::InvalidField,
         };
-        Self::new(kind, format!("{refused}."), "")
+        let field = match &refused {
+            EntityRefused::Fixed { property, .. } => field_of(property),
+            EntityRefused::NoTopic(_) => Some("topic"),
+            EntityRefused::Forward { .. }
+            | EntityRefused::OtherKind { .. }
+            | EntityRefused::Rule { .. } => None,
+        };
+        let denied = Self::new(kind, format!("{refused}."), "");
+        match field {
+            Some(field) => denied.about(field),
+            None => denied,
+        }
     }
+}
+
+/// Returns what the JSON API calls a property that the administration API calls so.
+pub(super) fn field_of(element: &str) -> Option<&'static str> {
+    Some(match element {
+        "AuthorizationRules" => "authorization_rules",
+        "AutoDeleteOnIdle" => "auto_delete_on_idle",
+        "DeadLetteringOnFilterEvaluationExceptions" => "dead_letter_on_filter_error",
+        "DeadLetteringOnMessageExpiration" => "dead_letter_on_expiration",
+        "DefaultMessageTimeToLive" => "default_time_to_live",
+        "DuplicateDetectionHistoryTimeWindow" => "duplicate_detection_window",
+        "EnableExpress" => "express",
+        "EnablePartitioning" => "partitioned",
+        "ForwardDeadLetteredMessagesTo" => "forward_dead_letters_to",
+        "ForwardTo" => "forward_to",
+        "KeyName" => "name",
+        "LockDuration" => "lock_duration",
+        "MaxDeliveryCount" => "max_delivery_count",
+        "MaxMessageSizeInKilobytes" => "max_message_kilobytes",
+        "MaxSizeInMegabytes" => "max_size_megabytes",
+        "PrimaryKey" => "primary_key",
+        "RequiresDuplicateDetection" => "requires_duplicate_detection",
+        "RequiresSession" => "requires_session",
+        "Rights" => "rights",
+        "Status" => "status",
+        "UserMetadata" => "user_metadata",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

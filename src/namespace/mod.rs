@@ -43,7 +43,7 @@ use crate::time::{ClockStep, Timestamp};
 
 pub use audit::{AuditEntry, AuditFilter, TARGET as AUDIT_TARGET};
 pub use damage::{Contained, Damage};
-pub use denied::{Denied, DeniedKind};
+pub use denied::{Denied, DeniedKind, WrongField};
 pub use entities::EntityRefused;
 pub use forwarding::WantedBody;
 pub use jobs::{

@@ -100,10 +100,10 @@ inBrowser("new entity", (test) => {
   test("errors stand at the field, in the broker's words", async (page) => {
     await open(page, "#/new-entity");
     const cases = [
-      ["Lock duration", "1 s", /LockDuration: found '1000 ms'; allowed: PT5S to PT5M/], ["Lock duration", "soon", /lock_duration is 'soon'/],
+      ["Lock duration", "1 s", /properties.lock_duration: found "PT1S"; allowed: PT5S to PT5M/], ["Lock duration", "soon", /lock_duration is 'soon'/],
       ["Max delivery count", "many", /max_delivery_count/], ["Forward dead letters to", "nowhere", /forwards to 'nowhere', which does not exist/],
-      ["Forward to", "nowhere", /forwards to 'nowhere', which does not exist/], ["Delete when idle for", "1 min", /AutoDeleteOnIdle/],
-      ["Message size limit (KiB)", "99999999", /MaxMessageSizeInKilobytes/], ["Duplicate detection window", "1 s", /DuplicateDetectionHistoryTimeWindow/],
+      ["Forward to", "nowhere", /forwards to 'nowhere', which does not exist/], ["Delete when idle for", "1 min", /auto_delete_on_idle/],
+      ["Message size limit (KiB)", "99999999", /max_message_kilobytes/], ["Duplicate detection window", "1 s", /duplicate_detection_window/],
     ];
     await page.getByLabel("Name", { exact: true }).fill("errors");
     for (const [name, value, text] of cases) {
@@ -238,7 +238,7 @@ inBrowser("new entity", (test) => {
     assert(await page.getByLabel("Requires session").isDisabled(), "what is fixed cannot be changed");
     await page.getByLabel("Lock duration").fill("1 h");
     await page.keyboard.press("Enter");
-    await page.getByText(/LockDuration: found/).waitFor();
+    await page.getByText(/properties.lock_duration: found/).waitFor();
     await button(page, "Revert").click();
     assert.equal(await page.getByLabel("Lock duration").inputValue(), "2 min");
   }, refused);

@@ -810,9 +810,16 @@ export interface components {
             /** @description Its address; of IPv6 the network. */
             peer: string;
         };
-        /** @description The connections of a namespace. */
+        /** @description Connections of a namespace, in the order of their ids. */
         Connections: {
+            /** @description Written one by one, before the rest. */
             connections: components["schemas"]["Connection"][];
+            /**
+             * @description What `from` is to be for the next page; without it there is none. A page has up to 1,000 links: a connection that has
+             *     more is in the next page again, with further links.
+             * @example 17.1001
+             */
+            next?: string | null;
         };
         /** @description Values that a correlation filter compares. */
         Correlation: {
@@ -1077,11 +1084,19 @@ export interface components {
              *     no credentials are verified.
              */
             actor: string;
+            /** @description When it was carried out, the first time if it was repeated. */
             at: string;
+            /**
+             * Format: int64
+             * @description How often: equal operations within ten seconds are one entry.
+             */
+            count?: number | null;
             /** @description What it changed. Keys are left out. */
             detail?: string;
             /** @description The path of the entity; absent if it is about none. */
             entity?: string;
+            /** @description When it was carried out last, if it was repeated. */
+            last_at?: string | null;
             /** Format: int64 */
             number: number;
             /** @example update */
@@ -1221,6 +1236,7 @@ export interface components {
         };
         /** @description Messages that were found. */
         Found: {
+            /** @description Written one by one, before the rest. */
             messages: components["schemas"]["FoundMessage"][];
             /**
              * Format: int64
@@ -1313,7 +1329,13 @@ export interface components {
         };
         /** @description Jobs, the newest first. */
         Jobs: {
+            /** @description Written one by one, before the rest. */
             jobs: components["schemas"]["Job"][];
+            /**
+             * Format: int64
+             * @description What `before` is to be for the next page; without it there is none.
+             */
+            next_before?: number | null;
         };
         /** @description A message in a queue. */
         KeptMessage: {
@@ -1496,6 +1518,7 @@ export interface components {
         };
         /** @description Messages of one queue, in the order of their numbers. */
         Messages: {
+            /** @description Written one by one, before the rest. */
             messages: components["schemas"]["MessageShown"][];
             /**
              * Format: int64
@@ -1670,6 +1693,10 @@ export interface components {
         };
         /** @description Messages that are locked now. */
         Received: {
+            /**
+             * @description Written one by one. Behind a MiB of messages, and where the broker has no room for more, they are shown without
+             *     their bodies and properties.
+             */
             messages: components["schemas"]["LockedMessage"][];
         };
         /** @description A namespace whose quarantine was ended. */
@@ -1736,10 +1763,21 @@ export interface components {
         RuleTests: {
             /** @description What `skip` is to be for further subscriptions; without it there are none. */
             next_skip?: number | null;
+            /** @description Written one by one, before the rest. */
             subscriptions: components["schemas"]["SubscriptionTest"][];
+            /** @description The values of the properties that the conditions read; null for those that are absent. Of a text there are 256 characters. */
+            values?: {
+                [key: string]: unknown;
+            };
         };
         /** @description Rules of a subscription. */
         Rules: {
+            /**
+             * @description What `skip` is to be for the next page; without it there is none. A page has 1 MiB of rules at most, or one that is
+             *     longer.
+             */
+            next_skip?: number | null;
+            /** @description Written one by one, before the rest. */
             rules: components["schemas"]["Rule"][];
         };
         /**
@@ -1897,7 +1935,7 @@ export interface components {
         State: "active" | "deferred" | "scheduled";
         /** @description Whether one subscription takes the message. */
         SubscriptionTest: {
-            /** @description It has more rules than one request tests. */
+            /** @description It has more rules than one answer has: 1,000, or a MiB. */
             incomplete?: boolean;
             /** @description Its path. */
             path: string;
@@ -1911,13 +1949,11 @@ export interface components {
             error?: string | null;
             /** @description The conditions that `AND`, `OR` or `NOT` makes it of. */
             parts?: components["schemas"]["TestedCondition"][];
+            /** @description The properties that a condition without parts reads; `values` of the answer has their values. */
+            properties?: string[];
             result: components["schemas"]["ConditionResult"];
             /** @description The condition as SQL. */
             text: string;
-            /** @description The properties that a condition without parts reads, with their values; null for those that are absent. */
-            values?: {
-                [key: string]: unknown;
-            };
         };
         /**
          * @description One of the two keys of a rule.
@@ -2081,7 +2117,12 @@ export interface operations {
     };
     put_configuration: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Its name in the file; without it, the one with the name of this namespace is meant, or the only one if it has no name. */
+                from?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2112,7 +2153,12 @@ export interface operations {
     };
     list_connections: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Where the list begins: `next` of the page before. */
+                from?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2587,7 +2633,10 @@ export interface operations {
                 from?: number;
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
-                /** @description How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most. */
+                /**
+                 * @description How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most, as they
+                 *     are shown, or one message that is longer.
+                 */
                 body?: components["schemas"]["BodyShown"];
                 /** @description Show the messages as AMQP encodes them, in base64, too. */
                 encoded?: boolean;
@@ -2715,7 +2764,12 @@ export interface operations {
     };
     list_rules: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description So many are left out at the beginning. */
+                skip?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path: {
                 /** @description The subscription's path, with slashes percent-encoded */
@@ -3173,7 +3227,12 @@ export interface operations {
     };
     list_jobs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Jobs with smaller ids only: `next_before` of the page before. */
+                before?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

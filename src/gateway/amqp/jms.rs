@@ -472,5 +472,8 @@ fn is_name(name: &str) -> bool {
 fn default_description(kind: EntityKind) -> Result<Description, Denied> {
     Properties::default()
         .describe(kind, None, Tier::default())
-        .map_err(|text| Denied::new(DeniedKind::Internal, &text, ""))
+        .map_err(|wrong| Denied {
+            kind: DeniedKind::Internal,
+            ..Denied::from(wrong)
+        })
 }

@@ -1,6 +1,6 @@
 //! Authorization rules of queues and topics, and the rotation of their keys.
 
-use super::operate::{Administration, Outcome, invalid};
+use super::operate::{Administration, Outcome};
 use super::{AdminAnswer, AuthorizationChange, Properties};
 use crate::namespace::{Denied, DeniedKind};
 use crate::queue::EntityKind;
@@ -71,7 +71,7 @@ impl Administration<'_, '_> {
             }
         }
         let checked = Properties::check_authorization(&rules);
-        checked.map_err(|wrong| invalid(wrong.0))?;
+        checked.map_err(Denied::from)?;
         let mut description = before.clone();
         description.authorization = rules;
         self.replace(base, &full, &before, description)?;

@@ -205,20 +205,19 @@ impl Administration<'_, '_> {
         self.namespaces.check_room(CHANGED)?;
         let full = self.name_of_new(path, kind)?;
         if self.namespaces.resolve_path(&full).is_some() {
-            return Err(Denied::new(
-                DeniedKind::Exists,
-                format!("The messaging entity '{path}' already exists."),
-                "",
-            ));
+            let text = format!("The messaging entity '{path}' already exists.");
+            return Err(Denied::new(DeniedKind::Exists, text, "").about("entity"));
         }
         self.namespaces.check_entity_count(None)?;
         let mut description = properties
             .describe(kind, None, self.namespaces.directory.tier_of(&full))
-            .map_err(invalid)?;
+            .map_err(Denied::from)?;
         let topic = self
             .namespaces
             .topic_of(&full, &description)
-            .map_err(|error| Denied::new(DeniedKind::NotFound, error.to_string(), ""))?;
+            .map_err(|error| {
+                Denied::new(DeniedKind::NotFound, error.to_string(), "").about("topic")
+            })?;
         if let Some(topic) = topic.and_then(|topic| self.namespaces.queue(topic)) {
             description.partitioned = topic.description().partitioned;
         }
@@ -268,7 +267,7 @@ impl Administration<'_, '_> {
             Some(&before),
             self.namespaces.directory.tier_of(&full),
         );
-        let mut description = described.map_err(invalid)?;
+        let mut description = described.map_err(Denied::from)?;
         self.resolve_forwards(&full, &mut description)?;
         self.replace(base, &full, &before, description)?;
         Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
@@ -381,11 +380,8 @@ impl Administration<'_, '_> {
     /// Checks the name of an entity that is to be, and returns its path.
     fn name_of_new(&self, path: &str, kind: EntityKind) -> Result<String, Denied> {
         let wrong = |name: &str, allowed: &str| {
-            Err(Denied::new(
-                DeniedKind::InvalidField,
-                format!("The name of the entity: found '{name}'; allowed: {allowed}."),
-                "",
-            ))
+            let text = format!("The name of the entity: found '{name}'; allowed: {allowed}.");
+            Err(Denied::new(DeniedKind::InvalidField, text, "").about("entity"))
         };
         if kind != EntityKind::Subscription {
             if !address::is_entity_name(path) {
@@ -398,7 +394,7 @@ impl Administration<'_, '_> {
             let allowed = format!("a topic, and a subscription of {}", address::PART_NAME_RULE);
             return wrong(path, &allowed);
         };
-        let base = self.find(topic)?;
+        let base = self.find(topic).map_err(|denied| denied.about("topic"))?;
         let (_, topic) = self.described(base)?;
         Ok(address::subscription(&topic, name))
     }
@@ -411,14 +407,16 @@ impl Administration<'_, '_> {
                 &mut description.forward_to,
                 &mut description.forward_to_address,
                 existing.and_then(|it| it.forward_to.as_deref()),
+                "forward_to",
             ),
             (
                 &mut description.forward_dead_letters_to,
                 &mut description.forward_dead_letters_to_address,
                 existing.and_then(|it| it.forward_dead_letters_to.as_deref()),
+                "forward_dead_letters_to",
             ),
         ];
-        for (way, address, before) in ways {
+        for (way, address, before, field) in ways {
             let Some(written) = way else { continue };
             // Java makes an address of an address that it has read.
             let mut target = written.as_str();
@@ -429,24 +427,22 @@ impl Administration<'_, '_> {
             let target = target.trim_matches('/');
             // No path has an empty part, and none leads out of its namespace.
             if target.split('/').any(str::is_empty) {
-                return Err(Denied::new(
-                    DeniedKind::InvalidField,
-                    format!(
-                        "ForwardTo: found '{written}'; allowed: the path or the address of a queue or a \
+                let text = format!(
+                    "ForwardTo: found '{written}'; allowed: the path or the address of a queue or a \
                      topic."
-                    ),
-                    "",
-                ));
+                );
+                return Err(Denied::new(DeniedKind::InvalidField, text, "").about(field));
             }
             let target = format!("{}{target}", self.prefix);
             let stays = before.is_some_and(|before| address::key(before) == address::key(&target));
             if !stays {
                 let checked = self.authority.check_target(&target);
-                checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, ""))?;
+                checked
+                    .map_err(|text| Denied::new(DeniedKind::Unauthorized, text, "").about(field))?;
             }
             self.namespaces
                 .check_target(path, &target)
-                .map_err(Denied::from)?;
+                .map_err(|refused| Denied::from(refused).about(field))?;
             let found = self.namespaces.resolve_path(&target);
             let node = found.and_then(|id| self.namespaces.node(id));
             let is_kept =
@@ -636,10 +632,6 @@ fn denied(operation: &AdminOperation, host: Option<&str>) -> String {
         }
         AdminOperation::DeleteRule { subscription, .. } => of_part("DeleteRule", subscription),
     }
-}
-
-pub(super) fn invalid(text: String) -> Denied {
-    Denied::new(DeniedKind::InvalidField, text, "")
 }
 
 /// Cuts a list that is one longer than it may be.

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use crate::limits;
-use crate::namespace::Tier;
+use crate::namespace::denied::field_of;
+use crate::namespace::{Denied, DeniedKind, Tier, WrongField};
 use crate::queue::{Description, EntityKind, Status};
 use crate::rights::{AuthorizationRule, Rights};
 use crate::time::Millis;
@@ -55,11 +56,30 @@ pub struct Properties {
 }
 
 /// The problem of a property: its element, what was found, and what is allowed.
-pub(super) struct Wrong(pub(super) String);
+pub(crate) struct Wrong {
+    text: String,
+    field: Option<WrongField>,
+}
 
 impl Wrong {
     fn new(element: &str, found: impl Display, allowed: &str) -> Self {
-        Self(format!("{element}: found '{found}'; allowed: {allowed}."))
+        let name = field_of(element);
+        Self {
+            text: format!("{element}: found '{found}'; allowed: {allowed}."),
+            field: name.map(|name| WrongField {
+                name,
+                allowed: Some(allowed.to_owned()),
+            }),
+        }
+    }
+}
+
+impl From<Wrong> for Denied {
+    fn from(wrong: Wrong) -> Self {
+        Self {
+            field: wrong.field.map(Box::new),
+            ..Self::new(DeniedKind::InvalidField, wrong.text, "")
+        }
     }
 }
 
@@ -72,21 +92,20 @@ impl Properties {
     ///
     /// # Errors
     ///
-    /// The problem, as a sentence.
+    /// The problem.
     pub(crate) fn describe(
         &self,
         kind: EntityKind,
         existing: Option<&Description>,
         tier: Tier,
-    ) -> Result<Description, String> {
+    ) -> Result<Description, Wrong> {
         let default = Description {
             kind,
             max_message_bytes: tier.message_size_default(),
             ..Description::default()
         };
         let before = existing.unwrap_or(&default);
-        let described = self.described(before, &default, tier);
-        described.map_err(|Wrong(text)| text)
+        self.described(before, &default, tier)
     }
 
     fn described(
@@ -146,11 +165,15 @@ impl Properties {
             }
         }
         if description.express && description.detects_duplicates {
-            return Err(Wrong(
-                "Both DelayedPersistence property and RequiresDuplicateDetection property cannot be \
-                 enabled together."
-                    .to_owned(),
-            ));
+            let text = "Both DelayedPersistence property and RequiresDuplicateDetection property cannot be \
+                 enabled together.";
+            return Err(Wrong {
+                text: text.to_owned(),
+                field: Some(WrongField {
+                    name: "express",
+                    allowed: None,
+                }),
+            });
         }
         Ok(description)
     }

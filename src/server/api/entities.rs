@@ -265,6 +265,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let version = Version::read(call)?;
     let request: EntityRequest = call.json(body).await?;
+    let given = serde_json::to_value(&request.properties).unwrap_or_default();
     let properties = Box::new(request.properties.read()?);
     let is_new_subscription = version == Version::Unsaid && request.kind == Kind::Subscription;
     if request.rule.is_some() && !is_new_subscription {
@@ -304,7 +305,8 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
             (operation, StatusCode::CREATED)
         }
     };
-    let answer = call.administer(authority, operation).await?;
+    let answer = call.administer(authority, operation).await;
+    let answer = answer.map_err(|problem| problem.of_properties(&given))?;
     shown(call, status, answer).await
 }
 

@@ -29,6 +29,9 @@ pub(super) struct Problem {
     /// The methods that are allowed, if another was used.
     #[serde(skip)]
     allowed: Option<&'static str>,
+    /// What would be right in the field, if that is known.
+    #[serde(skip)]
+    right: Option<String>,
 }
 
 impl Problem {
@@ -40,7 +43,24 @@ impl Problem {
             reason,
             field: None,
             allowed: None,
+            right: None,
         }
+    }
+
+    /// Says of a field of the properties in a body what was found in it, as it was given, and puts their name before its own.
+    pub(super) fn of_properties(mut self, given: &serde_json::Value) -> Self {
+        let Some(field) = self.field.take() else {
+            return self;
+        };
+        let Some(found) = given.get(&field) else {
+            self.field = Some(field);
+            return self;
+        };
+        if let Some(right) = self.right.take() {
+            self.detail = format!("properties.{field}: found {found}; allowed: {right}.");
+        }
+        self.field = Some(format!("properties.{field}"));
+        self
     }
 
     /// Another method is right.
@@ -69,6 +89,14 @@ impl Problem {
     /// There is nothing at this path.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// Names the field that is wrong.
+    pub(super) fn about(self, field: &str) -> Self {
+        Self {
+            field: Some(field.to_owned()),
+            ..self
+        }
     }
 
     /// Returns whether there is nothing at this path.
@@ -145,7 +173,15 @@ impl From<Denied> for Problem {
                 status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }
         };
-        Self::new(status, denied.kind.name(), denied.text)
+        let (field, right) = match denied.field {
+            Some(field) => (Some(field.name.to_owned()), field.allowed),
+            None => (None, None),
+        };
+        Self {
+            field,
+            right,
+            ..Self::new(status, denied.kind.name(), denied.text)
+        }
     }
 }
 
@@ -168,5 +204,36 @@ impl IntoResponse for Problem {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::WrongField;
+
+    #[test]
+    fn a_wrong_property_is_named_as_the_api_names_it_with_the_value_as_given() {
+        let denied = Denied {
+            field: Some(Box::new(WrongField {
+                name: "lock_duration",
+                allowed: Some("PT5S to PT5M".to_owned()),
+            })),
+            ..Denied::new(
+                DeniedKind::InvalidField,
+                "LockDuration: found '600000 ms'; allowed: PT5S to PT5M.",
+                "",
+            )
+        };
+        let given = serde_json::json!({"lock_duration": "PT10M"});
+        let problem = Problem::from(denied.clone()).of_properties(&given);
+        assert_eq!(problem.field.as_deref(), Some("properties.lock_duration"));
+        assert_eq!(
+            problem.detail,
+            "properties.lock_duration: found \"PT10M\"; allowed: PT5S to PT5M."
+        );
+        let other = Problem::from(denied).of_properties(&serde_json::json!({}));
+        assert_eq!(other.field.as_deref(), Some("lock_duration"));
+        assert!(other.detail.starts_with("LockDuration"));
     }
 }

@@ -6,8 +6,8 @@ use axum::body::Body;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::messages::NewMessage;
 use super::rules::SubscriptionRules;
+use super::sending::NewMessage;
 use super::{Answer, Call, Object, Page, Problem};
 use crate::access::Authority;
 use crate::gateway::rest::property_to_json;
@@ -226,9 +226,8 @@ impl KeptMessage {
         let (mut view, mut bodies) = inspected.await?;
         let missing = || {
             let (entity, number) = (&self.entity, self.sequence_number);
-            Problem::not_found(format!(
-                "'{entity}' has no message {number} that can be read."
-            ))
+            let text = format!("'{entity}' has no message {number} that can be read.");
+            Problem::not_found(text).about("kept.sequence_number")
         };
         let found = view.messages.pop().ok_or_else(missing)?;
         let bytes = bodies.pop().flatten().ok_or_else(missing)?;

@@ -14,6 +14,8 @@ export class ApiError extends Error {
     this.name = "ApiError";
     this.status = problem.status;
     this.reason = problem.reason;
+    /** The parameter or the field of the body that is wrong, if that is known. */
+    this.field = problem.field ?? "";
     this.retryAfter = retryAfter;
   }
 }

@@ -98,7 +98,7 @@ async function test(path, request, pages, signal) {
 function placeOf(error, isKept) {
   if (error === undefined) return "";
   if (!(error instanceof ApiError)) return "page";
-  if (isKept && /has no message/.test(error.message)) return "number";
-  if (/\bmessage\b[.:]/.test(error.message) || (!isKept && error.status === 400)) return "message";
+  if (isKept && error.field === "kept.sequence_number") return "number";
+  if (error.field.startsWith("message") || (!isKept && error.status === 400)) return "message";
   return error.status === 404 ? "entity" : "page";
 }

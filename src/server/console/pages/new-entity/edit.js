@@ -101,7 +101,7 @@ function Properties({ path, read: first }) {
     } catch (error) {
       const refused = /** @type {Error} */ (error);
       if (refused instanceof ApiError && refused.status === 412) setTheirs(await read(path).catch(() => null));
-      else setErrors({ [fieldOfError(refused.message, values)]: refused.message });
+      else setErrors({ [fieldOfError(refused)]: refused.message });
     } finally {
       setBusy(false);
     }

@@ -50,7 +50,7 @@ export async function make(kind, draft, onMade) {
     } catch (error) {
       const refused = asError(error);
       if (refused instanceof RuleRefused) return { ...NO_ERRORS, rule: errorsOf(refused.why, draft.rule) };
-      return { ...NO_ERRORS, fields: { [fieldOfError(refused.message, draft.values)]: refused.message } };
+      return { ...NO_ERRORS, fields: { [fieldOfError(refused)]: refused.message } };
     }
     onMade(path);
   }

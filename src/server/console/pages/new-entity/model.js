@@ -1,5 +1,6 @@
 // Properties of entities as a form has them: texts and switches, and what the API makes of them.
 
+import { ApiError } from "../../lib/api.js";
 import { duration } from "../../lib/format.js";
 
 /** @typedef {Schemas["Kind"]} Kind */
@@ -96,31 +97,12 @@ export function propertiesOf(kind, values) {
   return properties;
 }
 
-/** The names of properties in the service's errors. */
-const ELEMENTS = /** @type {Record<string, string>} */ ({
-  LockDuration: "lock_duration", MaxSizeInMegabytes: "max_size_megabytes", RequiresDuplicateDetection: "requires_duplicate_detection",
-  RequiresSession: "requires_session", DefaultMessageTimeToLive: "default_time_to_live", DeadLetteringOnMessageExpiration: "dead_letter_on_expiration",
-  DeadLetteringOnFilterEvaluationExceptions: "dead_letter_on_filter_error", DuplicateDetectionHistoryTimeWindow: "duplicate_detection_window",
-  MaxDeliveryCount: "max_delivery_count", Status: "status", ForwardTo: "forward_to", ForwardDeadLetteredMessagesTo: "forward_dead_letters_to",
-  UserMetadata: "user_metadata", AutoDeleteOnIdle: "auto_delete_on_idle", EnablePartitioning: "partitioned", MaxMessageSizeInKilobytes: "max_message_kilobytes",
-});
-
-/** Finds the field that a refusal is about: the broker names it in its sentence. `""` if it is about none.
- * @param {string} detail
- * @param {Values} values
+/** Finds the field that a refusal is about. `""` if it is about none.
+ * @param {Error} error
  * @returns {string} */
-export function fieldOfError(detail, values) {
-  const [, own] = /^(?:The body, at )?(?:properties\.)?([a-z_]+)(?: is '|: )/.exec(detail) ?? [];
-  if (own !== undefined && FIELDS.some(({ name }) => name === own)) return own;
-  const [, element] = /(?:^|The value for the )([A-Z][A-Za-z]+)(?:: found| property)/.exec(detail) ?? [];
-  if (element !== undefined && element in ELEMENTS) return ELEMENTS[element];
-  const [, target] = /forwards to '([^']*)'/.exec(detail) ?? [];
-  if (target !== undefined) {
-    const same = ["forward_dead_letters_to", "forward_to"].find((name) => String(values[name] ?? "").trim().toLowerCase() === target.toLowerCase());
-    if (same !== undefined) return same;
-  }
-  if (/message sessions and forwards/.test(detail)) return "forward_to";
-  if (/forwards to itself/.test(detail)) return values.forward_to ? "forward_to" : "forward_dead_letters_to";
-  if (/^The name of the entity|already exists\.$/.test(detail)) return "name";
-  return /^Entity '.*' was not found/.test(detail) ? "topic" : "";
+export function fieldOfError(error) {
+  if (!(error instanceof ApiError)) return "";
+  const name = error.field.replace(/^properties\./, "");
+  if (name === "entity") return "name";
+  return name === "topic" || FIELDS.some((field) => field.name === name) ? name : "";
 }

@@ -1,5 +1,6 @@
 // Rules as a form has them, and what the API makes of them.
 
+import { ApiError } from "../../lib/api.js";
 import { Spelled } from "../../lib/json.js";
 import { S } from "../../strings/new-entity.js";
 
@@ -77,10 +78,9 @@ export function draftOf({ filter, action }) {
 const typeOf = (value) => (typeof value === "number" || typeof value === "bigint" ? "number" : typeof value === "boolean" ? "boolean" : "text");
 
 /** The index of the pair that a refusal names, the first if it names none.
- * @param {string} message
+ * @param {string} named
  * @param {Pair[]} pairs */
-function pairOf(message, pairs) {
-  const [named] = message.split(/:? /, 1);
+function pairOf(named, pairs) {
   return Math.max(0, pairs.findIndex(({ field, name }) => named === (field === "" ? `filter.properties.${name}` : `filter.${field}`)));
 }
 
@@ -91,8 +91,7 @@ function pairOf(message, pairs) {
 export function errorsOf(error, rule) {
   const { message } = error;
   if (error instanceof RuleError) return error.errors;
-  if (/^filter\.expression/.test(message)) return { expression: message };
-  if (/^filter/.test(message)) return rule.kind === "correlation" ? { pairs: message, pair: pairOf(message, rule.pairs) } : { expression: message };
-  if (/^action/.test(message)) return { action: message };
-  return { [/name|already exists/.test(message) ? "name" : ""]: message };
+  const field = error instanceof ApiError ? error.field.replace(/^rule\./, "") : "";
+  if (field.startsWith("filter")) return rule.kind === "correlation" ? { pairs: message, pair: pairOf(field, rule.pairs) } : { expression: message };
+  return { [field === "action" || field === "name" ? field : ""]: message };
 }

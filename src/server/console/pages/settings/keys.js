@@ -1,6 +1,6 @@
 // Authorization rules of queues and topics: their rights and keys.
 
-import { call } from "../../lib/api.js";
+import { ApiError, call } from "../../lib/api.js";
 import { html, useState } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { useResource } from "../../lib/resource.js";
@@ -85,7 +85,8 @@ function NewRule({ entity, names, reload }) {
       reload();
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      setErrors({ "": "", [/^Rights/.test(message) ? "rights" : /name|KeyName/i.test(message) ? "name" : ""]: message });
+      const field = error instanceof ApiError ? error.field : "";
+      setErrors({ "": "", [field === "rights" || field === "name" ? field : ""]: message });
     }
   };
   return html`<section class="card" aria-labelledby="new-rule"><div class="card-head"><h2 id="new-rule">${S.newRule}</h2></div>

@@ -1,6 +1,6 @@
 // One authorization rule: its rights, its two keys, and its connection strings.
 
-import { call } from "../../lib/api.js";
+import { ApiError, call } from "../../lib/api.js";
 import { html, useId, useState } from "../../lib/html.js";
 import { session } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
@@ -93,7 +93,7 @@ function ChangeRights({ entity, rule, close, onDone }) {
       setError(/** @type {Error} */ (refused));
     }
   };
-  const isOfRights = error !== null && /^Rights/.test(error.message);
+  const isOfRights = error instanceof ApiError && error.field === "rights";
   return html`<${Dialog} title=${S.changeRightsLabel(name)}><form onSubmit=${submit}><${RightsOf} rights=${rights} error=${isOfRights ? error.message : undefined} onChange=${setRights} />
     ${!isOfRights && html`<${Problem} error=${error} />`}
     <div class="dialog-actions"><button type="button" onClick=${close}>${C.cancel}</button><button type="submit" class="primary">${S.save}</button></div></form><//>`;
