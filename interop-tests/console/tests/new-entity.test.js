@@ -100,7 +100,7 @@ inBrowser("new entity", (test) => {
   test("errors stand at the field, in the broker's words", async (page) => {
     await open(page, "#/new-entity");
     const cases = [
-      ["Lock duration", "1 s", /properties.lock_duration: found "PT1S"; allowed: PT5S to PT5M/], ["Lock duration", "soon", /lock_duration is 'soon'/],
+      ["Lock duration", "10 min", /properties.lock_duration: found "PT10M"; allowed: PT5S to PT5M/], ["Lock duration", "soon", /lock_duration is 'soon'/],
       ["Max delivery count", "many", /max_delivery_count/], ["Forward dead letters to", "nowhere", /forwards to 'nowhere', which does not exist/],
       ["Forward to", "nowhere", /forwards to 'nowhere', which does not exist/], ["Delete when idle for", "1 min", /auto_delete_on_idle/],
       ["Message size limit (KiB)", "99999999", /max_message_kilobytes/], ["Duplicate detection window", "1 s", /duplicate_detection_window/],

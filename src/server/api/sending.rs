@@ -146,7 +146,10 @@ impl<'de> Visitor<'de> for SendReader<'_> {
         let mut messages = None;
         while let Some(name) = map.next_key::<String>()? {
             if name != "messages" {
-                return Err(M::Error::unknown_field(&name, &["messages"]));
+                let error = M::Error::unknown_field(&name, &["messages"]);
+                let text = format!("The body, at {name}: {error}.");
+                self.wrong.set(Some(Problem::wrong(name, text)));
+                return Err(error);
             }
             if messages.is_some() {
                 return Err(M::Error::duplicate_field("messages"));
