@@ -1,7 +1,7 @@
 //! Logs: text for people, JSON for machines, by `RUST_LOG`.
 
 use std::fmt::Display;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
 
 use clap::ValueEnum;
 use tracing::{Level, enabled, error};
@@ -18,6 +18,44 @@ pub enum LogFormat {
     Json,
     /// For people.
     Text,
+}
+
+/// What is written to standard error as log lines. Names and texts of others are in them: nothing stays that could steer a terminal
+/// or hides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// With the escape sequences of colours. In texts of others they are escaped already.
+    Coloured,
+    /// JSON, which has escapes of its own.
+    Json,
+    Plain,
+}
+
+impl Lines {
+    /// Returns lines as they are written.
+    fn shown(self, lines: &str) -> String {
+        match self {
+            Self::Coloured => {
+                let parts = lines.split('\u{1b}').map(print::visible);
+                parts.collect::<Vec<_>>().join("\u{1b}")
+            }
+            Self::Json => print::escaped_in_json(lines).into_owned(),
+            Self::Plain => print::visible(lines).into_owned(),
+        }
+    }
+}
+
+impl Write for Lines {
+    /// Takes whole lines: one call has one event.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let lines = self.shown(&String::from_utf8_lossy(bytes));
+        io::stderr().write_all(lines.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Writes why the process ends to standard error, whatever `RUST_LOG` is.
@@ -53,10 +91,16 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         let directive = format!("{}={level}", request_log::TARGET).parse();
         filter = filter.add_directive(directive.expect("a target and a level are a directive"));
     }
+    let is_coloured = io::stderr().is_terminal() && args.log_format == LogFormat::Text;
+    let lines = match (args.log_format, is_coloured) {
+        (LogFormat::Json, _) => Lines::Json,
+        (LogFormat::Text, true) => Lines::Coloured,
+        (LogFormat::Text, false) => Lines::Plain,
+    };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_ansi(is_coloured)
+        .with_writer(move || lines)
         // Standard error may be closed.
         .log_internal_errors(false);
     match args.log_format {
@@ -64,4 +108,32 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         LogFormat::Text => subscriber.init(),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_line_hides_or_steers_a_terminal() {
+        for (lines, given, written) in [
+            (
+                Lines::Plain,
+                "a\u{1b}[31m\u{202e}b\n",
+                "a\\x1b[31m\\u{202e}b\n",
+            ),
+            (
+                Lines::Coloured,
+                "\u{1b}[2ma\u{1b}[0m\u{9b}\u{200b}\n",
+                "\u{1b}[2ma\u{1b}[0m\\x9b\\u{200b}\n",
+            ),
+            (
+                Lines::Json,
+                "{\"a\":\"\u{202e}\u{7f}\"}\n",
+                "{\"a\":\"\\u202e\\u007f\"}\n",
+            ),
+        ] {
+            assert_eq!(lines.shown(given), written);
+        }
+    }
 }

@@ -26,7 +26,7 @@ impl Shell {
             ExportCommand::Config { file, keys } => {
                 let config = self.get(&format!("configuration?keys={keys}")).await?;
                 let mut out = output(file.as_deref())?;
-                writeln!(out, "{config:#}").map_err(|error| not_written(&error))?;
+                writeln!(out, "{}", print::pretty(&config)).map_err(|error| not_written(&error))?;
                 out.flush().map_err(|error| not_written(&error))?;
             }
             ExportCommand::Messages { selection, file } => {
@@ -51,7 +51,8 @@ impl Shell {
             let page = self.get(&path).await?;
             let found = page.get("messages").and_then(Value::as_array);
             for message in found.into_iter().flatten() {
-                writeln!(out, "{message}").map_err(|error| not_written(&error))?;
+                writeln!(out, "{}", print::compact(message))
+                    .map_err(|error| not_written(&error))?;
                 count += 1;
             }
             from = page.get("next").and_then(Value::as_u64);

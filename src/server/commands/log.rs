@@ -119,7 +119,8 @@ pub(in crate::server) fn run(command: &LogCommand) -> ExitCode {
             match args.output {
                 Output::Json => {
                     let text = serde_json::to_string_pretty(&report);
-                    print::line(text.expect("texts and numbers are JSON"));
+                    let text = text.expect("texts and numbers are JSON");
+                    print::line(print::escaped_in_json(&text));
                 }
                 Output::Table => print::line(report.text().trim_end()),
             }

@@ -230,7 +230,7 @@ impl Shell {
     /// Shows an answer: as it is, or the list in it as a table.
     fn show(&self, answer: &Value, list: &str, table: &Table) {
         match self.output {
-            Output::Json => print::line(format_args!("{answer:#}")),
+            Output::Json => print::json(answer),
             Output::Table => {
                 let rows = answer.get(list).and_then(Value::as_array);
                 print::line(table.render(rows.map(Vec::as_slice).unwrap_or_default()));
@@ -241,7 +241,7 @@ impl Shell {
     /// Shows one thing, with a line for each of its fields.
     fn show_one(&self, answer: &Value) {
         match self.output {
-            Output::Json => print::line(format_args!("{answer:#}")),
+            Output::Json => print::json(answer),
             Output::Table => print::line(table::fields(answer)),
         }
     }

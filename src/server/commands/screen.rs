@@ -81,7 +81,7 @@ impl Screen {
             changed.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             let _ = tcsetattr(keys, OptionalActions::Now, &changed);
         }
-        print::text(BEGIN);
+        print::control(BEGIN);
         Ok(Some(Self {
             keys,
             modes,
@@ -103,10 +103,11 @@ impl Screen {
 
     /// Draws a picture, which has no more lines than the terminal.
     pub(super) fn draw(picture: &str) {
+        let picture = print::visible(picture);
         let lines = picture.lines().collect::<Vec<_>>();
         // The rest of each line, and what is below the last, is cleared.
         let text = lines.join("\u{1b}[K\n");
-        print::text(format_args!("\u{1b}[H{text}\u{1b}[J"));
+        print::control(format_args!("\u{1b}[H{text}\u{1b}[J"));
     }
 
     /// Waits for what happens next.
@@ -125,7 +126,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        print::text(END);
+        print::control(END);
         if let (Some(keys), Some(modes)) = (&self.keys, &self.modes) {
             let _ = tcsetattr(keys, OptionalActions::Now, modes);
         }

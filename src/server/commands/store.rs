@@ -213,7 +213,7 @@ fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
             let all = runtime.block_on(store::list(&store))?;
             let rows: Vec<Value> = all.iter().map(|it| json!(it)).collect();
             match args.output {
-                Output::Json => print::line(format_args!("{:#}", json!({"namespaces": rows}))),
+                Output::Json => print::json(&json!({"namespaces": rows})),
                 Output::Table => print::line(LISTED.render(&rows)),
             }
         }

@@ -3,6 +3,8 @@
 use comfy_table::{CellAlignment, Table as Drawn, presets};
 use serde_json::Value;
 
+use crate::server::print;
+
 /// A table: its columns, each with the JSON pointer of its values [RFC 6901].
 #[derive(Debug)]
 pub(super) struct Table {
@@ -352,12 +354,12 @@ fn add_fields(lines: &mut Vec<(String, String)>, prefix: &str, value: &Value) {
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            lines.push((prefix.to_owned(), shown(Some(value))));
+            lines.push((one_line(prefix), shown(Some(value))));
         }
     }
 }
 
-/// Returns a value as one short line without control characters, which could steer a terminal.
+/// Returns a value as one short line, in which what would steer a terminal or is hidden is an escape.
 pub(super) fn shown(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => return String::new(),
@@ -366,13 +368,18 @@ pub(super) fn shown(value: Option<&Value>) -> String {
             other.to_string()
         }
     };
-    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut line: String = line.take(SHOWN_MAX + 1).collect();
+    // What lies behind is not shown, and escapes are longer.
+    let text: String = text.chars().take(SHOWN_MAX + 1).collect();
+    let mut line = one_line(&text);
     if let Some((end, _)) = line.char_indices().nth(SHOWN_MAX) {
         line.truncate(end);
         line.push_str("...");
     }
     line
+}
+
+fn one_line(text: &str) -> String {
+    print::visible(&text.replace(['\n', '\t'], " ")).into_owned()
 }
 
 fn trimmed(text: &str) -> String {
@@ -396,8 +403,17 @@ mod tests {
             "{text}"
         );
         assert!(
-            !text.contains('\u{1b}') && text.lines().count() == 2,
+            text.contains("a\\x1b[2J b") && text.lines().count() == 2,
             "{text}"
+        );
+        let rows = [json!({"body": {"text": "a\u{202e}b\u{200b}\u{9b}c\u{ad}"}})];
+        let text = MESSAGES.render(&rows);
+        assert!(text.contains("a\\u{202e}b\\u{200b}\\x9bc\\xad"), "{text}");
+        let thing = json!({"properties": {"a\nb\u{1b}]0;x\u{7}": "\r"}});
+        let text = fields(&thing);
+        assert!(
+            text.contains("a b\\x1b]0;x\\x07") && text.ends_with("\\r"),
+            "{text:?}"
         );
         assert_eq!(MESSAGES.render(&[]), "nothing");
     }

@@ -91,7 +91,7 @@ impl Shell {
     /// Prints what is seen where there is no terminal.
     fn print(&self, seen: &Seen, rows: &[Value]) {
         if self.output == Output::Json {
-            print::line(json!({"entities": rows, "connections": seen.connections.len()}));
+            print::json_line(&json!({"entities": rows, "connections": seen.connections.len()}));
             return;
         }
         print::line(seen.summary());

@@ -123,7 +123,7 @@ pub(super) async fn schedule(
             let number = whole(&number).unwrap_or_default();
             match output {
                 Output::Table => print::line(number),
-                Output::Json => print::line(json!({"sequence_number": number})),
+                Output::Json => print::json_line(&json!({"sequence_number": number})),
             }
         }
     }

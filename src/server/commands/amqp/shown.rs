@@ -17,7 +17,7 @@ use crate::server::print;
 pub(super) fn print(messages: &[&AnyMessage], output: Output) {
     let shown = messages.iter().map(|message| shown(message));
     match output {
-        Output::Json => shown.for_each(print::line),
+        Output::Json => shown.for_each(|message| print::json_line(&message)),
         Output::Table => {
             let rows: Vec<Json> = shown.map(with_text).collect();
             print::line(table::RECEIVED.render(&rows));
