@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::commands;
 use super::exchange::exchange;
-use super::operator::{self, OperatorArgs};
+use super::operator::{self, OperatorArgs, Peer};
 use super::print;
 
 /// The arguments of `jitney health`.
@@ -95,13 +95,14 @@ async fn request(
         None => address.to_string(),
     };
     let mut request = Request::get(path).header(HOST, host);
+    let stream = TcpStream::connect(address).await?;
     if !args.entities.is_empty()
-        && let Some(key) = operator::known(&args.operator, &args.data_dir)?
+        && let Some(known) = operator::known(&args.operator, &args.data_dir)?
+        && let Some(key) = known.for_peer(Peer::of(&stream))
     {
         request = request.header(AUTHORIZATION, format!("Bearer {}", key.expose()));
     }
     let request = request.body(Empty::<Bytes>::new())?;
-    let stream = TcpStream::connect(address).await?;
     exchange(stream, request, async |response| {
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::http::{HeaderMap, header};
 use clap::Args;
+use tokio::net::TcpStream;
 use tracing::info;
 
 use super::root_key::{self, KeysError};
@@ -108,19 +109,69 @@ impl Operator {
     }
 }
 
-/// Returns the key that a command of this machine may use: the one that is given, or the one in a broker's data directory if
-/// that can be read.
+/// A key that a command knows.
+#[derive(Debug, Clone)]
+pub(super) enum KnownKey {
+    /// The one that is given: it is sent to any broker.
+    Given(Key),
+    /// The one in this file of a data directory. It is not named for a certain broker, and so is sent to brokers of this machine only.
+    OfDirectory(Key, PathBuf),
+}
+
+impl KnownKey {
+    /// Returns the key, if it may be sent to a peer.
+    pub(super) fn for_peer(&self, peer: Peer) -> Option<&Key> {
+        match (self, peer) {
+            (Self::Given(key), Peer::Here | Peer::Elsewhere)
+            | (Self::OfDirectory(key, _), Peer::Here) => Some(key),
+            (Self::OfDirectory(..), Peer::Elsewhere) => None,
+        }
+    }
+}
+
+/// Where the peer of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// At loopback, or at another address of this machine.
+    Here,
+    Elsewhere,
+}
+
+impl Peer {
+    /// Returns where the peer of a connection is. A connection from a machine to itself has one address at both ends.
+    pub(super) fn of(stream: &TcpStream) -> Self {
+        let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else {
+            return Self::Elsewhere;
+        };
+        Self::between(own.ip(), peer.ip())
+    }
+
+    fn between(own: IpAddr, peer: IpAddr) -> Self {
+        let peer = peer.to_canonical();
+        if peer.is_loopback() || peer == own.to_canonical() {
+            Self::Here
+        } else {
+            Self::Elsewhere
+        }
+    }
+}
+
+/// Returns the key that a command may use: the one that is given, or the one in a broker's data directory if that can be read.
 ///
 /// # Errors
 ///
 /// If there is a key that cannot be read, or is none.
-pub(super) fn known(args: &OperatorArgs, directory: &Path) -> Result<Option<Key>, KeysError> {
+pub(super) fn known(args: &OperatorArgs, directory: &Path) -> Result<Option<KnownKey>, KeysError> {
     match (&args.operator_key, &args.operator_key_file) {
-        (Some(key), _) => Ok(Some(key.clone())),
-        (None, Some(path)) => read(path).map(Some),
+        (Some(key), _) => Ok(Some(KnownKey::Given(key.clone()))),
+        (None, Some(path)) => read(path).map(KnownKey::Given).map(Some),
         (None, None) => {
             let path = directory.join(FILE_NAME);
-            path.exists().then(|| read(&path)).transpose()
+            if !path.exists() {
+                return Ok(None);
+            }
+            let key = read(&path)?;
+            Ok(Some(KnownKey::OfDirectory(key, path)))
         }
     }
 }
@@ -219,6 +270,28 @@ mod tests {
         assert!(operator.check(HERE, &HeaderMap::new()).is_ok());
         let text = operator.check(ELSEWHERE, &bearer("Bearer ")).unwrap_err();
         assert!(text.contains("--operator-key-file"), "{text}");
+    }
+
+    #[test]
+    fn the_key_of_a_directory_is_for_this_machine_only() {
+        let (one, other) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        let mapped = IpAddr::V6(other.to_ipv6_mapped());
+        for (own, peer, wanted) in [
+            (HERE, HERE, Peer::Here),
+            (HERE, IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9)), Peer::Here),
+            (one.into(), one.into(), Peer::Here),
+            (other.into(), mapped, Peer::Here),
+            (one.into(), other.into(), Peer::Elsewhere),
+            (HERE, one.into(), Peer::Elsewhere),
+            (one.into(), mapped, Peer::Elsewhere),
+        ] {
+            assert_eq!(Peer::between(own, peer), wanted, "{own} {peer}");
+        }
+        let key = Key::new("sixteen-letters-!".to_owned());
+        let of_directory = KnownKey::OfDirectory(key.clone(), PathBuf::from(FILE_NAME));
+        assert!(of_directory.for_peer(Peer::Here).is_some());
+        assert!(of_directory.for_peer(Peer::Elsewhere).is_none());
+        assert!(KnownKey::Given(key).for_peer(Peer::Elsewhere).is_some());
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -17,7 +18,8 @@ use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
 use crate::limits;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
-use crate::server::operator::{self, OperatorArgs};
+use crate::server::operator::{self, KnownKey, OperatorArgs, Peer};
+use crate::server::print;
 
 /// Which broker is asked, and with which credential.
 #[derive(Debug, Clone, Args)]
@@ -37,7 +39,8 @@ pub(in crate::server) struct ClientArgs {
     /// The namespace. The default is that of the address.
     #[arg(long, value_name = "NAME", global = true)]
     namespace: Option<String>,
-    /// The data directory of a broker on this machine, where the operator's key is found if there is no connection string.
+    /// The data directory of a broker on this machine, where the operator's key is found if there is no connection string. That
+    /// key is sent to addresses of this machine only.
     #[arg(long, value_name = "DIR", default_value = "jitney-data", global = true)]
     data_dir: PathBuf,
     /// A file with the certificates of the authorities to trust, instead of the system's.
@@ -59,6 +62,8 @@ pub(super) enum CommandError {
     NotFound(String),
     /// The broker has refused it.
     Refused(String),
+    /// The broker has refused it, as what it changes has changed meanwhile.
+    Changed(String),
 }
 
 impl fmt::Display for CommandError {
@@ -66,7 +71,8 @@ impl fmt::Display for CommandError {
         let (Self::Usage(text)
         | Self::Unreachable(text)
         | Self::NotFound(text)
-        | Self::Refused(text)) = self;
+        | Self::Refused(text)
+        | Self::Changed(text)) = self;
         f.write_str(text)
     }
 }
@@ -79,13 +85,14 @@ impl CommandError {
             Self::Unreachable(text) => Self::Unreachable(text + more),
             Self::NotFound(text) => Self::NotFound(text + more),
             Self::Refused(text) => Self::Refused(text + more),
+            Self::Changed(text) => Self::Changed(text + more),
         }
     }
 
     /// Returns the exit code: 1 refused, 2 wrongly called, 3 unreachable, 4 not found.
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused(_) => 1,
+            Self::Refused(_) | Self::Changed(_) => 1,
             Self::Usage(_) => 2,
             Self::Unreachable(_) => 3,
             Self::NotFound(_) => 4,
@@ -98,10 +105,29 @@ impl CommandError {
 pub(super) struct Client {
     is_tls: bool,
     host: String,
-    port: u16,
+    /// Each is tried where nothing listens at those before it.
+    ports: Vec<u16>,
     namespace: Option<String>,
-    authorization: Option<String>,
+    credential: Credential,
     ca: Option<PathBuf>,
+    /// The warning of a key that others can read was written.
+    has_warned: AtomicBool,
+}
+
+/// What a request is authorized with.
+#[derive(Debug)]
+enum Credential {
+    None,
+    Operator(KnownKey),
+    /// A token of a connection string.
+    Token(String),
+}
+
+/// An answer: its status, its version, its body.
+struct Answer {
+    status: StatusCode,
+    version: Option<HeaderValue>,
+    body: Bytes,
 }
 
 /// The type of most requests.
@@ -116,11 +142,35 @@ impl Client {
             .as_deref()
             .map(ConnectionString::parse)
             .transpose()?;
-        let url = match (&args.url, &connection) {
-            (Some(url), _) => url.clone(),
-            (None, Some(connection)) => connection.api_url(),
-            (None, None) => format!("http://127.0.0.1:{EMULATOR_HTTP_PORT}"),
+        let credential = match &connection {
+            Some(connection) => Credential::Token(connection.token("")),
+            None => {
+                let key = operator::known(&args.operator, &args.data_dir);
+                let key = key.map_err(|error| CommandError::Usage(error.to_string()))?;
+                key.map_or(Credential::None, Credential::Operator)
+            }
         };
+        let (is_tls, host, ports) = match (&args.url, &connection) {
+            (Some(url), _) => Self::place_of(url)?,
+            (None, Some(connection)) => {
+                let ports = connection.http_ports();
+                (!connection.is_emulator, connection.host.clone(), ports)
+            }
+            (None, None) => (false, "127.0.0.1".to_owned(), vec![EMULATOR_HTTP_PORT]),
+        };
+        Ok(Self {
+            is_tls,
+            host,
+            ports,
+            namespace: args.namespace.clone(),
+            credential,
+            ca: args.ca.clone(),
+            has_warned: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns whether a URL is for TLS, its host, and its port.
+    fn place_of(url: &str) -> Result<(bool, String, Vec<u16>), CommandError> {
         let wrong = || {
             let text =
                 format!("--url is '{url}'; an address such as http://127.0.0.1:5300 is allowed");
@@ -132,27 +182,9 @@ impl Client {
             Some("https") => (true, 443),
             _ => return Err(wrong()),
         };
-        let host = uri
-            .host()
-            .ok_or_else(wrong)?
-            .trim_matches(['[', ']'])
-            .to_owned();
-        let authorization = match &connection {
-            Some(connection) => Some(connection.token("")),
-            None => {
-                let key = operator::known(&args.operator, &args.data_dir);
-                let key = key.map_err(|error| CommandError::Usage(error.to_string()))?;
-                key.map(|key| format!("Bearer {}", key.expose()))
-            }
-        };
-        Ok(Self {
-            is_tls,
-            host,
-            port: uri.port_u16().unwrap_or(port),
-            namespace: args.namespace.clone(),
-            authorization,
-            ca: args.ca.clone(),
-        })
+        let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']);
+        let port = uri.port_u16().unwrap_or(port);
+        Ok((is_tls, host.to_owned(), vec![port]))
     }
 
     /// Asks the broker; the path is below `/api/v1/`.
@@ -194,13 +226,20 @@ impl Client {
         path: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<String, CommandError> {
-        let (status, bytes) = self
+        let answer = self
             .request(Method::GET, path, (JSON, Bytes::new()), headers)
             .await?;
-        if status.is_success() {
-            return Ok(String::from_utf8_lossy(&bytes).into_owned());
-        }
-        Err(refused(status, &bytes))
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    }
+
+    /// Returns an answer and its version, for a change of what it shows; the path is below `/api/v1/`.
+    pub(super) async fn versioned(&self, path: &str) -> Result<(Value, String), CommandError> {
+        let nothing = (JSON, Bytes::new());
+        let answer = self.request(Method::GET, path, nothing, &[]).await?;
+        let version = answer.version.as_ref();
+        let version = version.and_then(|version| version.to_str().ok());
+        let version = version.ok_or_else(|| not_json(answer.status))?;
+        Ok((answer.json()?, version.to_owned()))
     }
 
     async fn exchange(
@@ -210,25 +249,85 @@ impl Client {
         body: (&'static str, Bytes),
         headers: &[(&'static str, &str)],
     ) -> Result<Value, CommandError> {
-        let (status, bytes) = self.request(method, path, body, headers).await?;
-        if status == StatusCode::NO_CONTENT {
+        let answer = self.request(method, path, body, headers).await?;
+        if answer.status == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
-        if status.is_success() {
-            let answer = serde_json::from_slice(&bytes);
-            return answer.map_err(|_| not_json(status));
-        }
-        Err(refused(status, &bytes))
+        answer.json()
     }
 
+    /// Connects to the first of the ports at which something listens; returns the connection and the port.
+    async fn connect(&self) -> Result<(TcpStream, u16), CommandError> {
+        let mut faults = Vec::new();
+        for &port in &self.ports {
+            match TcpStream::connect((self.host.as_str(), port)).await {
+                Ok(stream) => return Ok((stream, port)),
+                Err(error) => {
+                    let is_refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
+                    faults.push(format!("{}: {error}", self.place(port)));
+                    if !is_refused {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(CommandError::Unreachable(faults.join("; ")))
+    }
+
+    fn place(&self, port: u16) -> String {
+        let host = &self.host;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+
+    /// Returns what authorizes a request to a peer.
+    fn authorization(&self, peer: Peer, place: &str) -> Option<String> {
+        let known = match &self.credential {
+            Credential::None => return None,
+            Credential::Token(token) => return Some(token.clone()),
+            Credential::Operator(known) => known,
+        };
+        let key = known.for_peer(peer)?;
+        let is_readable = !self.is_tls && peer == Peer::Elsewhere;
+        if is_readable && !self.has_warned.swap(true, Ordering::Relaxed) {
+            print::complain(format_args!(
+                "jitney: warning: the operator's key goes to {place} without TLS, and can be read on the way; \
+                 --url https://HOST:PORT encrypts it"
+            ));
+        }
+        Some(format!("Bearer {}", key.expose()))
+    }
+
+    /// Says which credential was missing, if one was.
+    fn advice(&self, peer: Peer) -> String {
+        match &self.credential {
+            Credential::None => "; give a credential: --connection STRING, --operator-key-file FILE, or --data-dir DIR of a \
+                 broker on this machine"
+                .to_owned(),
+            Credential::Operator(KnownKey::OfDirectory(_, file)) if peer == Peer::Elsewhere => {
+                format!(
+                    "; the key in {} is for brokers on this machine, and was not sent to another one: give a credential for it \
+                     with --connection STRING or --operator-key-file FILE",
+                    file.display()
+                )
+            }
+            Credential::Operator(_) | Credential::Token(_) => String::new(),
+        }
+    }
+
+    /// Sends a request. What the broker refuses is an error.
     async fn request(
         &self,
         method: Method,
         path: &str,
         (kind, body): (&'static str, Bytes),
         headers: &[(&'static str, &str)],
-    ) -> Result<(StatusCode, Bytes), CommandError> {
-        let place = format!("{}:{}", self.host, self.port);
+    ) -> Result<Answer, CommandError> {
+        let (stream, port) = self.connect().await?;
+        let (place, peer) = (self.place(port), Peer::of(&stream));
         let failed =
             |error: &dyn fmt::Display| CommandError::Unreachable(format!("{place}: {error}"));
         let mut target = format!("/api/v1/{path}");
@@ -241,7 +340,7 @@ impl Client {
             .method(method)
             .uri(target)
             .header(HOST, &place);
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = self.authorization(peer, &place) {
             request = request.header(AUTHORIZATION, authorization);
         }
         for (name, value) in headers {
@@ -251,13 +350,17 @@ impl Client {
         let request = request
             .body(Full::new(body))
             .map_err(|error| failed(&error))?;
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        let stream = stream.map_err(|error| failed(&error))?;
         let read = async |response: hyper::Response<hyper::body::Incoming>| {
             let status = response.status();
+            let version = response.headers().get(ETAG).cloned();
             let most = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);
             let body = Limited::new(response.into_body(), most);
-            body.collect().await.map(|body| (status, body.to_bytes()))
+            let collected = body.collect().await;
+            collected.map(|body| Answer {
+                status,
+                version,
+                body: body.to_bytes(),
+            })
         };
         let answered = if self.is_tls {
             let connector = fetch::connector(self.ca.as_deref()).map_err(|error| failed(&error))?;
@@ -270,22 +373,38 @@ impl Client {
         } else {
             exchange(stream, request, read).await
         };
-        answered
+        let answer = answered
             .map_err(|error| failed(&error))?
-            .map_err(|error| failed(&error))
+            .map_err(|error| failed(&error))?;
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        let error = answer.refused();
+        Err(if answer.status == StatusCode::UNAUTHORIZED {
+            error.with(&self.advice(peer))
+        } else {
+            error
+        })
     }
 }
 
-/// Says what a problem that the broker answers with says.
-fn refused(status: StatusCode, bytes: &[u8]) -> CommandError {
-    let Ok(problem) = serde_json::from_slice::<Value>(bytes) else {
-        return not_json(status);
-    };
-    let detail = problem.get("detail").and_then(Value::as_str);
-    let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
-    match status {
-        StatusCode::NOT_FOUND => CommandError::NotFound(detail),
-        _ => CommandError::Refused(detail),
+impl Answer {
+    fn json(&self) -> Result<Value, CommandError> {
+        serde_json::from_slice(&self.body).map_err(|_| not_json(self.status))
+    }
+
+    /// Says what a problem that the broker answers with says.
+    fn refused(&self) -> CommandError {
+        let Ok(problem) = self.json() else {
+            return not_json(self.status);
+        };
+        let detail = problem.get("detail").and_then(Value::as_str);
+        let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
+        match self.status {
+            StatusCode::NOT_FOUND => CommandError::NotFound(detail),
+            StatusCode::PRECONDITION_FAILED => CommandError::Changed(detail),
+            _ => CommandError::Refused(detail),
+        }
     }
 }
 
@@ -297,4 +416,47 @@ fn not_json(status: StatusCode) -> CommandError {
 /// Encodes a segment of a path.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rights::Key;
+
+    fn client(known: KnownKey) -> Client {
+        Client {
+            is_tls: false,
+            host: "broker.example.com".to_owned(),
+            ports: vec![5300],
+            namespace: None,
+            credential: Credential::Operator(known),
+            ca: None,
+            has_warned: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn a_key_that_nobody_named_for_a_broker_elsewhere_is_not_sent_to_it() {
+        let key = || Key::new("sixteen-letters-!".to_owned());
+        let place = "broker.example.com:5300";
+        let kept = client(KnownKey::OfDirectory(key(), "d/operator.key".into()));
+        assert!(kept.authorization(Peer::Here, place).is_some());
+        assert_eq!(kept.authorization(Peer::Elsewhere, place), None);
+        let advice = kept.advice(Peer::Elsewhere);
+        assert!(advice.contains("d/operator.key") && advice.contains("--connection"));
+        assert_eq!(kept.advice(Peer::Here), "");
+        assert!(!kept.has_warned.load(Ordering::Relaxed));
+        // One that is given goes there, with a warning where others can read it.
+        let given = client(KnownKey::Given(key()));
+        assert!(given.authorization(Peer::Here, place).is_some());
+        assert!(!given.has_warned.load(Ordering::Relaxed));
+        assert!(given.authorization(Peer::Elsewhere, place).is_some());
+        assert!(given.has_warned.load(Ordering::Relaxed));
+        let encrypted = Client {
+            is_tls: true,
+            ..client(KnownKey::Given(key()))
+        };
+        assert!(encrypted.authorization(Peer::Elsewhere, place).is_some());
+        assert!(!encrypted.has_warned.load(Ordering::Relaxed));
+    }
 }

@@ -66,13 +66,15 @@ impl ConnectionString {
         })
     }
 
-    /// Returns the address of the API: the emulator's HTTP port, or TLS.
-    pub(super) fn api_url(&self) -> String {
-        let host = self.url_host();
-        if self.is_emulator {
-            format!("http://{host}:{EMULATOR_HTTP_PORT}")
-        } else {
-            format!("https://{host}:{}", self.port.unwrap_or(443))
+    /// Returns the ports for HTTP, the one to be tried first before the others: every port of a broker takes HTTP too. It is TLS
+    /// unless the string is for the emulator.
+    pub(super) fn http_ports(&self) -> Vec<u16> {
+        match (self.port, self.is_emulator) {
+            (Some(EMULATOR_HTTP_PORT), _) => vec![EMULATOR_HTTP_PORT],
+            (Some(port), true) => vec![port, EMULATOR_HTTP_PORT],
+            (Some(port), false) => vec![port],
+            (None, true) => vec![EMULATOR_HTTP_PORT, self.amqp_port()],
+            (None, false) => vec![443, self.amqp_port()],
         }
     }
 
@@ -140,7 +142,7 @@ mod tests {
     fn a_connection_string_says_where_and_with_what() {
         let text = "Endpoint=sb://localhost;SharedAccessKeyName=Root;SharedAccessKey=a=b=;UseDevelopmentEmulator=true;";
         let string = parsed(text);
-        assert_eq!(string.api_url(), "http://localhost:5300");
+        assert_eq!(string.http_ports(), [5300, 5672]);
         assert_eq!(string.amqp_port(), 5672);
         let Credential::Key { name, key } = &string.credential else {
             panic!("it has a key");
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!((name.as_str(), key.as_str()), ("Root", "a=b="));
         let text = "Endpoint=sb://shop.example.com:8443/;SharedAccessKeyName=r;SharedAccessKey=k";
         let string = parsed(text);
-        assert_eq!(string.api_url(), "https://shop.example.com:8443");
+        assert_eq!(string.http_ports(), [8443]);
         assert_eq!(string.amqp_port(), 8443);
         let error = ConnectionString::parse("Endpoint=sb://a;SharedAccessKeyName=r")
             .err()
@@ -158,6 +160,26 @@ mod tests {
             "the connection string has no SharedAccessKey"
         );
         assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn the_port_of_the_string_is_tried_first_for_http() {
+        for (endpoint, flag, ports) in [
+            (
+                "sb://localhost:32771",
+                ";UseDevelopmentEmulator=true",
+                &[32771, 5300][..],
+            ),
+            (
+                "sb://localhost:5300",
+                ";UseDevelopmentEmulator=true",
+                &[5300],
+            ),
+            ("sb://localhost", "", &[443, 5671]),
+        ] {
+            let text = format!("Endpoint={endpoint};SharedAccessKeyName=r;SharedAccessKey=k{flag}");
+            assert_eq!(parsed(&text).http_ports(), ports, "{text}");
+        }
     }
 
     #[test]
