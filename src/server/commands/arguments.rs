@@ -30,13 +30,16 @@ pub(in crate::server) enum EntityCommand {
         #[command(flatten)]
         rule: FirstRuleArgs,
     },
-    /// Replace the properties of one; those that are not given get their defaults.
+    /// Change properties of one. Those that are not given stay as they are.
     Update {
         /// Its path.
         path: String,
-        /// A property, such as `lock_duration=PT30S`; it may be given several times.
+        /// A property, such as `lock_duration=PT30S`; it may be given several times. `NAME=` sets its default.
         #[arg(long = "set", value_name = "NAME=VALUE")]
         properties: Vec<String>,
+        /// Set all properties that are not given to their defaults.
+        #[arg(long)]
+        replace: bool,
     },
     /// Delete one with all its messages.
     Delete {

@@ -16,6 +16,17 @@ use super::jobs::confirm;
 use super::{Output, Shell, table};
 use crate::server::print;
 
+/// How often a change is tried that others come before: each time it is made of what they have changed.
+const CHANGE_ATTEMPTS: usize = 8;
+/// Properties that a subscription has from its topic.
+const OF_TOPIC: [&str; 5] = [
+    "max_size_megabytes",
+    "max_message_kilobytes",
+    "requires_duplicate_detection",
+    "duplicate_detection_window",
+    "partitioned",
+];
+
 impl Shell {
     pub(super) async fn entities(
         &self,
@@ -68,14 +79,17 @@ impl Shell {
                     .await?;
                 self.show_one(&made);
             }
-            EntityCommand::Update { path, properties } => {
-                let body = json!({"kind": kind, "properties": properties_of(properties)?});
-                let path = format!("entities/{}", encoded(path));
-                let any = [("if-match", "*")];
-                let changed = self
-                    .client
-                    .ask(Method::PUT, &path, Some(&body), &any)
-                    .await?;
+            EntityCommand::Update {
+                path,
+                properties,
+                replace,
+            } => {
+                let given = properties_of(properties)?;
+                let changed = if *replace {
+                    self.replace(kind, path, given).await?
+                } else {
+                    self.change(kind, path, &given).await?
+                };
                 self.show_one(&changed);
             }
             EntityCommand::Delete { path, yes } => {
@@ -85,6 +99,49 @@ impl Shell {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Replaces the properties of an entity: what is not given gets its default.
+    async fn replace(
+        &self,
+        kind: &str,
+        path: &str,
+        mut given: Map<String, Value>,
+    ) -> Result<Value, CommandError> {
+        given.retain(|_, value| value != "");
+        let body = json!({"kind": kind, "properties": given});
+        let path = format!("entities/{}", encoded(path));
+        let any = [("if-match", "*")];
+        self.client.ask(Method::PUT, &path, Some(&body), &any).await
+    }
+
+    /// Changes the given properties of an entity, and no other. What another client changes between the read and the write is not
+    /// undone: it is read again.
+    async fn change(
+        &self,
+        kind: &str,
+        path: &str,
+        given: &Map<String, Value>,
+    ) -> Result<Value, CommandError> {
+        if given.is_empty() {
+            let text = "nothing to change: give --set NAME=VALUE, or --replace for the defaults";
+            return Err(CommandError::Usage(text.to_owned()));
+        }
+        let path = format!("entities/{}", encoded(path));
+        let mut attempts = 1;
+        loop {
+            let (entity, version) = self.client.versioned(&path).await?;
+            let body = json!({"kind": kind, "properties": changed(kind, &entity, given)});
+            let read = [("if-match", version.as_str())];
+            match self
+                .client
+                .ask(Method::PUT, &path, Some(&body), &read)
+                .await
+            {
+                Err(CommandError::Changed(_)) if attempts < CHANGE_ATTEMPTS => attempts += 1,
+                done => return done,
+            }
+        }
     }
 
     pub(super) async fn rules(&self, command: &RuleCommand) -> Result<ExitCode, CommandError> {
@@ -309,8 +366,26 @@ fn tested(message: Option<&str>, kept: Option<&str>) -> Result<Value, CommandErr
     }
 }
 
+/// Returns the properties of an entity that was read, with those that are given. One without a value gets its default, which it has
+/// when it is left out.
+fn changed(kind: &str, entity: &Value, given: &Map<String, Value>) -> Map<String, Value> {
+    let read = entity.get("properties").and_then(Value::as_object);
+    let mut properties = read.cloned().unwrap_or_default();
+    if kind == "subscription" {
+        properties.retain(|name, _| !OF_TOPIC.contains(&name.as_str()));
+    }
+    for (name, value) in given {
+        if value == "" {
+            properties.remove(name);
+        } else {
+            properties.insert(name.clone(), value.clone());
+        }
+    }
+    properties
+}
+
 /// Reads properties: numbers and booleans are no texts.
-fn properties_of(given: &[String]) -> Result<Value, CommandError> {
+fn properties_of(given: &[String]) -> Result<Map<String, Value>, CommandError> {
     let mut properties = Map::new();
     for pair in given {
         let Some((name, value)) = pair.split_once('=') else {
@@ -326,7 +401,28 @@ fn properties_of(given: &[String]) -> Result<Value, CommandError> {
         };
         properties.insert(name.to_owned(), read);
     }
-    Ok(Value::Object(properties))
+    Ok(properties)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_names_what_it_changes_and_nothing_else() {
+        let entity = json!({"path": "q", "properties": {
+            "lock_duration": "PT30S", "max_delivery_count": 4, "forward_to": "other", "max_size_megabytes": 1024}});
+        let given = properties_of(&["max_delivery_count=7".to_owned(), "forward_to=".to_owned()]);
+        let given = given.ok().unwrap();
+        let wanted =
+            json!({"lock_duration": "PT30S", "max_delivery_count": 7, "max_size_megabytes": 1024});
+        assert_eq!(Value::Object(changed("queue", &entity, &given)), wanted);
+        let wanted = json!({"lock_duration": "PT30S", "max_delivery_count": 7});
+        assert_eq!(
+            Value::Object(changed("subscription", &entity, &given)),
+            wanted
+        );
+    }
 }
 
 /// Joins the parts of connections that have more links than a page.
