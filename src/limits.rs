@@ -155,6 +155,12 @@ pub const COMPACTION_SCAN: usize = 4_096;
 /// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that
 /// space is freed soon.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of the file of a segment: places in it have 36 bits. A file with more is no segment.
+pub const SEGMENT_FILE_BYTES_MAX: u64 = 1 << 36;
+/// Bytes of the manifest of a backup, about 200 for each file: 64 shards of 4 TiB each.
+pub const BACKUP_MANIFEST_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of the record of namespaces and their shards: a line of some 70 bytes for each of a million.
+pub const PLACEMENT_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Bytes of recent groups and of cached stretches of the log in memory.
 pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes of that of each shard at least, where memory has no limit.

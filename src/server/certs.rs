@@ -395,7 +395,7 @@ impl AuthorityFiles {
                 let pem = authority.pem.as_bytes();
                 files::replace(&[
                     (self.key.clone(), key.as_bytes(), Readers::Owner),
-                    (self.certificate.clone(), pem, Readers::All),
+                    (self.certificate.clone(), pem, Readers::OfDirectory),
                 ])?;
                 Ok((authority, Made::New))
             }
@@ -429,7 +429,7 @@ pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> 
     {
         return Ok(());
     }
-    make_directory(directory)?;
+    make_private(directory)?;
     let (authority, _) = AuthorityFiles::new(directory).open_or_make(now)?;
     put_server(directory, &authority, old.as_ref(), now)
 }
@@ -606,7 +606,7 @@ fn put(
     let store = pkcs12::key_store(name, &issued.pkcs8, &chain)?;
     files::replace(&[
         (file("key"), issued.key.as_bytes(), Readers::Owner),
-        (file("pem"), issued.chain.as_bytes(), Readers::All),
+        (file("pem"), issued.chain.as_bytes(), Readers::OfDirectory),
         (file("p12"), &store, Readers::Owner),
     ])?;
     Ok(issued.certificate)
@@ -614,7 +614,7 @@ fn put(
 
 fn put_trust(directory: &Path, authority: &CertificateAuthority) -> Result<(), CertsError> {
     let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
-    files::replace(&[(directory.join("ca.p12"), &store, Readers::All)])?;
+    files::replace(&[(directory.join("ca.p12"), &store, Readers::OfDirectory)])?;
     Ok(())
 }
 
@@ -640,7 +640,17 @@ fn put_bundle(
     };
     let bundle = format!("{own}{other}");
     let file = directory.join("bundle.pem");
-    files::replace(&[(file, bundle.as_bytes(), Readers::All)])?;
+    files::replace(&[(file, bundle.as_bytes(), Readers::OfDirectory)])?;
+    Ok(())
+}
+
+/// Makes the directory of a broker's own certificates, which is in its data directory.
+fn make_private(directory: &Path) -> Result<(), CertsError> {
+    let made = files::make_private_directory(directory).map_err(|source| NotReplaced {
+        file: directory.to_owned(),
+        source,
+    });
+    made?;
     Ok(())
 }
 

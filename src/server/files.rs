@@ -1,15 +1,20 @@
 //! Files that are replaced as a whole, for all users but the log, and directories that are made as a whole.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// The users that may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// All users.
-    All,
+    /// Those of its directory: all users, or where others may not enter it, the user of the broker's process.
+    OfDirectory,
     /// The user of the broker's process.
     Owner,
 }
@@ -47,11 +52,71 @@ pub(super) fn replace(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), NotRepl
     }
 }
 
+/// Opens a file for reading whose directory may be another's making. Links are not followed, and nothing but a regular file is
+/// opened: a pipe or a device may never answer, or never end.
+///
+/// # Errors
+///
+/// The system's, or that it is something else.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let opened = options.open(path).map_err(|error| {
+        if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+            not_regular("a symbolic link")
+        } else {
+            error
+        }
+    })?;
+    let kind = opened.metadata()?.file_type();
+    match kind {
+        _ if kind.is_file() => Ok(opened),
+        _ if kind.is_dir() => Err(not_regular("a directory")),
+        _ if kind.is_fifo() => Err(not_regular("a pipe")),
+        _ => Err(not_regular("a device")),
+    }
+}
+
+/// Reads a small file that [`open_regular`] opens.
+///
+/// # Errors
+///
+/// The system's, that it is something else, or that it has more bytes.
+pub(super) fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = open_regular(path)?
+        .take(bytes_max + 1)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(read).is_ok_and(|read| read <= bytes_max) {
+        return Ok(bytes);
+    }
+    let text = format!("it has more than {bytes_max} bytes");
+    Err(io::Error::new(io::ErrorKind::InvalidData, text))
+}
+
+fn not_regular(what: &str) -> io::Error {
+    let text = format!("it is {what}, and a regular file is needed");
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
 /// Returns the options for files that only the broker's user may read.
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
+}
+
+/// Permissions of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Returns whether others than its owner may read the directory of a file.
+fn is_open(file: &Path) -> io::Result<bool> {
+    let directory = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let found = fs::metadata(directory.unwrap_or_else(|| Path::new(".")))?;
+    Ok(found.mode() & OTHERS != 0)
 }
 
 /// Makes a directory that only the broker's user may read; an existing one stays as it is. Returns
@@ -61,8 +126,6 @@ pub(super) fn private() -> OpenOptions {
 ///
 /// If it does not exist and cannot be made.
 pub(super) fn make_private_directory(path: &Path) -> io::Result<Option<u32>> {
-    /// Permissions of others than the owner.
-    const OTHERS: u32 = 0o077;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -165,7 +228,8 @@ fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
         Ok(()) | Err(_) => {}
     }
     let mode = match readers {
-        Readers::All => 0o644,
+        Readers::OfDirectory if is_open(file)? => 0o644,
+        Readers::OfDirectory => 0o600,
         Readers::Owner => 0o600,
     };
     let mut options = OpenOptions::new();
@@ -173,4 +237,36 @@ fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
     opened.write_all(bytes)?;
     opened.sync_all()?;
     Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        assert_eq!(read_regular(&at("file"), 4).unwrap(), b"text");
+        symlink(at("file"), at("link")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for (name, what) in [
+            ("link", "a symbolic link"),
+            ("directory", "a directory"),
+            ("pipe", "a pipe"),
+        ] {
+            let error = read_regular(&at(name), 4).unwrap_err().to_string();
+            assert!(error.contains(what), "{name}: {error}");
+        }
+        let error = read_regular(&at("file"), 3).unwrap_err().to_string();
+        assert!(error.contains("more than 3 bytes"), "{error}");
+        let none = read_regular(&at("none"), 3).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+    }
 }

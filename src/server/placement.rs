@@ -143,7 +143,7 @@ impl Placement {
     /// It cannot be read, or says what cannot be.
     pub(super) fn read(data: &Path) -> Result<Option<Self>, PlacementError> {
         let path = data.join(FILE);
-        let bytes = match fs::read(&path) {
+        let bytes = match files::read_regular(&path, limits::PLACEMENT_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 if let Some(directory) = some_directory(data)? {

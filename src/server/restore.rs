@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::backup::copy;
-use super::backup::manifest::{Manifest, StoredFile};
+use super::backup::manifest::{self, Manifest, StoredFile};
 use super::files::{self, NotMade};
+use crate::limits;
 
 /// Why no data directory was made.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,11 @@ pub(super) enum RestoreError {
     Left(PathBuf),
     #[error("{} is damaged: its checksum is not that of the manifest. Nothing was restored; use another backup", .0.display())]
     Damaged(PathBuf),
+    #[error("{} is no directory; the files of a backup are in it, and no link is followed", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("{} is to have {length} bytes, and no file of a data directory has as many: the manifest was not made by a broker. \
+             Nothing was restored", place.display())]
+    TooLong { place: PathBuf, length: u64 },
     #[error("{place}: {source}")]
     Io { place: String, source: io::Error },
 }
@@ -34,7 +40,11 @@ impl RestoreError {
     /// Returns the exit code: 1 if the backup or the directory is not as it must be, 2 if the system refuses something.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::NoBackup(_) | Self::NotEmpty(_) | Self::Damaged(_) => 1,
+            Self::NoBackup(_)
+            | Self::NoDirectory(_)
+            | Self::NotEmpty(_)
+            | Self::Damaged(_)
+            | Self::TooLong { .. } => 1,
             Self::InUse(_) | Self::Left(_) | Self::Io { .. } => 2,
         }
     }
@@ -62,15 +72,38 @@ pub(super) fn restore(backup: &Path, data: &Path) -> Result<Manifest, RestoreErr
     let _lock = lock(backup)?;
     let manifest = Manifest::read(backup).map_err(failed(backup))?;
     let manifest = manifest.ok_or_else(|| RestoreError::NoBackup(backup.to_owned()))?;
+    check(backup, &manifest)?;
     files::make_whole(data, ".restoring", |temporary| {
         write(backup, &manifest, temporary)
     })?;
     Ok(manifest)
 }
 
+/// Checks what a manifest asks for, before anything is written: a backup may have been changed by others.
+fn check(backup: &Path, manifest: &Manifest) -> Result<(), RestoreError> {
+    let files = backup.join(manifest::FILES);
+    let found = fs::symlink_metadata(&files).map_err(failed(&files))?;
+    if !found.is_dir() {
+        return Err(RestoreError::NoDirectory(files));
+    }
+    let too_long = |file: &&StoredFile| {
+        limits::SEGMENT_FILE_BYTES_MAX < file.bytes.max(file.length) || file.length < file.bytes
+    };
+    if let Some(file) = manifest.files.iter().find(too_long) {
+        let (place, length) = (file.place(backup), file.bytes.max(file.length));
+        return Err(RestoreError::TooLong { place, length });
+    }
+    Ok(())
+}
+
+/// Returns how long a file is to be. Zeros behind its bytes are room that a broker has prepared: a segment's at most.
+fn length_of(file: &StoredFile) -> u64 {
+    file.length.min(file.bytes.max(limits::SEGMENT_BYTES))
+}
+
 /// Locks a backup against changes, if it is locked by brokers.
 fn lock(backup: &Path) -> Result<Option<File>, RestoreError> {
-    match File::open(backup.join("LOCK")) {
+    match files::open_regular(&backup.join("LOCK")) {
         Ok(lock) => match flock(&lock, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(Some(lock)),
             Err(_) => Err(RestoreError::InUse(backup.to_owned())),
@@ -83,6 +116,8 @@ fn lock(backup: &Path) -> Result<Option<File>, RestoreError> {
 /// Writes all files of a backup, and syncs them and their directories.
 fn write(backup: &Path, manifest: &Manifest, directory: &Path) -> Result<(), RestoreError> {
     let mut directories = vec![directory.to_owned()];
+    // Only the newest segment of a shard has room behind its bytes.
+    let mut room = u64::from(limits::SHARDS_MAX) * limits::SEGMENT_BYTES;
     for file in &manifest.files {
         let path = directory.join(&file.path);
         let parent = path.parent().unwrap_or(directory);
@@ -91,7 +126,9 @@ fn write(backup: &Path, manifest: &Manifest, directory: &Path) -> Result<(), Res
             made.map_err(failed(parent))?;
             directories.push(parent.to_owned());
         }
-        write_one(backup, file, &path)?;
+        let length = length_of(file).min(file.bytes + room);
+        room -= length - file.bytes;
+        write_one(backup, file, &path, length)?;
     }
     for shard in &manifest.shards {
         // The directory of a shard without messages has no files.
@@ -104,13 +141,14 @@ fn write(backup: &Path, manifest: &Manifest, directory: &Path) -> Result<(), Res
     Ok(())
 }
 
-fn write_one(backup: &Path, file: &StoredFile, to: &Path) -> Result<(), RestoreError> {
+fn write_one(backup: &Path, file: &StoredFile, to: &Path, length: u64) -> Result<(), RestoreError> {
     let from = file.place(backup);
-    let found = fs::metadata(&from).map_err(failed(&from))?.len();
-    if found != file.bytes {
+    let found = fs::symlink_metadata(&from).map_err(failed(&from))?;
+    if found.is_file() && found.len() != file.bytes {
         return Err(RestoreError::Damaged(from));
     }
-    let sum = copy::copy(&from, file.bytes, to, file.length).map_err(failed(&from))?;
+    // What is no regular file is refused there.
+    let sum = copy::copy_regular(&from, file.bytes, to, length).map_err(failed(&from))?;
     if file.crc32c != format!("{sum:08x}") {
         return Err(RestoreError::Damaged(from));
     }

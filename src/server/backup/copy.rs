@@ -13,8 +13,23 @@ const STRETCH: usize = 1024 * 1024;
 ///
 /// # Errors
 ///
-/// The file cannot be read or is shorter, or those of `take`.
+/// The file cannot be read, or is shorter, or those of `take`.
 pub(in crate::server) fn each_stretch(
+    from: &Path,
+    bytes: u64,
+    take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<u32> {
+    let named = |error: io::Error| {
+        let text = format!("{}: {error}", from.display());
+        io::Error::new(error.kind(), text)
+    };
+    let file = File::open(from).map_err(named)?;
+    each_stretch_of(file, from, bytes, take)
+}
+
+/// Reads the first bytes of a file that is open.
+fn each_stretch_of(
+    mut file: File,
     from: &Path,
     bytes: u64,
     mut take: impl FnMut(&[u8]) -> io::Result<()>,
@@ -23,7 +38,6 @@ pub(in crate::server) fn each_stretch(
         let text = format!("{}: {error}", from.display());
         io::Error::new(error.kind(), text)
     };
-    let mut file = File::open(from).map_err(named)?;
     let mut stretch = vec![0; STRETCH];
     let (mut left, mut sum) = (bytes, 0);
     while 0 < left {
@@ -44,6 +58,34 @@ pub(in crate::server) fn each_stretch(
 ///
 /// A file cannot be read or written, or is shorter.
 pub(in crate::server) fn copy(from: &Path, bytes: u64, to: &Path, length: u64) -> io::Result<u32> {
+    copy_of(File::open(from), from, bytes, to, length)
+}
+
+/// Copies as [`copy`] does, out of a directory that others may have changed: links are not followed.
+///
+/// # Errors
+///
+/// Likewise, or the file is no regular one.
+pub(in crate::server) fn copy_regular(
+    from: &Path,
+    bytes: u64,
+    to: &Path,
+    length: u64,
+) -> io::Result<u32> {
+    copy_of(files::open_regular(from), from, bytes, to, length)
+}
+
+fn copy_of(
+    opened: io::Result<File>,
+    from: &Path,
+    bytes: u64,
+    to: &Path,
+    length: u64,
+) -> io::Result<u32> {
+    let opened = opened.map_err(|error| {
+        let text = format!("{}: {error}", from.display());
+        io::Error::new(error.kind(), text)
+    })?;
     let named = |error: io::Error| {
         let text = format!("{}: {error}", to.display());
         io::Error::new(error.kind(), text)
@@ -51,7 +93,9 @@ pub(in crate::server) fn copy(from: &Path, bytes: u64, to: &Path, length: u64) -
     let mut options = files::private();
     let created = options.write(true).create(true).truncate(true).open(to);
     let mut file = created.map_err(named)?;
-    let sum = each_stretch(from, bytes, |part| file.write_all(part).map_err(named))?;
+    let sum = each_stretch_of(opened, from, bytes, |part| {
+        file.write_all(part).map_err(named)
+    })?;
     let zeros = vec![0; STRETCH];
     let mut left = length.saturating_sub(bytes);
     while 0 < left {

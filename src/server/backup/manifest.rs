@@ -1,12 +1,12 @@
 //! The manifest of a backup: which files it has, and up to where it has each shard's log. A backup
 //! without one is none.
 
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::server::files::{self, NotReplaced, Readers};
 
 /// The manifest, in the directory of a backup.
@@ -94,8 +94,8 @@ impl Manifest {
             version: u32,
         }
         let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match files::read_regular(&path, limits::BACKUP_MANIFEST_BYTES_MAX) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -103,6 +103,7 @@ impl Manifest {
             let text = format!("{} is damaged: {what}", path.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
+        let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         // Of another version the rest may be anything.
         let found: Versioned =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;

@@ -170,6 +170,54 @@ fn a_changed_byte_of_a_backup_is_refused() {
 }
 
 #[test]
+fn a_restore_follows_no_link_and_makes_no_file_longer_than_one_can_be() {
+    let mut bench = Bench::new();
+    bench.write(20);
+    bench.back_up().unwrap();
+    let manifest = Manifest::read(&bench.path("backup")).unwrap().unwrap();
+    let refused = |what: &str| {
+        let error = restore(&bench.path("backup"), &bench.path("restored")).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(!bench.path("restored").exists());
+        assert!(!bench.path("restored.restoring").exists());
+    };
+    // A file, and the directory of all, that lie elsewhere.
+    let file = manifest.files[0].place(&bench.path("backup"));
+    fs::rename(&file, bench.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(bench.path("elsewhere"), &file).unwrap();
+    refused("a symbolic link");
+    fs::remove_file(&file).unwrap();
+    fs::rename(bench.path("elsewhere"), &file).unwrap();
+    let files = bench.path("backup/files");
+    fs::rename(&files, bench.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(bench.path("elsewhere"), &files).unwrap();
+    refused("is no directory");
+    fs::remove_file(&files).unwrap();
+    fs::rename(bench.path("elsewhere"), &files).unwrap();
+    // Zeros behind the bytes are a segment's at most.
+    let segment = |files: &[StoredFile]| files.iter().position(|it| it.path.ends_with(".seg"));
+    let at = segment(&manifest.files).unwrap();
+    let with_length = |length: u64| {
+        let mut changed = manifest.clone();
+        changed.files[at].length = length;
+        changed.store(&bench.path("backup")).unwrap();
+    };
+    with_length((1 << 36) + 1);
+    refused("no file of a data directory has as many");
+    with_length(1 << 36);
+    restore(&bench.path("backup"), &bench.path("restored")).unwrap();
+    let made = fs::metadata(bench.path("restored").join(&manifest.files[at].path));
+    assert_eq!(made.unwrap().len(), limits::SEGMENT_BYTES);
+    // A manifest that is a pipe is not waited for.
+    let path = bench.path("backup/manifest.json");
+    fs::remove_file(&path).unwrap();
+    fs::remove_dir_all(bench.path("restored")).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    refused("a pipe");
+}
+
+#[test]
 fn a_backup_that_fails_leaves_the_one_before_it() {
     let mut bench = Bench::new();
     bench.write(20);

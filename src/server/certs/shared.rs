@@ -14,7 +14,7 @@ use rcgen::KeyPair;
 
 use super::{
     AuthorityFiles, CertificateAuthority, CertsError, DAY, files, is_ours, is_usable, leaf,
-    make_directory, put_server, read,
+    make_private, put_server, read,
 };
 use crate::limits;
 use crate::server::files::Readers;
@@ -66,13 +66,13 @@ pub(in crate::server) fn keep(
     let key = authority.issuer.key().serialize_pem();
     let has = |file: &Path, text: &str| read(file).is_ok_and(|found| found == text);
     if !has(&here.certificate, &authority.pem) || !has(&here.key, &key) {
-        make_directory(directory)?;
+        make_private(directory)?;
         files::replace(&[
             (here.key.clone(), key.as_bytes(), Readers::Owner),
             (
                 here.certificate.clone(),
                 authority.pem.as_bytes(),
-                Readers::All,
+                Readers::OfDirectory,
             ),
         ])?;
     }
