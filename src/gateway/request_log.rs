@@ -70,7 +70,7 @@ impl Gateway {
         let (client, entity) = (self.client(connection), self.shown(queue));
         let (messages, numbers) = (numbers.count, &numbers.first);
         let connection = connection.0;
-        info!(target: TARGET, connection, ?client, ?entity, messages, ?numbers, outcome = "accepted", "send");
+        info!(target: TARGET, connection, client, entity, messages, ?numbers, outcome = "accepted", "send");
     }
 
     /// Logs what the operations of a transaction have done at its commit.
@@ -92,11 +92,11 @@ impl Gateway {
                 Done::Cancelled => ("cancel", "cancelled"),
                 Done::Settled(outcome) => {
                     let number = numbers.first();
-                    info!(target: TARGET, connection, ?client, ?entity, transaction, number, outcome, "settle");
+                    info!(target: TARGET, connection, client, entity, transaction, number, outcome, "settle");
                     continue;
                 }
             };
-            info!(target: TARGET, connection, ?client, ?entity, transaction, messages, ?numbers, outcome, "{what}");
+            info!(target: TARGET, connection, client, entity, transaction, messages, ?numbers, outcome, "{what}");
         }
     }
 
@@ -110,7 +110,7 @@ impl Gateway {
         if is_on() {
             let client = self.client(connection);
             let connection = connection.0;
-            info!(target: TARGET, connection, ?client, transaction, outcome, "transaction");
+            info!(target: TARGET, connection, client, transaction, outcome, "transaction");
         }
     }
 
@@ -130,7 +130,7 @@ impl Gateway {
         };
         let (connection, outcome) = (connection.0, denied.kind.condition());
         let (outcome, reason) = (outcome.as_str(), &denied.text);
-        info!(target: TARGET, connection, ?client, ?entity, outcome, ?reason, "{what}");
+        info!(target: TARGET, connection, client, entity, outcome, reason, "{what}");
     }
 
     /// Takes note of a settlement before it is carried out: then the lock has gone.
@@ -163,13 +163,13 @@ impl Gateway {
         match result {
             Ok(()) => {
                 let outcome = settled.outcome;
-                info!(target: TARGET, connection, ?client, ?entity, number, outcome, "settle");
+                info!(target: TARGET, connection, client, entity, number, outcome, "settle");
             }
             Err(denied) => {
                 let (asked, reason) = (settled.outcome, &denied.text);
                 let outcome = denied.kind.condition();
                 let outcome = outcome.as_str();
-                info!(target: TARGET, connection, ?client, ?entity, number, asked, outcome, ?reason, "settle");
+                info!(target: TARGET, connection, client, entity, number, asked, outcome, reason, "settle");
             }
         }
     }
@@ -190,7 +190,7 @@ impl Gateway {
             ReceiveMode::ReceiveAndDelete => "deleted",
         };
         let connection = connection.0;
-        info!(target: TARGET, connection, ?client, ?entity, number, delivery_count, outcome, "deliver");
+        info!(target: TARGET, connection, client, entity, number, delivery_count, outcome, "deliver");
     }
 
     /// Logs a request to a service node.
@@ -206,7 +206,7 @@ impl Gateway {
         }
         let (client, entity) = (self.client(connection), node_shown(node));
         let connection = connection.0;
-        info!(target: TARGET, connection, ?client, ?entity, ?operation, status, ?reason, "request");
+        info!(target: TARGET, connection, client, entity, operation, status, reason, "request");
     }
 
     /// Logs what a step decided about links and connections.
@@ -228,21 +228,21 @@ impl Gateway {
                 let (role, entity) = link(*id)
                     .map(|link| self.shown_link(link))
                     .unwrap_or_default();
-                info!(target: TARGET, connection, ?client, link = id.0, role, ?entity, outcome = "attached", "attach");
+                info!(target: TARGET, connection, client, link = id.0, role, entity, outcome = "attached", "attach");
             }
             Reply::RefuseLink(id, denied) => {
                 let outcome = denied.kind.condition();
                 let (outcome, reason) = (outcome.as_str(), &denied.text);
-                info!(target: TARGET, connection, ?client, link = id.0, outcome, ?reason, "attach");
+                info!(target: TARGET, connection, client, link = id.0, outcome, reason, "attach");
             }
             Reply::Detach(id, denied) => {
                 let outcome = denied.kind.condition();
                 let (outcome, reason) = (outcome.as_str(), &denied.text);
-                info!(target: TARGET, connection, ?client, link = id.0, outcome, ?reason, "detach");
+                info!(target: TARGET, connection, client, link = id.0, outcome, reason, "detach");
             }
             Reply::Close(refusal) => {
                 let (outcome, reason) = (refusal.condition.as_str(), &refusal.description);
-                info!(target: TARGET, connection, ?client, outcome, ?reason, "close");
+                info!(target: TARGET, connection, client, outcome, reason, "close");
             }
             Reply::Deliver(..)
             | Reply::Drained(..)

@@ -177,7 +177,7 @@ impl AuditEntry {
         let (actor, peer, entity) = (&self.actor.name, &self.actor.peer, &self.entity);
         let namespace = address::namespace_label(Some(&self.namespace));
         let (operation, detail, count) = (&self.operation, &self.detail, self.count);
-        info!(target: TARGET, ?actor, peer, namespace, ?entity, ?detail, count, "{operation}");
+        info!(target: TARGET, actor, peer, namespace, entity, detail, count, "{operation}");
     }
 
     fn to_json(&self) -> Vec<u8> {

@@ -227,7 +227,7 @@ impl LoggedRequest {
             begun,
         } = self;
         let (status, milliseconds) = (status.as_u16(), begun.elapsed().as_millis());
-        info!(target: request_log::TARGET, %client, %method, ?path, status, milliseconds, "http");
+        info!(target: request_log::TARGET, %client, %method, path, status, milliseconds, "http");
     }
 }
 
