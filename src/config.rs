@@ -2,11 +2,16 @@
 //! (`emulator.md#configuration-file`).
 //!
 //! Comments and trailing commas are allowed, and so are properties of the service without effect
-//! here. Every mistake is reported, unknown names too, with its position in the file, the value
-//! found and the values allowed.
+//! here. Every mistake is reported with its position in the file, the value found and the values
+//! allowed. What the emulator passes over and what has no effect is a warning, unknown names above
+//! all: a file with which the emulator starts is one with which a broker starts. Keys without
+//! effect are mistakes: the broker would be open.
 
 mod authorization;
+mod forwards;
+mod position;
 mod reader;
+mod times;
 mod topics;
 
 use std::fmt;
@@ -19,10 +24,11 @@ use crate::address;
 use crate::limits;
 use crate::time::Millis;
 
+pub use position::Position;
 use reader::{At, ConfigReader, Durations};
 pub use topics::{
     ConfiguredCorrelationFilter, ConfiguredFilter, ConfiguredRule, ConfiguredTopic, Constant,
-    Subscription, TopicProperties,
+    Subscription, TopicProperties, constant_to_json,
 };
 
 /// The contents of the file.
@@ -125,9 +131,46 @@ impl Configuration {
     }
 }
 
+/// The values of properties that the file does not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Defaults {
+    /// The emulator's: a time to live of one hour, three deliveries.
+    #[default]
+    Emulator,
+    /// The service's: messages live for ever, ten deliveries.
+    Service,
+}
+
+/// Entities of the file that have the emulator's time to live of one hour and no dead-lettering on expiration, because the file
+/// says nothing about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Expiring {
+    /// Queues.
+    pub queues: usize,
+    /// Topics.
+    pub topics: usize,
+    /// Subscriptions.
+    pub subscriptions: usize,
+}
+
+/// What was read from a file.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The configuration, or all mistakes in the order of the file.
+    pub config: Result<Configuration, Vec<Mistake>>,
+    /// What has no effect, in the order of the file.
+    pub warnings: Vec<Mistake>,
+    /// Forwarding targets that the file does not have. A broker may have them already.
+    pub absent_targets: Vec<Mistake>,
+    /// Entities whose messages go after an hour although the file does not say so.
+    pub expiring: Expiring,
+}
+
 /// A queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredQueue {
+    /// Where it is in the file.
+    pub position: Position,
     /// Its path.
     pub name: String,
     /// Its properties.
@@ -213,6 +256,22 @@ impl fmt::Display for Mistake {
     }
 }
 
+impl QueueProperties {
+    /// Returns the properties of an entity of which the file gives none.
+    #[must_use]
+    pub fn of(defaults: Defaults) -> Self {
+        match defaults {
+            Defaults::Emulator => Self::default(),
+            Defaults::Service => Self {
+                default_time_to_live: Millis::MAX,
+                max_delivery_count: 10,
+                duplicate_detection_window: Millis::from_secs(600),
+                ..Self::default()
+            },
+        }
+    }
+}
+
 impl Default for QueueProperties {
     fn default() -> Self {
         Self {
@@ -236,21 +295,31 @@ impl Default for QueueProperties {
 }
 
 impl Default for Configuration {
-    /// The entities of the emulator's shipped file (`emulator.md#configuration-file`).
     fn default() -> Self {
+        Self::shipped(Defaults::Emulator)
+    }
+}
+
+impl Configuration {
+    /// Returns the entities of the emulator's shipped file (`emulator.md#configuration-file`).
+    #[must_use]
+    pub fn shipped(defaults: Defaults) -> Self {
         let queue = ConfiguredQueue {
+            position: Position::default(),
             name: "queue.1".to_owned(),
-            properties: QueueProperties::default(),
+            properties: QueueProperties::of(defaults),
             authorization: None,
         };
         let subscription = Subscription {
+            position: Position::default(),
             name: "subscription.1".to_owned(),
-            properties: QueueProperties::default(),
+            properties: QueueProperties::of(defaults),
             rules: Vec::new(),
         };
         let topic = ConfiguredTopic {
+            position: Position::default(),
             name: "topic.1".to_owned(),
-            properties: TopicProperties::default(),
+            properties: QueueProperties::of(defaults).into(),
             subscriptions: vec![subscription],
             authorization: None,
         };
@@ -266,37 +335,57 @@ impl Default for Configuration {
     }
 }
 
-/// Reads a `Config.json`.
+/// Reads a `Config.json`, with the emulator's defaults.
 ///
 /// # Errors
 ///
 /// All mistakes that are in it.
 pub fn parse(text: &str) -> Result<Configuration, Vec<Mistake>> {
+    check(text, Defaults::Emulator).config
+}
+
+/// Reads a `Config.json`. The defaults are for a file that does not name others.
+#[must_use]
+pub fn check(text: &str, defaults: Defaults) -> Checked {
+    // Editors of Windows begin a text with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (value, tree) = match read(text) {
         Ok(read) => read,
         Err(error) => {
-            return Err(vec![Mistake {
+            let mistake = Mistake {
                 line: error.line_display(),
                 column: error.column_display(),
                 place: "the text".to_owned(),
                 found: error.kind().to_string(),
                 allowed: "JSON, with comments and trailing commas".to_owned(),
-            }]);
+            };
+            return Checked {
+                config: Err(vec![mistake]),
+                warnings: Vec::new(),
+                absent_targets: Vec::new(),
+                expiring: Expiring::default(),
+            };
         }
     };
-    let mut reader = ConfigReader::default();
+    let mut reader = ConfigReader::new(text, defaults);
     let config = reader.config(&At::root(&value, tree.value.as_ref()));
-    let mistakes = reader.finish(text);
-    if mistakes.is_empty() {
-        Ok(config)
-    } else {
-        Err(mistakes)
-    }
+    reader.finish(config)
 }
 
 /// Reads the values of a file, and the syntax tree with their positions.
 fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
-    let options = ParseOptions::default();
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_loose_object_property_names: false,
+        allow_trailing_commas: true,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
     let value = jsonc_parser::parse_to_serde_value(text, &options)?;
     let tree = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options)?;
     Ok((value, tree))
@@ -308,6 +397,7 @@ const QUEUE: [&str; 3] = ["Name", "Properties", "AuthorizationRules"];
 /// effect on another, and the emulator ignores them.
 const PROPERTIES: [&str; 22] = [
     "AutoDeleteOnIdle",
+    "DeadLetteringOnFilterEvaluationExceptions",
     "DeadLetteringOnMessageExpiration",
     "DefaultMessageTimeToLive",
     "DuplicateDetectionHistoryTimeWindow",
@@ -323,7 +413,6 @@ const PROPERTIES: [&str; 22] = [
     "RequiresSession",
     "Status",
     // Properties of the service without effect here.
-    "AuthorizationRules",
     "DefaultRuleDescription",
     "EnableBatchedOperations",
     "EnableExpress",
@@ -353,13 +442,15 @@ const IDLE: Durations = Durations {
     allowed: "of PT5M or more",
 };
 
-impl ConfigReader {
+impl ConfigReader<'_> {
     fn config(&mut self, root: &At<'_>) -> Configuration {
         if !root.is_absent() {
             self.object_of(root, &["UserConfig"]);
         }
         let user = root.key("UserConfig");
-        self.object_of(&user, &["Namespaces", "Logging"]);
+        self.object_of(&user, &["Namespaces", "Logging", "Defaults"]);
+        self.logging(&user.key("Logging"));
+        self.defaults(&user.key("Defaults"));
         let namespaces = user.key("Namespaces");
         let mut config = Configuration {
             namespaces: Vec::new(),
@@ -386,6 +477,7 @@ impl ConfigReader {
             for topic in self.items(&at.key("Topics"), "an array of topics") {
                 topics.extend(self.topic(&topic));
             }
+            self.check_forwards();
             config.namespaces.push(Namespace {
                 name: name.unwrap_or_default(),
                 sku: self.sku,
@@ -413,13 +505,43 @@ impl ConfigReader {
         Some(name.to_owned())
     }
 
+    /// Reads what the emulator logs, and where. It has no effect here.
+    fn logging(&mut self, at: &At<'_>) {
+        const ALLOWED: &str = "\"File\", \"Console\", or both with a comma";
+        let kind = at.key("Type");
+        if kind.is_absent() {
+            return;
+        }
+        let text = self.string(&kind, ALLOWED);
+        let mut parts = text.into_iter().flat_map(|text| text.split(','));
+        if parts.any(|part| !["File", "Console"].contains(&part.trim())) {
+            self.mistake(&kind, ALLOWED);
+        }
+    }
+
+    /// Reads which defaults properties have that the file does not give: our extension of the emulator's file.
+    fn defaults(&mut self, at: &At<'_>) {
+        const ALLOWED: &str = "\"emulator\" or \"service\"";
+        if at.is_absent() {
+            return;
+        }
+        match self.string(at, ALLOWED) {
+            Some("emulator") => self.defaults = Defaults::Emulator,
+            Some("service") => self.defaults = Defaults::Service,
+            Some(_) => self.mistake(at, ALLOWED),
+            None => {}
+        }
+    }
+
     fn queue(&mut self, at: &At<'_>) -> Option<ConfiguredQueue> {
         self.object_of(at, &QUEUE)?;
         // Both are read before either is rejected, so that every mistake is reported.
         let name = self.name(&at.key("Name"));
         let properties = self.queue_properties(&at.key("Properties"));
+        self.expiring.queues += usize::from(self.expires(at));
         let authorization = self.authorization(at);
         Some(ConfiguredQueue {
+            position: self.position(at),
             name: name?,
             properties,
             authorization,
@@ -427,7 +549,7 @@ impl ConfigReader {
     }
 
     fn queue_properties(&mut self, at: &At<'_>) -> QueueProperties {
-        let default = QueueProperties::default();
+        let default = QueueProperties::of(self.defaults);
         if at.is_absent() {
             return default;
         }
@@ -459,12 +581,27 @@ impl ConfigReader {
             enable_partitioning: self.boolean(&at.key("EnablePartitioning")),
             auto_delete_on_idle: self.idle(&at.key("AutoDeleteOnIdle")),
             dead_lettering_on_filter_evaluation: {
-                let at = at.key("EnableDeadLetteringOnFilterEvaluationExceptions");
-                at.is_absent() || self.boolean(&at)
+                // The service's name, and the one that its templates have.
+                let [own, other] = [
+                    "DeadLetteringOnFilterEvaluationExceptions",
+                    "EnableDeadLetteringOnFilterEvaluationExceptions",
+                ]
+                .map(|name| at.key(name));
+                let given = if own.is_absent() { other } else { own };
+                given.is_absent() || self.boolean(&given)
             },
-            forward_to: self.optional_name(&at.key("ForwardTo")),
-            forward_dead_lettered_to: self.optional_name(&at.key("ForwardDeadLetteredMessagesTo")),
+            forward_to: self.forward(&at.key("ForwardTo")),
+            forward_dead_lettered_to: self.forward(&at.key("ForwardDeadLetteredMessagesTo")),
         }
+    }
+
+    /// Returns whether messages of an entity go after the emulator's hour, though the file does not say so.
+    fn expires(&mut self, at: &At<'_>) -> bool {
+        let properties = at.key("Properties");
+        let is_told = |name: &str| !properties.key(name).is_absent();
+        self.defaults == Defaults::Emulator
+            && !is_told("DefaultMessageTimeToLive")
+            && !is_told("DeadLetteringOnMessageExpiration")
     }
 
     /// Reads the tier of a namespace.
@@ -515,22 +652,6 @@ impl ConfigReader {
         Some(name.to_owned())
     }
 
-    fn optional_name(&mut self, at: &At<'_>) -> Option<String> {
-        const ALLOWED: &str = "the name of a queue or a topic, or \"\"";
-        if at.is_absent() {
-            return None;
-        }
-        let name = self.string(at, ALLOWED)?;
-        if name.is_empty() {
-            return None;
-        }
-        if !address::is_entity_name(name) {
-            self.mistake(at, ALLOWED);
-            return None;
-        }
-        Some(name.to_owned())
-    }
-
     fn status(&mut self, at: &At<'_>) -> ConfiguredStatus {
         const ALLOWED: &str = "\"Active\", \"Disabled\", \"SendDisabled\" or \"ReceiveDisabled\"";
         if at.is_absent() {
@@ -550,308 +671,4 @@ impl ConfigReader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue(properties: &str) -> String {
-        format!(
-            r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n","Queues":[{{"Name":"q","Properties":{properties}}}]}}],"Logging":{{"Type":"File"}}}}}}"#
-        )
-    }
-
-    fn check(text: &str, expected: &[&str]) {
-        let mistakes = parse(text).err().unwrap_or_default();
-        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        assert_eq!(lines.len(), expected.len(), "{lines:#?}");
-        for (line, expected) in lines.iter().zip(expected) {
-            assert!(line.starts_with(expected), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_namespace_has_a_tier_and_premium_is_the_default() {
-        let namespace = |sku: &str, kilobytes: u64| {
-            format!(
-                r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n"{sku},"Queues":[{{"Name":"q","Properties":{{"MaxMessageSizeInKilobytes":{kilobytes}}}}}]}}]}}}}"#
-            )
-        };
-        let sku = |text: &str| parse(text).unwrap().namespaces[0].sku;
-        assert_eq!(sku(&namespace("", 1024)), Sku::Premium);
-        assert_eq!(
-            sku(&namespace(r#","Sku":"Premium""#, 102_400)),
-            Sku::Premium
-        );
-        assert_eq!(sku(&namespace(r#","Sku":"Standard""#, 256)), Sku::Standard);
-        check(
-            &namespace(r#","Sku":"Standard""#, 257),
-            &["UserConfig.Namespaces[0].Queues[0].Properties.MaxMessageSizeInKilobytes: found 257"],
-        );
-        check(
-            &namespace(r#","Sku":"Basic""#, 1),
-            &[r#"UserConfig.Namespaces[0].Sku: found "Basic"; allowed: "Standard" or "Premium""#],
-        );
-    }
-
-    #[test]
-    fn the_emulator_s_file_is_understood_with_comments_and_trailing_commas() {
-        let text = r#"{ // the shipped sample
-          "UserConfig": { "Namespaces": [ { "Name": "sbemulatorns",
-            "Queues": [ { "Name": "queue.1", "Properties": {
-               "DeadLetteringOnMessageExpiration": true, "DefaultMessageTimeToLive": "PT30M",
-               "LockDuration": "PT5S", "MaxDeliveryCount": 7, "ForwardTo": "", } } ],
-            "Topics": [ { "Name": "topic.1", "Subscriptions": [ { "Name": "s", "Rules": [
-               { "Name": "r", "Properties": { "FilterType": "Sql", "SqlFilter": { "SqlExpression": "1=1" } } } ] } ] } ] } ],
-          "Logging": { "Type": "File" } } }"#;
-        let config = parse(text).unwrap();
-        let config = &config.namespaces[0];
-        assert_eq!(config.topics.len(), 1);
-        let properties = &config.queues[0].properties;
-        assert_eq!(properties.lock_duration, Millis::from_secs(5));
-        assert_eq!(properties.default_time_to_live, Millis::from_secs(1_800));
-        assert_eq!(properties.max_delivery_count, 7);
-        assert!(properties.dead_lettering_on_expiration);
-        assert_eq!(properties.forward_to, None);
-    }
-
-    #[test]
-    fn the_emulator_s_limits_do_not_hold() {
-        let text = queue(
-            r#"{"DefaultMessageTimeToLive":"P10675199DT2H48M5.4775807S","MaxDeliveryCount":2000,"LockDuration":"PT5M","DuplicateDetectionHistoryTimeWindow":"P7D"}"#,
-        );
-        let properties = parse(&text).unwrap().namespaces[0].queues[0]
-            .properties
-            .clone();
-        assert_eq!(properties.default_time_to_live, Millis::MAX);
-        assert_eq!(properties.max_delivery_count, 2_000);
-    }
-
-    #[test]
-    fn every_mistake_is_told_with_its_place() {
-        let at = "UserConfig.Namespaces[0].Queues[0]";
-        let place = |rest: &str| format!("{at}.{rest}");
-        check(
-            &queue(
-                r#"{"LockDuration":"1 minute","MaxDeliveryCount":0,"RequiresSession":"no","Status":"Off"}"#,
-            ),
-            &[
-                &place("Properties.LockDuration: found \"1 minute\"; allowed: an ISO 8601"),
-                &place("Properties.MaxDeliveryCount: found 0; allowed: a whole number from 1"),
-                &place("Properties.RequiresSession: found \"no\"; allowed: true or false"),
-                &place("Properties.Status: found \"Off\"; allowed: \"Active\""),
-            ],
-        );
-        check(
-            &queue("7"),
-            &[&place("Properties: found 7; allowed: an object")],
-        );
-        check(
-            "{}",
-            &[
-                "UserConfig: found nothing",
-                "UserConfig.Namespaces: found nothing",
-            ],
-        );
-        check(
-            r#"{"UserConfig":{"Namespaces":[]}}"#,
-            &["UserConfig.Namespaces: found an array of 0; allowed: an array with one namespace"],
-        );
-        check(
-            r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Properties":{"LockDuration":7}}],"Topics":7}]}}"#,
-            &[
-                "UserConfig.Namespaces[0].Queues[0].Name: found nothing",
-                "UserConfig.Namespaces[0].Queues[0].Properties.LockDuration: found 7",
-                "UserConfig.Namespaces[0].Topics: found 7; allowed: an array of topics",
-            ],
-        );
-        check("{\n  \"a\": }", &["the text: found"]);
-    }
-
-    #[test]
-    fn values_beyond_their_range_and_unknown_names_are_told() {
-        let place = |rest: &str| format!("UserConfig.Namespaces[0].Queues[0].{rest}");
-        check(
-            &queue(
-                r#"{"LockDuration":"PT9M","DefaultMessageTimeToLive":"PT0.5S","AutoDeleteOnIdle":"PT1M",
-                    "DuplicateDetectionHistoryTimeWindow":"P8D","MaxDeliveryCont":3,"lockDuration":"PT1M",
-                    "Colour":"red"}"#,
-            ),
-            &[
-                &place(
-                    "Properties.LockDuration: found \"PT9M\"; allowed: an ISO 8601 duration from PT5S to PT5M",
-                ),
-                &place(
-                    "Properties.DefaultMessageTimeToLive: found \"PT0.5S\"; allowed: an ISO 8601 duration of PT1S",
-                ),
-                &place(
-                    "Properties.AutoDeleteOnIdle: found \"PT1M\"; allowed: an ISO 8601 duration of PT5M",
-                ),
-                &place(
-                    "Properties.DuplicateDetectionHistoryTimeWindow: found \"P8D\"; allowed: an ISO",
-                ),
-                &place(
-                    "Properties.MaxDeliveryCont: found a name that is not known; allowed: \"MaxDeliveryCount\"",
-                ),
-                &place(
-                    "Properties.lockDuration: found a name that is not known; allowed: \"LockDuration\"",
-                ),
-                &place(
-                    "Properties.Colour: found a name that is not known; allowed: the names AutoDel",
-                ),
-            ],
-        );
-        check(
-            r#"{"UserConfig":{"NameSpaces":[],"Namespaces":[{"Queue":[],"Topics":[{"Name":"t","Subscription":[]}]}]}}"#,
-            &[
-                "UserConfig.NameSpaces: found a name that is not known; allowed: \"Namespaces\"",
-                "UserConfig.Namespaces[0].Queue: found a name that is not known; allowed: \"Queues\"",
-                "UserConfig.Namespaces[0].Topics[0].Subscription: found a name that is not known; allowed: \"Subscriptions\"",
-            ],
-        );
-        check(
-            &topic(
-                r#"{"Name":"a","Properties":{"FilterTyp":"Sql","FilterType":"Sql","SqlFilter":{"SqlExpresion":"1=1","SqlExpression":"1=1"}}}"#,
-            ),
-            &[
-                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.FilterTyp: found a name",
-                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.SqlFilter.SqlExpresion: found a name",
-            ],
-        );
-    }
-
-    #[test]
-    fn what_the_emulator_passes_over_is_no_mistake() {
-        // All properties of the emulator's schema and of templates for the service.
-        let text = r#"{ "$schema": "https://example.com/Config-schema.json",
-          "UserConfig": { "Namespaces": [ { "Name": "sbemulatorns", "_remark": "ours",
-            "Queues": [ { "Name": "queue.1", "Properties": {
-               "DeadLetteringOnMessageExpiration": false, "DefaultMessageTimeToLive": "PT1H",
-               "DuplicateDetectionHistoryTimeWindow": "PT20S", "ForwardDeadLetteredMessagesTo": "",
-               "ForwardTo": "", "LockDuration": "PT1M", "MaxDeliveryCount": 3,
-               "RequiresDuplicateDetection": false, "RequiresSession": false,
-               "EnableBatchedOperations": true, "UserMetadata": "m", "EnableExpress": false } } ],
-            "Topics": [ { "Name": "topic.1", "Properties": {
-                 "DefaultMessageTimeToLive": "PT1H", "DuplicateDetectionHistoryTimeWindow": "PT20S",
-                 "RequiresDuplicateDetection": false, "SupportOrdering": true },
-               "Subscriptions": [ { "Name": "subscription.1", "Properties": {
-                   "DeadLetteringOnMessageExpiration": false, "DefaultMessageTimeToLive": "PT1H",
-                   "LockDuration": "PT1M", "MaxDeliveryCount": 3, "RequiresSession": false,
-                   "ForwardDeadLetteredMessagesTo": "", "ForwardTo": "" },
-                 "Rules": [ { "Name": "app-prop-filter-1", "Properties": {
-                   "FilterType": "Correlation", "CorrelationFilter": {
-                     "ContentType": "application/text", "CorrelationId": "id1", "Label": "subject1",
-                     "MessageId": "msgid1", "ReplyTo": "someQueue", "ReplyToSessionId": "sessionId",
-                     "SessionId": "session1", "To": "xyz", "RequiresPreprocessing": false,
-                     "Properties": { "prop3": "value3" } } } },
-                   { "Name": "user-prop-filter-1", "Properties": { "FilterType": "Sql",
-                     "SqlFilter": { "SqlExpression": "sys.MessageId = '123456'", "CompatibilityLevel": 20 },
-                     "Action": { "SqlExpression": "SET sys.To = 'Entity'", "RequiresPreprocessing": true } } } ] } ] } ] } ],
-            "Logging": { "Type": "File", "Level": "Trace" } } }"#;
-        check(text, &[]);
-    }
-
-    #[test]
-    fn a_mistake_has_its_line_and_column() {
-        let check = |text: &str, expected: &[(usize, usize)]| {
-            let mistakes = parse(text).unwrap_err();
-            let places = mistakes
-                .iter()
-                .map(|mistake| (mistake.line, mistake.column));
-            assert_eq!(places.collect::<Vec<_>>(), expected, "{mistakes:#?}");
-        };
-        check("{\n  \"a\": }", &[(2, 8)]);
-        check("", &[(1, 1), (1, 1)]);
-        check(
-            r#"{ "UserConfig": { // comments are counted, ä as one character
-                "Namespaces": [{ "Queues": [
-                  { "Name": "ü", "Properties": { "LockDuration": 7 } },
-                  {}
-                ]}]}}"#,
-            &[(3, 66), (4, 19)],
-        );
-    }
-
-    #[test]
-    fn a_name_that_stands_twice_is_told() {
-        check(
-            &queue(r#"{"MaxDeliveryCount":5,"LockDuration":"PT5S","MaxDeliveryCount":"many"}"#),
-            &[
-                "UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: found \"MaxDeliveryCount\" once more; allowed: each name once",
-                "UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: found \"many\"; allowed: a whole number",
-            ],
-        );
-    }
-
-    #[test]
-    fn names_are_azure_s_and_differ_in_more_than_case() {
-        let names = |names: &[&str]| {
-            let queues: Vec<String> = names
-                .iter()
-                .map(|name| format!(r#"{{"Name":"{name}"}}"#))
-                .collect();
-            format!(
-                r#"{{"UserConfig":{{"Namespaces":[{{"Queues":[{}]}}]}}}}"#,
-                queues.join(",")
-            )
-        };
-        assert!(parse(&names(&["a", "a~b/c.d-e_f", "-a", "a--"])).is_ok());
-        check(
-            &names(&["Orders", "orders"]),
-            &["UserConfig.Namespaces[0].Queues[1].Name: found \"orders\""],
-        );
-        check(
-            &names(&["a b", "a//b", ""]),
-            &["UserConfig", "UserConfig", "UserConfig"],
-        );
-    }
-
-    fn topic(rules: &str) -> String {
-        format!(
-            r#"{{"UserConfig":{{"Namespaces":[{{"Topics":[{{"Name":"t","Subscriptions":[{{"Name":"s","Rules":[{rules}]}}]}}]}}]}}}}"#
-        )
-    }
-
-    #[test]
-    fn topics_have_subscriptions_and_rules() {
-        let text = topic(
-            r#"{"Name":"a","Properties":{"FilterType":"Correlation","CorrelationFilter":{"Label":"l","Properties":{"p":"v","n":1.5}}}},
-               {"Name":"b","Properties":{"FilterType":"Sql","SqlFilter":{"SqlExpression":"1=1"},"Action":{"SqlExpression":"SET a = 1"}}}"#,
-        );
-        let topic = parse(&text).unwrap().namespaces[0].topics[0].clone();
-        let rules = &topic.subscriptions[0].rules;
-        let mut properties = vec![
-            ("p".to_owned(), Constant::Text("v".to_owned())),
-            ("n".to_owned(), Constant::Number("1.5".to_owned())),
-        ];
-        properties.sort_by(|a, b| a.0.cmp(&b.0));
-        let correlation = ConfiguredCorrelationFilter {
-            label: Some("l".to_owned()),
-            properties,
-            ..ConfiguredCorrelationFilter::default()
-        };
-        assert_eq!(rules[0].filter, ConfiguredFilter::Correlation(correlation));
-        assert_eq!(rules[1].filter, ConfiguredFilter::Sql("1=1".to_owned()));
-        assert_eq!(rules[1].action.as_deref(), Some("SET a = 1"));
-    }
-
-    #[test]
-    fn a_rule_that_cannot_be_is_told_and_not_dropped() {
-        let place = |rest: &str| {
-            format!("UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[{rest}")
-        };
-        check(
-            &topic(
-                r#"{"Name":"r","Properties":{"FilterType":"SqlFilter"}},
-                   {"Name":"R","Properties":{"FilterType":"Sql"}},
-                   {"Name":"c","Properties":{"FilterType":"Correlation","CorrelationFilter":{}}},
-                   {"Name":"d"}"#,
-            ),
-            &[
-                &place("0].Properties.FilterType: found \"SqlFilter\"; allowed: \"Sql\""),
-                &place("1].Name: found \"R\""),
-                &place("1].Properties.SqlFilter: found nothing; allowed: an object"),
-                &place("2].Properties.CorrelationFilter: found an object; allowed: a filter"),
-                &place("3].Properties: found nothing; allowed: an object"),
-            ],
-        );
-    }
-}
+mod tests;

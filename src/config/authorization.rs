@@ -8,7 +8,7 @@ use super::reader::{At, ConfigReader, Names};
 use super::{ConfiguredAuthorizationRule, ConfiguredRight, Secret};
 use crate::limits;
 
-impl ConfigReader {
+impl ConfigReader<'_> {
     /// Reads the rules of a namespace, a queue or a topic; `None` if the file has none.
     pub(super) fn authorization(
         &mut self,
@@ -37,7 +37,7 @@ impl ConfigReader {
     ) -> Option<ConfiguredAuthorizationRule> {
         const NAME: &str = "1 to 256 characters that no other rule here has for its name";
         let known = ["Name", "Rights", "PrimaryKey", "SecondaryKey"];
-        self.object_of(at, &known)?;
+        self.object_of_only(at, &known)?;
         let name_at = at.key("Name");
         let name = self.text(&name_at, NAME).filter(|name| {
             let is_new = names.insert(name.clone());

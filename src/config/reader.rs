@@ -11,7 +11,8 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use serde_json::{Map, Value};
 
-use super::{Mistake, Sku};
+use super::forwards::Forward;
+use super::{Checked, Configuration, Defaults, Expiring, Mistake, PROPERTIES, Position, Sku};
 use crate::limits;
 use crate::time::Millis;
 
@@ -41,14 +42,33 @@ pub(super) struct Durations {
 pub(super) type Names = BTreeSet<String>;
 
 /// Collects mistakes; a default replaces a wrong value.
-#[derive(Debug, Default)]
-pub(super) struct ConfigReader {
+#[derive(Debug)]
+pub(super) struct ConfigReader<'t> {
+    text: &'t str,
     /// With their positions in the text.
     mistakes: Vec<(usize, Mistake)>,
+    warnings: Vec<(usize, Mistake)>,
+    absent_targets: Vec<(usize, Mistake)>,
+    /// Of the namespace that is being read.
     pub(super) names: Names,
+    pub(super) forwards: Vec<Forward>,
     /// The tier of the namespace that is being read.
     pub(super) sku: Sku,
+    pub(super) defaults: Defaults,
+    pub(super) expiring: Expiring,
 }
+
+/// Names that an object may have beside those that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// Any: they have no effect, as in the emulator.
+    Warned,
+    /// None: without effect they would leave the broker open.
+    Refused,
+}
+
+/// The name of what no entity may lose in silence.
+const KEYS: &str = "AuthorizationRules";
 
 impl<'a> At<'a> {
     pub(super) fn root(value: &'a Value, node: Option<&'a ast::Value<'a>>) -> Self {
@@ -92,13 +112,37 @@ impl<'a> At<'a> {
         }
     }
 
+    /// Returns its path in the file.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns where it begins in the text.
+    pub(super) const fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// Returns whether there is no value; null counts as none.
     pub(super) fn is_absent(&self) -> bool {
         self.value.is_none_or(Value::is_null)
     }
 }
 
-impl ConfigReader {
+impl<'t> ConfigReader<'t> {
+    pub(super) fn new(text: &'t str, defaults: Defaults) -> Self {
+        Self {
+            text,
+            mistakes: Vec::new(),
+            warnings: Vec::new(),
+            absent_targets: Vec::new(),
+            names: Names::default(),
+            forwards: Vec::new(),
+            sku: Sku::default(),
+            defaults,
+            expiring: Expiring::default(),
+        }
+    }
+
     /// Returns the items of an array; none where there is none.
     pub(super) fn items<'a>(&mut self, at: &At<'a>, allowed: &str) -> Vec<At<'a>> {
         let Some(items) = at.value.and_then(Value::as_array) else {
@@ -162,12 +206,30 @@ impl ConfigReader {
         map
     }
 
-    /// Returns an object after a check of its names. A name that begins with `$`, `_` or `/` is a
-    /// comment, or meant for tools.
+    /// Returns an object after a check of its names. One that is not known has no effect, as in the emulator, and is a warning; one
+    /// that begins with `$`, `_` or `/` is a comment, or meant for tools. Keys that would have no effect are a mistake.
     pub(super) fn object_of<'a>(
         &mut self,
         at: &At<'a>,
         known: &[&str],
+    ) -> Option<&'a Map<String, Value>> {
+        self.object_with(at, known, Others::Warned)
+    }
+
+    /// Returns an object all of whose names must be known.
+    pub(super) fn object_of_only<'a>(
+        &mut self,
+        at: &At<'a>,
+        known: &[&str],
+    ) -> Option<&'a Map<String, Value>> {
+        self.object_with(at, known, Others::Refused)
+    }
+
+    fn object_with<'a>(
+        &mut self,
+        at: &At<'a>,
+        known: &[&str],
+        others: Others,
     ) -> Option<&'a Map<String, Value>> {
         let map = self.object(at)?;
         let is_remark = |name: &str| name.starts_with(['$', '_', '/']);
@@ -175,20 +237,65 @@ impl ConfigReader {
             if known.contains(&name.as_str()) || is_remark(name) {
                 continue;
             }
-            let allowed = match nearest(name, known) {
-                Some(nearest) => format!("\"{nearest}\", which may be the intended one"),
-                None => format!("the names {}", known.join(", ")),
-            };
             let at = at.key(name);
             let offset = at.node.map_or(at.offset, |_| at.name_offset);
-            self.push(
-                offset,
-                at.path,
-                "a name that is not known".to_owned(),
-                &allowed,
-            );
+            if nearest(name, &[KEYS]).is_some() {
+                let (found, allowed) = about_keys(known);
+                self.push(offset, at.path, found, allowed);
+                continue;
+            }
+            let allowed = match nearest(name, known) {
+                Some(nearest) => format!("\"{nearest}\", which may be the intended one"),
+                None if known.contains(&"Properties") && PROPERTIES.contains(&name.as_str()) => {
+                    format!("\"{name}\" within \"Properties\"")
+                }
+                None => format!("the names {}", known.join(", ")),
+            };
+            let found = "a name that is not known";
+            match others {
+                Others::Warned => {
+                    let found = format!("{found}, and has no effect");
+                    let warning = Mistake::of(at.path, found, &allowed);
+                    self.warnings.push((offset, warning));
+                }
+                Others::Refused => self.push(offset, at.path, found.to_owned(), &allowed),
+            }
         }
         Some(map)
+    }
+
+    /// Warns of a value that is taken as another.
+    pub(super) fn warn(&mut self, at: &At<'_>, found: String, allowed: &str) {
+        let warning = Mistake::of(at.path.clone(), found, allowed);
+        self.warnings.push((at.offset, warning));
+    }
+
+    /// Reports a forwarding target that the file does not have.
+    pub(super) fn absent_target(
+        &mut self,
+        offset: usize,
+        place: String,
+        found: String,
+        allowed: &str,
+    ) {
+        let absent = Mistake::of(place, found, allowed);
+        self.absent_targets.push((offset, absent));
+    }
+
+    /// Reports a text that is refused where it is used, with the reason.
+    pub(super) fn refused(&mut self, at: &At<'_>, why: &str, allowed: &str) {
+        let found = format!("a text that cannot be used: {why}");
+        self.push(at.offset, at.path.clone(), found, allowed);
+    }
+
+    /// Returns how many mistakes were found up to now.
+    pub(super) fn mistake_count(&self) -> usize {
+        self.mistakes.len()
+    }
+
+    /// Returns where a value is.
+    pub(super) fn position(&self, at: &At<'_>) -> Position {
+        position_of(self.text, at.offset)
     }
 
     pub(super) fn mistake(&mut self, at: &At<'_>, allowed: &str) {
@@ -226,31 +333,71 @@ impl ConfigReader {
     }
 
     fn push(&mut self, offset: usize, place: String, found: String, allowed: &str) {
-        let mistake = Mistake {
+        self.mistakes
+            .push((offset, Mistake::of(place, found, allowed)));
+    }
+
+    /// Returns the configuration, unless there are mistakes.
+    pub(super) fn finish(self, config: Configuration) -> Checked {
+        let text = self.text;
+        let ordered = |mut found: Vec<(usize, Mistake)>| -> Vec<Mistake> {
+            found.sort_by_key(|(offset, _)| *offset);
+            let found = found.into_iter();
+            let found = found.map(|(offset, mistake)| {
+                let Position { line, column } = position_of(text, offset);
+                Mistake {
+                    line,
+                    column,
+                    ..mistake
+                }
+            });
+            found.collect()
+        };
+        let mistakes = ordered(self.mistakes);
+        Checked {
+            config: if mistakes.is_empty() {
+                Ok(config)
+            } else {
+                Err(mistakes)
+            },
+            warnings: ordered(self.warnings),
+            absent_targets: ordered(self.absent_targets),
+            expiring: self.expiring,
+        }
+    }
+}
+
+impl Mistake {
+    /// Makes one whose position is not known yet.
+    fn of(place: String, found: String, allowed: &str) -> Self {
+        Self {
             line: 0,
             column: 0,
             place,
             found,
             allowed: allowed.to_owned(),
-        };
-        self.mistakes.push((offset, mistake));
+        }
     }
+}
 
-    /// Returns the mistakes in the order of the text.
-    pub(super) fn finish(mut self, text: &str) -> Vec<Mistake> {
-        self.mistakes.sort_by_key(|(offset, _)| *offset);
-        let mistakes = self.mistakes.into_iter();
-        mistakes
-            .map(|(offset, mistake)| {
-                let before = text.get(..offset).unwrap_or_default();
-                let line = before.rsplit('\n').next().unwrap_or_default();
-                Mistake {
-                    line: before.matches('\n').count() + 1,
-                    column: line.chars().count() + 1,
-                    ..mistake
-                }
-            })
-            .collect()
+/// Says what is wrong with a name that is, or resembles, that of authorization rules, and what would be right.
+fn about_keys(known: &[&str]) -> (String, &'static str) {
+    if known.contains(&KEYS) {
+        let found = "a name that is not known: these keys would have no effect";
+        return (found.to_owned(), "\"AuthorizationRules\"");
+    }
+    (
+        "keys, which have no effect here".to_owned(),
+        "\"AuthorizationRules\" beside \"Name\" of a namespace, a queue or a topic",
+    )
+}
+
+fn position_of(text: &str, offset: usize) -> Position {
+    let before = text.get(..offset).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: before.matches('\n').count() + 1,
+        column: line.chars().count() + 1,
     }
 }
 

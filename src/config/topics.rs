@@ -1,17 +1,24 @@
 //! Topics, their subscriptions and rules in the configuration.
 //!
-//! Their structure is checked here; SQL text is not.
+//! Filters and actions are compiled here, so that each mistake in one has its place in the file.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::reader::{At, ConfigReader, Names};
-use super::{ConfiguredStatus, QueueProperties};
+use super::times;
+use super::{ConfiguredStatus, Position, QueueProperties};
 use crate::limits;
-use crate::time::Millis;
+use crate::message::Scalar;
+use crate::rules::{
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, hyphenated,
+};
+use crate::time::{Millis, Timestamp};
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredTopic {
+    /// Where it is in the file.
+    pub position: Position,
     /// Its path.
     pub name: String,
     /// Its properties.
@@ -46,6 +53,8 @@ pub struct TopicProperties {
 /// A subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
+    /// Where it is in the file.
+    pub position: Position,
     /// Its name, unique in its topic.
     pub name: String,
     /// Its properties: those of a queue, except duplicate detection and sizes.
@@ -68,6 +77,8 @@ pub struct ConfiguredRule {
 /// The filter of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfiguredFilter {
+    /// All messages.
+    All,
     /// Messages whose properties equal all the given ones.
     Correlation(ConfiguredCorrelationFilter),
     /// Messages for which `SqlFilter.SqlExpression` is true.
@@ -102,10 +113,84 @@ pub struct ConfiguredCorrelationFilter {
 pub enum Constant {
     /// true or false.
     Boolean(bool),
+    /// `{"Type": "dateTime", …}`: 100 ns since 1970-01-01T00:00:00Z.
+    DateTime(i64),
+    /// `{"Type": "duration", …}`: 100 ns.
+    Duration(i64),
     /// A number, as it is written in the file.
     Number(String),
     /// A string.
     Text(String),
+    /// `{"Type": "uuid", …}`, in RFC 4122 order.
+    Uuid([u8; 16]),
+}
+
+impl ConfiguredRule {
+    /// Returns the rule, as a subscription has it.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with its filter or its action.
+    pub fn compile(&self, now: Timestamp) -> Result<Rule, String> {
+        let action = self.action.as_deref().map(Action::parse).transpose();
+        Ok(Rule {
+            name: self.name.clone(),
+            filter: self.filter.compile()?,
+            action: action.map_err(|error| format!("Action.SqlExpression: {error}"))?,
+            created_at: now,
+        })
+    }
+}
+
+impl ConfiguredFilter {
+    fn compile(&self) -> Result<Filter, String> {
+        match self {
+            Self::All => Ok(Filter::True),
+            Self::Sql(text) => SqlFilter::parse(text)
+                .map(Filter::Sql)
+                .map_err(|error| format!("SqlFilter.SqlExpression: {error}")),
+            Self::Correlation(filter) => filter.compile().map(Filter::Correlation),
+        }
+    }
+}
+
+impl ConfiguredCorrelationFilter {
+    fn compile(&self) -> Result<CorrelationFilter, String> {
+        let properties = self.properties.iter();
+        let properties = properties.map(|(name, value)| Ok((name.clone(), value.scalar()?.into())));
+        let fields = CorrelationFields {
+            correlation_id: self.correlation_id.clone(),
+            message_id: self.message_id.clone(),
+            to: self.to.clone(),
+            reply_to: self.reply_to.clone(),
+            label: self.label.clone(),
+            session_id: self.session_id.clone(),
+            reply_to_session_id: self.reply_to_session_id.clone(),
+            content_type: self.content_type.clone(),
+            properties: properties.collect::<Result<_, String>>()?,
+        };
+        CorrelationFilter::new(fields).map_err(|error| error.to_string())
+    }
+}
+
+impl Constant {
+    /// Returns the value that it is compared with.
+    fn scalar(&self) -> Result<Scalar<'static>, String> {
+        Ok(match self {
+            Self::Boolean(value) => Scalar::Boolean(*value),
+            Self::DateTime(ticks) => Scalar::Timestamp(*ticks),
+            Self::Duration(ticks) => Scalar::Duration(*ticks),
+            Self::Number(number) => match (number.parse::<i128>(), number.parse()) {
+                (Ok(integer), Ok(double)) => {
+                    Scalar::from_integer(integer).unwrap_or(Scalar::Double(double))
+                }
+                (_, Ok(double)) => Scalar::Double(double),
+                (_, Err(_)) => return Err(format!("'{number}' is no number")),
+            },
+            Self::Text(text) => Scalar::Text(text.clone().into()),
+            Self::Uuid(bytes) => Scalar::Uuid(*bytes),
+        })
+    }
 }
 
 /// The names of a topic.
@@ -124,45 +209,10 @@ const CORRELATION: [&str; 10] = [
     "RequiresPreprocessing",
 ];
 
-impl Default for TopicProperties {
-    fn default() -> Self {
-        let queue = QueueProperties::default();
+impl From<QueueProperties> for TopicProperties {
+    /// A topic's properties are some of a queue's, with the same names and defaults.
+    fn from(all: QueueProperties) -> Self {
         Self {
-            default_time_to_live: queue.default_time_to_live,
-            max_size_megabytes: queue.max_size_megabytes,
-            max_message_size_kilobytes: None,
-            status: ConfiguredStatus::Active,
-            requires_duplicate_detection: false,
-            duplicate_detection_window: queue.duplicate_detection_window,
-            enable_partitioning: false,
-            auto_delete_on_idle: Millis::MAX,
-        }
-    }
-}
-
-impl ConfigReader {
-    pub(super) fn topic(&mut self, at: &At<'_>) -> Option<ConfiguredTopic> {
-        self.object_of(at, &TOPIC)?;
-        let name = self.name(&at.key("Name"));
-        let properties = self.topic_properties(&at.key("Properties"));
-        let mut names = Names::default();
-        let mut subscriptions = Vec::new();
-        for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
-            subscriptions.extend(self.subscription(&subscription, &mut names));
-        }
-        let authorization = self.authorization(at);
-        Some(ConfiguredTopic {
-            name: name?,
-            properties,
-            subscriptions,
-            authorization,
-        })
-    }
-
-    fn topic_properties(&mut self, at: &At<'_>) -> TopicProperties {
-        // A topic's properties are some of a queue's, with the same names and defaults.
-        let all = self.queue_properties(at);
-        TopicProperties {
             default_time_to_live: all.default_time_to_live,
             max_size_megabytes: all.max_size_megabytes,
             max_message_size_kilobytes: all.max_message_size_kilobytes,
@@ -172,6 +222,28 @@ impl ConfigReader {
             enable_partitioning: all.enable_partitioning,
             auto_delete_on_idle: all.auto_delete_on_idle,
         }
+    }
+}
+
+impl ConfigReader<'_> {
+    pub(super) fn topic(&mut self, at: &At<'_>) -> Option<ConfiguredTopic> {
+        self.object_of(at, &TOPIC)?;
+        let name = self.name(&at.key("Name"));
+        let properties = self.queue_properties(&at.key("Properties")).into();
+        self.expiring.topics += usize::from(self.expires(at));
+        let mut names = Names::default();
+        let mut subscriptions = Vec::new();
+        for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
+            subscriptions.extend(self.subscription(&subscription, &mut names));
+        }
+        let authorization = self.authorization(at);
+        Some(ConfiguredTopic {
+            position: self.position(at),
+            name: name?,
+            properties,
+            subscriptions,
+            authorization,
+        })
     }
 
     fn subscription(&mut self, at: &At<'_>, names: &mut Names) -> Option<Subscription> {
@@ -183,7 +255,9 @@ impl ConfigReader {
         for rule in self.items(&at.key("Rules"), "an array of rules") {
             rules.extend(self.rule(&rule, &mut names));
         }
+        self.expiring.subscriptions += usize::from(self.expires(at));
         Some(Subscription {
+            position: self.position(at),
             name: name?,
             properties,
             rules,
@@ -201,7 +275,8 @@ impl ConfigReader {
         let action = if action.is_absent() {
             None
         } else {
-            self.expression(&action)
+            let allowed = "statements such as SET color = 'red'; REMOVE size";
+            self.expression(&action, allowed, |text| Action::parse(text).map(drop))
         };
         Some(ConfiguredRule {
             name: name?,
@@ -210,25 +285,63 @@ impl ConfigReader {
         })
     }
 
+    /// Reads a filter. One of a type that is not known takes all messages, as in the emulator (`emulator.md#configuration-file`).
     fn filter(&mut self, properties: &At<'_>) -> Option<ConfiguredFilter> {
         const ALLOWED: &str = "\"Sql\" or \"Correlation\"";
         let kind = properties.key("FilterType");
-        match self.string(&kind, ALLOWED)? {
-            "Sql" => self
-                .expression(&properties.key("SqlFilter"))
-                .map(ConfiguredFilter::Sql),
-            "Correlation" => self
-                .correlation(&properties.key("CorrelationFilter"))
-                .map(ConfiguredFilter::Correlation),
-            _ => {
-                self.mistake(&kind, ALLOWED);
-                None
+        let (sql, correlation) = ("SqlFilter", "CorrelationFilter");
+        let has = |name: &str| !properties.key(name).is_absent();
+        let (wanted, other) = match self.string(&kind, ALLOWED)? {
+            "Sql" => (sql, correlation),
+            "Correlation" => (correlation, sql),
+            // Its contrary would be the result.
+            "FalseFilter" | "False" => {
+                self.mistake(&kind, "\"Sql\" with the SqlExpression 1=0");
+                return None;
             }
+            name => {
+                let found = format!("\"{name}\", which takes all messages, as $Default does");
+                self.warn(&kind, found, ALLOWED);
+                return Some(ConfiguredFilter::All);
+            }
+        };
+        let taken = if !has(wanted) && has(other) {
+            let found = format!("no \"{wanted}\", and a \"{other}\", which is used");
+            self.warn(
+                &kind,
+                found,
+                &format!("a \"{wanted}\", or the other FilterType"),
+            );
+            other
+        } else if has(wanted) {
+            wanted
+        } else {
+            let filter = properties.key(wanted);
+            let allowed = if wanted == sql {
+                "a SqlFilter with a SqlExpression, as FilterType is \"Sql\""
+            } else {
+                "a CorrelationFilter with one property at least, as FilterType is \"Correlation\""
+            };
+            self.mistake(&filter, allowed);
+            return None;
+        };
+        let filter = properties.key(taken);
+        if taken == sql {
+            let allowed = "a condition such as color = 'red' AND size > 3";
+            let compile = |text: &str| SqlFilter::parse(text).map(drop);
+            let expression = self.expression(&filter, allowed, compile);
+            return expression.map(ConfiguredFilter::Sql);
         }
+        self.correlation(&filter).map(ConfiguredFilter::Correlation)
     }
 
-    /// Reads the `SqlExpression` of a filter or an action.
-    fn expression(&mut self, at: &At<'_>) -> Option<String> {
+    /// Reads the `SqlExpression` of a filter or an action, and has it compiled.
+    fn expression<E: ToString>(
+        &mut self,
+        at: &At<'_>,
+        allowed: &str,
+        compile: impl FnOnce(&str) -> Result<(), E>,
+    ) -> Option<String> {
         // The last two have no effect in the service either.
         let known = [
             "SqlExpression",
@@ -236,12 +349,18 @@ impl ConfigReader {
             "RequiresPreprocessing",
         ];
         self.object_of(at, &known)?;
-        let text = self.string(&at.key("SqlExpression"), "SQL text")?;
+        let at = at.key("SqlExpression");
+        let text = self.string(&at, allowed)?;
+        if let Err(error) = compile(text) {
+            self.refused(&at, &error.to_string(), allowed);
+            return None;
+        }
         Some(text.to_owned())
     }
 
     fn correlation(&mut self, at: &At<'_>) -> Option<ConfiguredCorrelationFilter> {
         self.object_of(at, &CORRELATION)?;
+        let before = self.mistake_count();
         let mut text = |name: &str| {
             let at = at.key(name);
             let absent = at.is_absent();
@@ -263,8 +382,11 @@ impl ConfigReader {
             to: text("To"),
             properties: self.constants(&at.key("Properties")),
         };
-        if filter == ConfiguredCorrelationFilter::default() {
-            self.mistake(at, "a filter that names at least one property");
+        if filter.compile().is_err() {
+            // One whose values are all wrong is told of these.
+            if self.mistake_count() == before {
+                self.mistake(at, "a filter that names at least one property");
+            }
             return None;
         }
         Some(filter)
@@ -277,17 +399,64 @@ impl ConfigReader {
         let mut constants = Vec::new();
         for (name, value) in self.object(at).into_iter().flatten() {
             let constant = match value {
-                Value::Bool(value) => Constant::Boolean(*value),
-                Value::Number(number) => Constant::Number(number.to_string()),
-                Value::String(text) => Constant::Text(text.clone()),
-                Value::Array(_) | Value::Null | Value::Object(_) => {
-                    self.mistake(&at.key(name), "a string, a number, true or false");
-                    continue;
+                Value::Bool(value) => Some(Constant::Boolean(*value)),
+                Value::Number(number) => Some(Constant::Number(number.to_string())),
+                Value::String(text) => Some(Constant::Text(text.clone())),
+                Value::Object(_) => self.typed(&at.key(name)),
+                Value::Array(_) | Value::Null => {
+                    let allowed =
+                        "a string, a number, true, false, or an object with Type and Value";
+                    self.mistake(&at.key(name), allowed);
+                    None
                 }
             };
-            constants.push((name.clone(), constant));
+            constants.extend(constant.map(|constant| (name.clone(), constant)));
         }
         constants
+    }
+
+    /// Reads a value of a type that JSON does not have: our extension of the emulator's file.
+    fn typed(&mut self, at: &At<'_>) -> Option<Constant> {
+        const TYPES: &str = "\"dateTime\", \"duration\", \"uuid\" or \"double\"";
+        self.object_of_only(at, &["Type", "Value"])?;
+        let kind = at.key("Type");
+        let kind_name = self.string(&kind, TYPES)?;
+        let value = at.key("Value");
+        let text = value.value.and_then(Value::as_str);
+        let ticks = value.value.and_then(Value::as_i64);
+        let (read, allowed) = match kind_name {
+            "dateTime" => (
+                ticks
+                    .or_else(|| times::date_time(text?))
+                    .map(Constant::DateTime),
+                "a time such as \"2026-11-23T12:00:00Z\", or a number of 100 ns since 1970",
+            ),
+            "duration" => (
+                ticks
+                    .or_else(|| times::duration(text?))
+                    .map(Constant::Duration),
+                "an ISO 8601 duration such as \"PT90S\", or a number of 100 ns",
+            ),
+            "uuid" => (
+                text.and_then(uuid).map(Constant::Uuid),
+                "32 hexadecimal digits with hyphens, such as \"f81d4fae-7dec-11d0-a765-00a0c91e6bf6\"",
+            ),
+            "double" => {
+                let known = text.filter(|text| ["NaN", "inf", "-inf"].contains(text));
+                (
+                    known.map(|text| Constant::Number(text.to_owned())),
+                    "\"NaN\", \"inf\" or \"-inf\"; other numbers need no type",
+                )
+            }
+            _ => {
+                self.mistake(&kind, TYPES);
+                return None;
+            }
+        };
+        if read.is_none() {
+            self.mistake(&value, allowed);
+        }
+        read
     }
 
     /// Reads the name of a subscription or a rule, which must be unique in its parent without case.
@@ -304,4 +473,41 @@ impl ConfigReader {
         }
         Some(name.to_owned())
     }
+}
+
+/// Returns a value of a correlation filter in the form in which a file has it; `None` if a file cannot have it.
+#[must_use]
+pub fn constant_to_json(value: &Scalar<'_>) -> Option<Value> {
+    let typed = |kind: &str, value: Value| json!({"Type": kind, "Value": value});
+    let ticked = |text: Option<String>, ticks: i64| text.map_or(Value::from(ticks), Value::from);
+    match value {
+        Scalar::Boolean(value) => Some(Value::from(*value)),
+        Scalar::Double(value) if value.is_finite() => Some(Value::from(*value)),
+        Scalar::Double(value) => Some(typed("double", value.to_string().into())),
+        Scalar::Duration(ticks) => {
+            let text = times::write_duration(*ticks);
+            Some(typed("duration", ticked(text, *ticks)))
+        }
+        Scalar::Long(value) => Some(Value::from(*value)),
+        Scalar::Text(text) => Some(Value::from(text.as_ref())),
+        Scalar::Timestamp(ticks) => {
+            let text = times::write_date_time(*ticks);
+            Some(typed("dateTime", ticked(text, *ticks)))
+        }
+        Scalar::Ulong(value) => Some(Value::from(*value)),
+        Scalar::Uuid(bytes) => Some(typed("uuid", hyphenated(*bytes).into())),
+        // Nothing equals them.
+        Scalar::Null | Scalar::Opaque(_) => None,
+    }
+}
+
+/// Reads a UUID as it is written.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    let bytes = number.to_be_bytes();
+    // With its hyphens where they belong.
+    hyphenated(bytes)
+        .eq_ignore_ascii_case(text)
+        .then_some(bytes)
 }

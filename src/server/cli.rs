@@ -11,6 +11,7 @@ use super::balancers::BalancerArgs;
 use super::certs::{self, CertsArgs};
 use super::commands::{self, BrokerCommand};
 use super::committer::Sync;
+use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
 use super::health::{self, HealthArgs};
 use super::logging::{self, LogFormat};
 use super::memory::{self, Size};
@@ -23,7 +24,6 @@ use super::sign_in::ConsoleArgs;
 use super::store::StoreArgs;
 use super::tls::TlsArgs;
 use super::traces::TracesArgs;
-use crate::config::{self, Configuration, Namespace};
 use crate::limits;
 
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
@@ -69,10 +69,17 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check a Config.json, and report every mistake in it.
+    /// Check a Config.json: report every mistake that would end a start, and every name that has no effect. The exit code is 0 if a
+    /// broker with an empty data directory starts with it.
     Check {
         /// The file.
         file: PathBuf,
+        /// Count what has no effect as a mistake, as `jitney serve --strict-config` does.
+        #[arg(long)]
+        strict: bool,
+        /// The values of properties that the file does not give.
+        #[arg(long, value_enum, default_value_t)]
+        config_defaults: DefaultsArg,
     },
 }
 
@@ -83,14 +90,9 @@ enum ConfigCommand {
     reason = "each is a flag of the command line"
 )]
 pub struct ServeArgs {
-    /// The emulator's Config.json. The default is `/ServiceBus_Emulator/ConfigFiles/Config.json` if
-    /// it exists, as in an image of the emulator, and else the emulator's default entities.
-    #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
-    pub config: Option<PathBuf>,
-    /// When the configuration file has changed while the broker runs, delete the entities that it named before and names no
-    /// longer, with their messages. Without this they stay.
-    #[arg(long)]
-    pub config_deletes: bool,
+    /// The configuration.
+    #[command(flatten)]
+    pub configuration: ConfigArgs,
     /// The directory of the log and other data.
     #[arg(long, value_name = "DIR", default_value = "jitney-data")]
     pub data_dir: PathBuf,
@@ -243,7 +245,22 @@ pub fn main() -> ExitCode {
         }
         Command::Certs(args) => certs::run(&args),
         Command::Health(args) => health::run(&args),
-        Command::Config(ConfigCommand::Check { file }) => check(&file),
+        Command::Config(ConfigCommand::Check {
+            file,
+            strict,
+            config_defaults,
+        }) => {
+            let without_effect = if strict {
+                WithoutEffect::Refused
+            } else {
+                WithoutEffect::Warned
+            };
+            let reading = Reading {
+                defaults: config_defaults.into(),
+                without_effect,
+            };
+            check(&file, reading)
+        }
         Command::Log(command) => commands::log::run(&command),
         Command::Store(command) => commands::store::run(&command),
         Command::Restore(args) => commands::backup::restore(&args),
@@ -270,72 +287,36 @@ fn write_man(directory: &Path) -> ExitCode {
     }
 }
 
-fn check(file: &Path) -> ExitCode {
-    match load_config(Some(file)) {
+/// Checks a configuration as a start would read it: warnings first, then mistakes.
+fn check(file: &Path, reading: Reading) -> ExitCode {
+    let name = file.display().to_string();
+    let text = match configuration::read(file) {
+        Ok(text) => text,
+        Err(error) => {
+            print::complain(error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let report = reading.check(&name, &text);
+    for warning in &report.warnings {
+        print::complain(warning);
+    }
+    match &report.config {
         Ok(config) => {
-            let of = |count: fn(&Namespace) -> usize| -> usize {
-                config.namespaces.iter().map(count).sum()
+            let warnings = match report.warnings.len() {
+                0 => String::new(),
+                1 => "; 1 warning".to_owned(),
+                count => format!("; {count} warnings"),
             };
-            let (queues, topics) = (of(|all| all.queues.len()), of(|all| all.topics.len()));
-            let file = file.display();
-            print::line(format_args!(
-                "{file}: ok ({queues} queues, {topics} topics)"
-            ));
+            let summary = configuration::summary(config);
+            print::line(format_args!("{name}: {summary}{warnings}"));
             ExitCode::SUCCESS
         }
-        Err(text) => {
-            print::complain(text);
+        Err(mistakes) => {
+            print::complain(mistakes.join("\n"));
             ExitCode::FAILURE
         }
     }
-}
-
-/// The path of the configuration in an image of the emulator: Testcontainers copies it there and
-/// passes no option (`emulator.md#container`).
-const IMAGE_CONFIG: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
-
-/// Returns the configuration's file: the one in the arguments, or the one of an image, if it
-/// exists.
-pub(super) fn config_file(named: Option<&Path>) -> Option<&Path> {
-    let image = Path::new(IMAGE_CONFIG);
-    named.or_else(|| image.exists().then_some(image))
-}
-
-/// Reads a configuration, or returns the default one.
-///
-/// # Errors
-///
-/// All mistakes, a line each, prefixed with file name, line and column as compilers do.
-pub(super) fn load_config(file: Option<&Path>) -> Result<Configuration, String> {
-    let Some(file) = file else {
-        return Ok(Configuration::default());
-    };
-    parse_config(file, &read_config(file)?)
-}
-
-/// Reads the text of a configuration.
-///
-/// # Errors
-///
-/// The system's, prefixed with the file name.
-pub(super) fn read_config(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
-}
-
-/// Parses the text of a configuration's file.
-///
-/// # Errors
-///
-/// All mistakes, a line each, prefixed with file name, line and column as compilers do.
-pub(super) fn parse_config(file: &Path, text: &str) -> Result<Configuration, String> {
-    let name = file.display();
-    config::parse(text).map_err(|mistakes| {
-        let lines = mistakes.iter().map(|mistake| {
-            let (line, column) = (mistake.line, mistake.column);
-            format!("{name}:{line}:{column}: {mistake}")
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    })
 }
 
 #[cfg(test)]
@@ -407,26 +388,5 @@ mod tests {
         assert!(text.contains("64MiB is the least"), "{text}");
         let text = parsed(&["serve", "--memory-limit", "lots"]).unwrap_err();
         assert!(text.contains("as in 512MiB"), "{text}");
-    }
-
-    #[test]
-    fn every_mistake_of_a_file_is_told_with_its_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("c.json");
-        std::fs::write(
-            &file,
-            r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Name":""},7]}]}}"#,
-        )
-        .unwrap();
-        let text = load_config(Some(&file)).unwrap_err();
-        let name = file.display().to_string();
-        assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(
-            text.starts_with(&format!("{name}:1:49: UserConfig.")),
-            "{text}"
-        );
-        assert!(text.lines().all(|line| line.starts_with(&name)), "{text}");
-        assert!(load_config(Some(&directory.path().join("none"))).is_err());
-        assert_eq!(load_config(None), Ok(Configuration::default()));
     }
 }

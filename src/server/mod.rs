@@ -24,6 +24,7 @@ pub mod cli;
 pub mod clock;
 mod commands;
 mod committer;
+mod configuration;
 mod connection;
 mod console;
 pub mod disk;

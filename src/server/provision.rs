@@ -6,24 +6,28 @@
 //! for which it has none. Of a subscription, the rules that it names are created or replaced, and
 //! others stay.
 
+use std::sync::Arc;
+
 use tracing::info;
 
 use super::reload::{Reload, Reloaded};
-use crate::access::Actor;
+use crate::access::{Actor, Profile};
 use crate::address;
 
 use crate::config::{
-    ConfiguredAuthorizationRule, ConfiguredCorrelationFilter, ConfiguredFilter, ConfiguredRight,
-    ConfiguredRule, ConfiguredStatus, ConfiguredTopic, Constant, Namespace, QueueProperties, Sku,
-    Subscription,
+    Configuration, ConfiguredAuthorizationRule, ConfiguredRight, ConfiguredStatus, ConfiguredTopic,
+    Namespace, Position, QueueProperties, Sku, Subscription,
 };
 use crate::gateway::Gateway;
+use crate::journal;
+use crate::journal::memory::MemoryDisk;
 use crate::limits;
-use crate::message::Scalar;
+use crate::memory::Memory;
 use crate::namespace::{EntityRefused, StepContext, Tier};
 use crate::queue::{Description, EntityKind, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
-use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
+use crate::rules::Rule;
+use crate::shard::Recovering;
 use crate::time::Timestamp;
 
 /// Provisions the entities of the namespaces that one shard has. If it has the configuration's first
@@ -31,36 +35,79 @@ use crate::time::Timestamp;
 ///
 /// # Errors
 ///
-/// A sentence that says what is impossible, and why. None of the changes is durable then.
+/// A line for each thing that is impossible, with its place in the file. None of the changes is durable then.
 pub(super) fn provision(
     gateway: &mut Gateway,
     cx: &mut StepContext<'_>,
     namespaces: &[&Namespace],
-    has_first: bool,
+    first: FirstNamespace,
     root_key: Option<&Key>,
 ) -> Result<(), String> {
+    let mut refused = entities(gateway, cx, namespaces, first, root_key);
+    for namespace in namespaces {
+        let prefix = gateway.namespaces().prefix_of(&namespace.name);
+        refused.extend(check_forwards(gateway, &prefix, namespace));
+    }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(refused.join("\n"))
+    }
+}
+
+/// Where the configuration's first namespace is, which has no prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstNamespace {
+    /// In this shard.
+    Here,
+    Elsewhere,
+}
+
+/// Provisions entities, and returns a line for each that is refused.
+fn entities(
+    gateway: &mut Gateway,
+    cx: &mut StepContext<'_>,
+    namespaces: &[&Namespace],
+    first: FirstNamespace,
+    root_key: Option<&Key>,
+) -> Vec<String> {
     let names = namespaces.iter().map(|namespace| &namespace.name[..]);
-    // The first name is that of the namespace without a prefix, which only one shard has.
-    let absent = (!has_first).then_some("");
+    let absent = (first == FirstNamespace::Elsewhere).then_some("");
     gateway
         .namespaces_mut()
         .set_namespaces(absent.into_iter().chain(names));
     for namespace in namespaces {
         describe_namespace(gateway, cx, namespace, root_key);
     }
+    let mut refused = Vec::new();
     for namespace in namespaces {
         let mut scope = NamespaceScope::new(gateway, cx, namespace, None);
         scope.provision(namespace);
-        scope.done.refused.into_iter().next().map_or(Ok(()), Err)?;
+        refused.extend(scope.done.refused);
     }
-    for namespace in namespaces {
-        check_forwards(
-            gateway,
-            &gateway.namespaces().prefix_of(&namespace.name),
-            namespace,
-        )?;
-    }
-    Ok(())
+    refused
+}
+
+/// Provisions the entities of a configuration in an empty broker that is thrown away; returns a line for each that a start would
+/// refuse. Forwarding targets that are absent are not among them.
+pub(super) fn rehearse(config: &Configuration) -> Vec<String> {
+    let gateway = Gateway::new(0, Profile::Development);
+    let disk = Arc::new(MemoryDisk::new());
+    let recovering = match Recovering::read(gateway, disk, journal::Options::new(0)) {
+        Ok(recovering) => recovering,
+        Err(error) => return vec![error.to_string()],
+    };
+    let namespaces: Vec<&Namespace> = config.namespaces.iter().collect();
+    let begun = recovering.begin(
+        Timestamp::EPOCH,
+        Memory::default(),
+        limits::IN_FLIGHT_BYTES_MIN,
+        |gateway, cx| match entities(gateway, cx, &namespaces, FirstNamespace::Here, None) {
+            refused if refused.is_empty() => Ok(()),
+            refused => Err(refused),
+        },
+    );
+    begun.err().unwrap_or_default()
 }
 
 /// Provisions the namespace of a shard that was taken over. What cannot be done is left out: a line of a file is no reason to give
@@ -90,8 +137,8 @@ pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
         scope.provision(namespace);
         done = scope.done;
         let prefix = gateway.namespaces().prefix_of(&namespace.name);
-        let checked = check_forwards(gateway, &prefix, namespace);
-        done.refused.extend(checked.err());
+        done.refused
+            .extend(check_forwards(gateway, &prefix, namespace));
     }
     for (namespace, path) in &reload.deleted {
         let prefix = gateway.namespaces().prefix_of(namespace);
@@ -134,22 +181,25 @@ fn describe_namespace(
     gateway.set_tier(cx, &namespace.name, tier);
 }
 
-/// Checks the forwarding targets in the file. Entities that administrators made are not checked: if
-/// a target is deleted, messages go to the transfer dead letters.
-fn check_forwards(gateway: &Gateway, prefix: &str, namespace: &Namespace) -> Result<(), String> {
-    let queues = namespace.queues.iter().map(|queue| queue.name.clone());
+/// Checks the forwarding targets in the file; returns a line for each that is wrong. Entities that administrators made are not
+/// checked: if a target is deleted, messages go to dead letters.
+fn check_forwards(gateway: &Gateway, prefix: &str, namespace: &Namespace) -> Vec<String> {
+    let queues = namespace.queues.iter();
+    let queues = queues.map(|queue| (queue.position, queue.name.clone()));
     let subscriptions = namespace.topics.iter().flat_map(|topic| {
-        let of =
-            |subscription: &Subscription| address::subscription(&topic.name, &subscription.name);
+        let of = |subscription: &Subscription| {
+            let path = address::subscription(&topic.name, &subscription.name);
+            (subscription.position, path)
+        };
         topic.subscriptions.iter().map(of)
     });
-    for path in queues.chain(subscriptions) {
+    let checked = queues.chain(subscriptions).filter_map(|(position, path)| {
         let checked = gateway
             .namespaces()
             .check_forwards(&format!("{prefix}{path}"));
-        checked.map_err(|error| error.to_string())?;
-    }
-    Ok(())
+        Some(format!("{position}{}", checked.err()?))
+    });
+    checked.collect()
 }
 
 struct NamespaceScope<'a, 'b> {
@@ -182,11 +232,13 @@ impl NamespaceScope<'_, '_> {
     fn provision(&mut self, namespace: &Namespace) {
         for topic in &namespace.topics {
             let description = self.describe_topic(topic);
-            self.ensure(&topic.name, description, topic.authorization.as_deref());
+            let place = (topic.position, &topic.name[..]);
+            self.ensure(place, description, topic.authorization.as_deref());
         }
         for queue in &namespace.queues {
             let description = self.describe(&queue.properties, EntityKind::Queue);
-            self.ensure(&queue.name, description, queue.authorization.as_deref());
+            let place = (queue.position, &queue.name[..]);
+            self.ensure(place, description, queue.authorization.as_deref());
         }
         for topic in &namespace.topics {
             for subscription in &topic.subscriptions {
@@ -197,7 +249,7 @@ impl NamespaceScope<'_, '_> {
 
     fn ensure(
         &mut self,
-        path: &str,
+        (position, path): (Position, &str),
         mut description: Description,
         rules: Option<&[ConfiguredAuthorizationRule]>,
     ) {
@@ -208,7 +260,7 @@ impl NamespaceScope<'_, '_> {
         }
         let before = self.described(&path);
         let ensured = self.gateway.ensure_entity(self.cx, &path, description);
-        self.note(&path, before.as_ref(), ensured);
+        self.note((position, &path), before.as_ref(), ensured);
     }
 
     fn described(&self, path: &str) -> Option<Description> {
@@ -233,7 +285,7 @@ impl NamespaceScope<'_, '_> {
     /// Counts and logs the outcome; `before` describes the entity if it was there.
     fn note(
         &mut self,
-        path: &str,
+        (position, path): (Position, &str),
         before: Option<&Description>,
         ensured: Result<bool, EntityRefused>,
     ) {
@@ -251,15 +303,16 @@ impl NamespaceScope<'_, '_> {
                 }
             }
             Ok(false) => {}
-            Err(error) => self.done.refused.push(error.to_string()),
+            Err(error) => self.done.refused.push(format!("{position}{error}")),
         }
     }
 
     fn subscription(&mut self, topic: &ConfiguredTopic, subscription: &Subscription) {
         let path = address::subscription(&topic.name, &subscription.name);
+        let position = subscription.position;
         let rules = subscription.rules.iter().map(|rule| {
-            let made = make_rule(rule, self.cx.now);
-            made.map_err(|error| format!("the rule '{}' of '{path}': {error}", rule.name))
+            let made = rule.compile(self.cx.now);
+            made.map_err(|error| format!("{position}the rule '{}' of '{path}': {error}", rule.name))
         });
         let rules: Vec<Rule> = match rules.collect::<Result<_, _>>() {
             Ok(rules) => rules,
@@ -276,7 +329,7 @@ impl NamespaceScope<'_, '_> {
         let ensured = self
             .gateway
             .ensure_subscription(self.cx, &path, description, rules);
-        self.note(&path, before.as_ref(), ensured);
+        self.note((position, &path), before.as_ref(), ensured);
     }
 
     fn describe_topic(&self, topic: &ConfiguredTopic) -> Description {
@@ -369,48 +422,4 @@ pub(super) fn root_rule(key: &Key) -> AuthorizationRule {
         created_at: None,
         modified_at: None,
     }
-}
-
-fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
-    let filter = match &rule.filter {
-        ConfiguredFilter::Sql(text) => {
-            let filter = SqlFilter::parse(text);
-            Filter::Sql(filter.map_err(|error| format!("SqlFilter.SqlExpression: {error}"))?)
-        }
-        ConfiguredFilter::Correlation(filter) => Filter::Correlation(correlation(filter)?),
-    };
-    let action = rule.action.as_deref().map(Action::parse).transpose();
-    Ok(Rule {
-        name: rule.name.clone(),
-        filter,
-        action: action.map_err(|error| format!("Action.SqlExpression: {error}"))?,
-        created_at: now,
-    })
-}
-
-fn correlation(filter: &ConfiguredCorrelationFilter) -> Result<CorrelationFilter, String> {
-    let properties = filter.properties.iter().map(|(name, value)| {
-        let value = match value {
-            Constant::Boolean(value) => Scalar::Boolean(*value),
-            Constant::Text(text) => Scalar::Text(text.clone().into()),
-            Constant::Number(number) => match (number.parse(), number.parse()) {
-                (Ok(integer), _) => Scalar::Long(integer),
-                (Err(_), Ok(double)) => Scalar::Double(double),
-                (Err(_), Err(_)) => return Err(format!("'{number}' is no number")),
-            },
-        };
-        Ok((name.clone(), value.into()))
-    });
-    let fields = CorrelationFields {
-        correlation_id: filter.correlation_id.clone(),
-        message_id: filter.message_id.clone(),
-        to: filter.to.clone(),
-        reply_to: filter.reply_to.clone(),
-        label: filter.label.clone(),
-        session_id: filter.session_id.clone(),
-        reply_to_session_id: filter.reply_to_session_id.clone(),
-        content_type: filter.content_type.clone(),
-        properties: properties.collect::<Result<_, String>>()?,
-    };
-    CorrelationFilter::new(fields).map_err(|error| error.to_string())
 }

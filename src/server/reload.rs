@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
 
-use super::cli;
+use super::configuration::{self, Reading};
 use super::mailbox::{Mail, Mailbox};
 use super::namespaces::{PlacedNamespaces, ServerNamespaces};
 use super::shards::Shards;
@@ -32,9 +32,20 @@ use crate::rights::Right;
 use crate::shard::OperationRequest;
 use crate::shard::routing::ShardIndex;
 
+/// Whether a file that is followed is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It was not there at the start, and may come: into a container, for example.
+    Awaited,
+    /// It was read at the start.
+    Expected,
+}
+
 /// The file, and what was read from it last.
 pub(super) struct WatchedConfig {
     pub(super) file: PathBuf,
+    pub(super) presence: Presence,
+    pub(super) reading: Reading,
     pub(super) config: Configuration,
     /// For the namespaces that have no keys in the file.
     pub(super) root_key: Option<Key>,
@@ -46,6 +57,7 @@ pub(super) struct WatchedConfig {
 #[derive(Debug, Clone)]
 pub(super) struct SharedFile {
     pub(super) path: PathBuf,
+    presence: Presence,
     /// Its text, as it was read last.
     text: String,
     /// The store has had that text, since the start at least.
@@ -116,13 +128,16 @@ pub(super) async fn watch(
             _ = hangup.recv() => true,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        let read = read(watched.file.clone()).await;
+        let Some(read) = watched.read().await else {
+            continue;
+        };
         if seen.as_ref() == Some(&read) && !is_asked {
             continue;
         }
         let parsed = read.clone();
         seen = Some(read);
-        match parsed.and_then(|text| cli::parse_config(&watched.file, &text)) {
+        let name = watched.file.display().to_string();
+        match parsed.and_then(|text| watched.reading.parse(&name, &text)) {
             Ok(config) if is_asked || config != watched.config => {
                 watched.apply(config, &shards, &namespaces).await;
             }
@@ -153,26 +168,39 @@ pub(super) async fn watch_shared(
             _ = stopped.wait_for(|stopped| *stopped) => return,
         }
         let mut followed = fleet.follow_configuration().await;
-        if let Some(file) = &mut file {
-            let read = read(file.path.clone()).await;
-            if seen.as_ref() != Some(&read) {
-                let taken = file.take(&read, &fleet).await;
-                if taken.is_ok() {
-                    seen = Some(read);
-                    followed = fleet.follow_configuration().await;
-                }
-                unwritten.note("the configuration file is not in the store yet", taken);
+        if let Some(file) = &mut file
+            && let Some(read) = read(&file.path, &mut file.presence).await
+            && seen.as_ref() != Some(&read)
+        {
+            let taken = file.take(&read, &fleet).await;
+            if taken.is_ok() {
+                seen = Some(read);
+                followed = fleet.follow_configuration().await;
             }
+            unwritten.note("the configuration file is not in the store yet", taken);
         }
         unfollowed.note("the store's configuration cannot be followed", followed);
         namespaces.set_configured(&fleet.configuration().config);
     }
 }
 
-/// Reads the file; a directory on a network may be slow.
-async fn read(file: PathBuf) -> Result<String, String> {
-    let read = tokio::task::spawn_blocking(move || cli::read_config(&file)).await;
-    read.unwrap_or_else(|error| Err(error.to_string()))
+/// Reads a file; `None` if it is still awaited. A directory on a network may be slow.
+async fn read(file: &Path, presence: &mut Presence) -> Option<Result<String, String>> {
+    let path = file.to_owned();
+    let read =
+        tokio::task::spawn_blocking(move || (path.exists(), configuration::read(&path))).await;
+    let (is_there, read) = match read {
+        Ok(read) => read,
+        Err(error) => (true, Err(error.to_string())),
+    };
+    if *presence == Presence::Awaited {
+        if !is_there {
+            return None;
+        }
+        info!(file = %file.display(), "the configuration file is there now");
+        *presence = Presence::Expected;
+    }
+    Some(read)
 }
 
 /// Has a shard make changes, and waits until they are durable; returns what it has done. `None` if it ends before, or the shard is
@@ -224,9 +252,18 @@ impl SharedFile {
     pub(super) fn new(path: &Path, text: String, number: Option<i64>, newest: i64) -> Self {
         Self {
             path: path.to_owned(),
+            presence: Presence::Expected,
             text,
             is_recorded: number.is_some(),
             number: number.unwrap_or(newest),
+        }
+    }
+
+    /// Takes the place of a file that may come; the newest number is known.
+    pub(super) fn awaited(path: &Path, newest: i64) -> Self {
+        Self {
+            presence: Presence::Awaited,
+            ..Self::new(path, String::new(), None, newest)
         }
     }
 
@@ -255,7 +292,8 @@ impl SharedFile {
         fleet: &Fleet,
     ) -> Result<(), StoreError> {
         let parsed = read.as_ref().map_err(Clone::clone);
-        let parsed = parsed.and_then(|text| Ok((text, cli::parse_config(&self.path, text)?)));
+        let name = self.path.display().to_string();
+        let parsed = parsed.and_then(|text| Ok((text, Reading::SHARED.parse(&name, text)?)));
         let (text, config) = match parsed {
             Ok(parsed) => parsed,
             Err(mistakes) => {
@@ -336,6 +374,11 @@ fn removed<'a>(
 }
 
 impl WatchedConfig {
+    /// Reads the file; `None` if it is still awaited.
+    async fn read(&mut self) -> Option<Result<String, String>> {
+        read(&self.file, &mut self.presence).await
+    }
+
     /// Makes and changes what a configuration names.
     async fn apply(
         &mut self,
@@ -541,6 +584,31 @@ mod tests {
             assert_eq!(step(&file, &spaces, &own), Step::Same);
             assert_eq!(step(&file, &spaces, &other), Step::Publish(3));
         }
+    }
+
+    #[test]
+    fn a_file_that_comes_later_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("Config.json");
+        let mut watched = WatchedConfig {
+            file: file.clone(),
+            presence: Presence::Awaited,
+            reading: Reading::SHARED,
+            config: Configuration::default(),
+            root_key: None,
+            deletes: false,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        assert_eq!(runtime.block_on(watched.read()), None);
+        std::fs::write(&file, "{}").unwrap();
+        let read = runtime.block_on(watched.read());
+        assert_eq!(read, Some(Ok("{}".to_owned())));
+        // From then on it is missed.
+        std::fs::remove_file(&file).unwrap();
+        let read = runtime.block_on(watched.read());
+        assert!(read.is_some_and(|read| read.is_err()));
     }
 
     #[test]

@@ -19,9 +19,10 @@ use super::answers::Answers;
 use super::api::{self, Changes};
 use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
-use super::cli::{self, ListenArgs, ServeArgs};
+use super::cli::{ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::Sync;
+use super::configuration::{Kept as KeptMessages, Source};
 use super::disk::FileDisk;
 use super::history::{self, History};
 use super::listener::{self, ServerState};
@@ -36,7 +37,7 @@ use super::owner::{Owner, OwnerParts};
 use super::peer::{self, Peers};
 use super::placement::PlacementError;
 use super::reader::Reader;
-use super::reload::{self, SharedFile, WatchedConfig};
+use super::reload::{self, Presence, SharedFile, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
@@ -114,7 +115,7 @@ pub(super) enum StartError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Traces(#[from] TracesError),
-    #[error("the entities of the configuration cannot be provisioned: {0}")]
+    #[error("the configuration cannot be applied:\n{0}")]
     Entities(String),
     #[error(transparent)]
     Storage(#[from] journal::Error),
@@ -122,17 +123,13 @@ pub(super) enum StartError {
     System(#[from] std::io::Error),
 }
 
-fn configuration(args: &ServeArgs) -> Result<Configuration, StartError> {
-    let file = cli::config_file(args.config.as_deref());
-    match file {
-        Some(file) => info!(file = %file.display(), "read the configuration"),
-        None => info!("no configuration: using the emulator's default entities"),
-    }
-    cli::load_config(file).map_err(StartError::Config)
-}
-
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
-    let config = configuration(args)?;
+    let kept = if args.ephemeral && args.store.store.is_empty() {
+        KeptMessages::InMemory
+    } else {
+        KeptMessages::Durably
+    };
+    let config = args.configuration.load(kept).map_err(StartError::Config)?;
     let descriptors = allow_descriptors()?;
     survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
@@ -386,14 +383,18 @@ fn follow_config(
     (shards, namespaces): (&Arc<Shards>, &Arc<ServerNamespaces>),
     stopped: &watch::Receiver<bool>,
 ) -> Result<Option<Task>, StartError> {
-    let Some(file) = cli::config_file(args.config.as_deref()) else {
-        return Ok(None);
+    let (file, presence) = match args.configuration.source() {
+        Source::File(file) => (file, Presence::Expected),
+        Source::Shipped(file) => (file, Presence::Awaited),
+        Source::Text(_) => return Ok(None),
     };
     let watched = WatchedConfig {
-        file: file.to_owned(),
+        file,
+        presence,
+        reading: args.configuration.reading(),
         config,
         root_key,
-        deletes: args.config_deletes,
+        deletes: args.configuration.config_deletes,
     };
     let hangup = signal(SignalKind::hangup())?;
     let served = (Arc::clone(shards), Arc::clone(namespaces));

@@ -11,8 +11,9 @@ use tokio::net::TcpListener;
 
 use super::certs;
 use super::certs::shared::LatestAuthority;
-use super::cli::{self, ServeArgs};
+use super::cli::ServeArgs;
 use super::clock::Clock;
+use super::configuration::Source;
 use super::disk;
 use super::memory::Plan;
 use super::page_file::PageFile;
@@ -84,9 +85,8 @@ pub(super) async fn prepare(
         return Ok(None);
     }
     let stores = Arc::new(Stores::new(stores));
-    let path = cli::config_file(args.config.as_deref());
-    let text = path.map(cli::read_config).transpose();
-    let text = text.map_err(StartError::Config)?;
+    let source = args.configuration.source();
+    let text = source.read().map_err(StartError::Config)?;
     let hash = text.as_deref().map(store::hash_of);
     let new_keys = match profile {
         Profile::Development => None,
@@ -122,9 +122,7 @@ pub(super) async fn prepare(
             config: config.clone(),
         },
     };
-    let file = path.zip(text);
-    let file =
-        file.map(|(path, text)| SharedFile::new(path, text, common.file_number, config.number));
+    let file = file_of(source, text, common.file_number, config.number);
     if let Some(file) = &file {
         file.warn_if_older(config.number);
     }
@@ -144,6 +142,21 @@ pub(super) async fn prepare(
         profile,
         listener,
     }))
+}
+
+/// Returns the file of this server that is followed: the one that was read, with the number of its text in the store, or one that
+/// may come. The newest number is known.
+fn file_of(
+    source: Source,
+    text: Option<String>,
+    number: Option<i64>,
+    newest: i64,
+) -> Option<SharedFile> {
+    match (source, text) {
+        (Source::File(path), Some(text)) => Some(SharedFile::new(&path, text, number, newest)),
+        (Source::Shipped(path), _) => Some(SharedFile::awaited(&path, newest)),
+        (Source::File(_) | Source::Text(_), _) => None,
+    }
 }
 
 /// Returns an authority of the certificates for clients, for stores that have none, unless the operator has given a certificate.
@@ -255,7 +268,7 @@ impl SharedParts {
                 traces: common.traces.clone(),
                 root_key: shared.root_key,
                 configuration: ArcSwap::from_pointee(shared.config),
-                config_deletes: shared.args.config_deletes,
+                config_deletes: shared.args.configuration.config_deletes,
                 runtimes: runtimes.collect::<Result<_, _>>()?,
             },
             lock: shared.lock,

@@ -19,7 +19,7 @@ use super::disk::FileDisk;
 use super::memory::Plan;
 use super::page_file::PageFile;
 use super::placement::{self, Placement};
-use super::provision;
+use super::provision::{self, FirstNamespace};
 use super::serve::StartError;
 use crate::access::{FailedAttempts, Profile};
 use crate::config::{Configuration, Namespace};
@@ -108,7 +108,12 @@ impl Startup<'_> {
                 shard.recovering.follow_clock(clock.now());
             }
             let configure = |gateway: &mut Gateway, cx: &mut StepContext<'_>| {
-                provision::provision(gateway, cx, &own, number == 0, self.root_key.as_ref())
+                let first = if number == 0 {
+                    FirstNamespace::Here
+                } else {
+                    FirstNamespace::Elsewhere
+                };
+                provision::provision(gateway, cx, &own, first, self.root_key.as_ref())
             };
             let begin = shard
                 .recovering
@@ -119,7 +124,8 @@ impl Startup<'_> {
                 last_group,
                 contained,
                 settled,
-            } = begin.map_err(StartError::Entities)?;
+            } = begin
+                .map_err(|lines| StartError::Entities(self.args.configuration.located(&lines)))?;
             report_damage(&contained, &settled);
             shards.push(StartedShard {
                 number,

@@ -30,7 +30,7 @@ const TABLE: [(&str, &str); 21] = [
         "time limits codec address ids rights memory amqp message rules queue access namespace",
     ),
     ("journal", "time limits ids memory queue"),
-    ("config", "time limits address"),
+    ("config", "time limits address message rules"),
     (
         "shard",
         "time limits address ids memory amqp message queue access namespace gateway journal",

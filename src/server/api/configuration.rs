@@ -10,10 +10,9 @@ use super::rules::SubscriptionRules;
 use super::{Answer, Call, Problem, Text};
 use crate::access::Authority;
 use crate::address;
-use crate::config::{self, Configuration, Namespace};
+use crate::config::{self, Configuration, Defaults, Mistake, Namespace, constant_to_json};
 use crate::gateway::admin::{duration, status};
 use crate::gateway::operations::{Note, Operated, Operation};
-use crate::gateway::rest::property_to_json;
 use crate::limits;
 use crate::namespace::Tier;
 use crate::namespace::administration::{AdminAnswer, AdminOperation, EntityView, Listed, More};
@@ -50,6 +49,9 @@ pub(super) struct Applied {
     changed: usize,
     /// A sentence for each entity that could not be made or changed.
     refused: Vec<String>,
+    /// A sentence for each name or value of the file that has no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Returns the entities of the namespace as a `Config.json` of the emulator, which a broker can be started with.
@@ -63,10 +65,11 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         let note = Operation::Note(Note::KeysRead(None));
         call.operate(authority.clone(), note).await?;
     }
-    let export = Export {
+    let mut export = Export {
         call,
         authority,
         keys: query.keys,
+        unsaid: Vec::new(),
     };
     let answer = call
         .administer(export.authority.clone(), AdminOperation::Namespace)
@@ -88,6 +91,11 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     text.push(r#"],"Topics":["#)?;
     export.topics(&mut text).await?;
     text.push("]}]}}")?;
+    if !export.unsaid.is_empty() {
+        let told = export.unsaid.join("\n");
+        let told = format!("Config.json cannot express all of the namespace.\n{told}");
+        return Err(Problem::new(StatusCode::CONFLICT, "not_allowed", told));
+    }
     Ok(text.respond(StatusCode::OK))
 }
 
@@ -114,11 +122,13 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
     let bytes = call.bytes(body).await?;
     let text = str::from_utf8(&bytes);
     let text = text.map_err(|_| Problem::bad_request("The body is not UTF-8."))?;
-    let config = config::parse(text).map_err(|mistakes| {
-        let lines = mistakes.iter().map(|mistake| {
-            let (line, column) = (mistake.line, mistake.column);
-            format!("{line}:{column}: {mistake}")
-        });
+    let checked = config::check(text, Defaults::Emulator);
+    let line = |mistake: &Mistake| {
+        let (line, column) = (mistake.line, mistake.column);
+        format!("{line}:{column}: {mistake}")
+    };
+    let config = checked.config.map_err(|mistakes| {
+        let lines = mistakes.iter().map(line);
         Problem::bad_request(lines.collect::<Vec<_>>().join("\n"))
     })?;
     let reload = Box::new(Reload {
@@ -143,6 +153,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
             made,
             changed,
             refused,
+            warnings: checked.warnings.iter().map(line).collect(),
         },
     )
     .await
@@ -192,6 +203,8 @@ struct Export<'a> {
     call: &'a Call<'a>,
     authority: Authority,
     keys: bool,
+    /// What the file cannot say: the first sentences of it.
+    unsaid: Vec<String>,
 }
 
 impl Export<'_> {
@@ -217,11 +230,49 @@ impl Export<'_> {
         }
     }
 
-    async fn queues(&self, text: &mut Text) -> Result<(), Problem> {
+    /// Notes what the file cannot say.
+    fn note(&mut self, unsaid: String) {
+        if self.unsaid.len() < limits::INSPECTED_MAX {
+            self.unsaid.push(unsaid);
+        }
+    }
+
+    /// Notes what of an entity the file cannot say: its name, if it may not be one, and forwards to nothing.
+    async fn check(&mut self, view: &EntityView, may_be_named: bool) -> Result<(), Problem> {
+        let path = &view.path;
+        if !may_be_named {
+            self.note(format!(
+                "'{path}' has a name that an entity of a file cannot have."
+            ));
+        }
+        let description = &view.description;
+        let forwards = [
+            &description.forward_to,
+            &description.forward_dead_letters_to,
+        ];
+        for target in forwards.into_iter().flatten() {
+            let operation = AdminOperation::Read {
+                path: target.clone(),
+            };
+            let answer = self.call.administer(self.authority.clone(), operation);
+            match answer.await {
+                Ok(_) => {}
+                Err(problem) if problem.is_not_found() => self.note(format!(
+                    "'{path}' forwards to '{target}', which does not exist: a broker would not start with it."
+                )),
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(())
+    }
+
+    async fn queues(&mut self, text: &mut Text) -> Result<(), Problem> {
         let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
             let (found, further) = self.entities(&Listed::Queues, count).await?;
             for view in &found {
+                self.check(view, address::is_entity_name(&view.path))
+                    .await?;
                 let mut properties = common(&view.description);
                 properties.extend(of_receivers(&view.description));
                 text.separate(count)?;
@@ -233,11 +284,13 @@ impl Export<'_> {
         Ok(())
     }
 
-    async fn topics(&self, text: &mut Text) -> Result<(), Problem> {
+    async fn topics(&mut self, text: &mut Text) -> Result<(), Problem> {
         let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
             let (found, further) = self.entities(&Listed::Topics, count).await?;
             for view in found {
+                self.check(&view, address::is_entity_name(&view.path))
+                    .await?;
                 text.separate(count)?;
                 text.open_object(&self.entity(&view, common(&view.description)))?;
                 text.push(r#","Subscriptions":["#)?;
@@ -250,7 +303,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    async fn subscriptions(&self, text: &mut Text, topic: String) -> Result<(), Problem> {
+    async fn subscriptions(&mut self, text: &mut Text, topic: String) -> Result<(), Problem> {
         let what = Listed::Subscriptions(topic);
         let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
@@ -278,7 +331,9 @@ impl Export<'_> {
         entity
     }
 
-    async fn subscription(&self, text: &mut Text, view: &EntityView) -> Result<(), Problem> {
+    async fn subscription(&mut self, text: &mut Text, view: &EntityView) -> Result<(), Problem> {
+        let name = address::split_subscription(&view.path).map_or("", |(_, name)| name);
+        self.check(view, address::is_part_name(name)).await?;
         let mut properties = common(&view.description);
         for of_topic in [
             "MaxSizeInMegabytes",
@@ -295,7 +350,6 @@ impl Export<'_> {
             "EnableDeadLetteringOnFilterEvaluationExceptions".to_owned(),
             on_filter_error.into(),
         );
-        let name = address::split_subscription(&view.path).map_or("", |(_, name)| name);
         text.open_object(&object!({"Name": name, "Properties": properties}))?;
         text.push(r#","Rules":["#)?;
         self.rules(text, &view.path).await?;
@@ -303,8 +357,9 @@ impl Export<'_> {
     }
 
     /// Adds the rules of a subscription. Without any, a subscription of the file takes every message.
-    async fn rules(&self, text: &mut Text, path: &str) -> Result<(), Problem> {
-        let mut rules = SubscriptionRules::begin(self.call, &self.authority, path, 0).await?;
+    async fn rules(&mut self, text: &mut Text, path: &str) -> Result<(), Problem> {
+        let (call, authority) = (self.call, self.authority.clone());
+        let mut rules = SubscriptionRules::begin(call, &authority, path, 0).await?;
         let Some(first) = rules.next().await? else {
             let filter = object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": "1=0"}});
             return text.write_value(&object!({"Name": "None", "Properties": filter}));
@@ -315,48 +370,56 @@ impl Export<'_> {
         if is_default && next.is_none() {
             return Ok(());
         }
-        text.write_value(&exported_rule(path, &first)?)?;
+        self.rule(text, path, &first)?;
         while let Some(rule) = next {
             text.push(",")?;
-            text.write_value(&exported_rule(path, &rule)?)?;
+            self.rule(text, path, &rule)?;
             next = rules.next().await?;
         }
         Ok(())
     }
+
+    /// Adds a rule, or notes what of it the file cannot say.
+    fn rule(&mut self, text: &mut Text, path: &str, rule: &Rule) -> Result<(), Problem> {
+        match exported_rule(rule) {
+            Ok(rule) => text.write_value(&rule),
+            Err(why) => {
+                self.note(format!("The rule '{}' of '{path}' {why}.", rule.name));
+                Ok(())
+            }
+        }
+    }
 }
 
-fn exported_rule(path: &str, rule: &Rule) -> Result<Value, Problem> {
+/// Returns a rule, or says what of it the file cannot say.
+fn exported_rule(rule: &Rule) -> Result<Value, String> {
+    const PARAMETERS: &str = "has parameters: replace the rule by one with literals";
+    if !address::is_part_name(&rule.name) {
+        let text = "has a name that a rule cannot get any more: make it again with letters, digits and any of . - _";
+        return Err(text.to_owned());
+    }
     let sql = |text: &str| object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": text}});
     let mut properties = match &rule.filter {
         Filter::True => sql("1=1"),
         Filter::False => sql("1=0"),
         Filter::Sql(filter) if filter.parameters().is_empty() => sql(filter.text()),
-        Filter::Sql(_) => return Err(has_parameters(path, &rule.name)),
-        Filter::Correlation(filter) => {
-            object!({"FilterType": "Correlation", "CorrelationFilter": correlation(filter.fields())})
-        }
+        Filter::Sql(_) => return Err(PARAMETERS.to_owned()),
+        Filter::Correlation(filter) => object!({
+            "FilterType": "Correlation",
+            "CorrelationFilter": correlation(filter.fields())?,
+        }),
     };
-    if let Some(action) = &rule.action {
+    if let (Some(action), Some(fields)) = (&rule.action, properties.as_object_mut()) {
         if !action.parameters().is_empty() {
-            return Err(has_parameters(path, &rule.name));
+            return Err(PARAMETERS.to_owned());
         }
-        let fields = properties.as_object_mut();
-        let fields = fields.ok_or_else(Problem::stopping)?;
         let action = object!({"SqlExpression": action.text()});
         fields.insert("Action".to_owned(), action);
     }
     Ok(object!({"Name": rule.name, "Properties": properties}))
 }
 
-fn has_parameters(path: &str, rule: &str) -> Problem {
-    let text = format!(
-        "The rule '{rule}' of '{path}' has parameters, which Config.json cannot express: replace the rule by one with \
-         literals."
-    );
-    Problem::new(StatusCode::CONFLICT, "not_allowed", text)
-}
-
-fn correlation(fields: &CorrelationFields) -> Value {
+fn correlation(fields: &CorrelationFields) -> Result<Value, String> {
     let texts = [
         ("ContentType", &fields.content_type),
         ("CorrelationId", &fields.correlation_id),
@@ -371,13 +434,18 @@ fn correlation(fields: &CorrelationFields) -> Value {
     let texts = texts.filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
     let mut filter: Map<String, Value> = texts.collect();
     if !fields.properties.is_empty() {
-        let properties = fields.properties.iter();
-        let properties =
-            properties.map(|(name, value)| (name.clone(), property_to_json(value.scalar())));
-        let properties: Map<String, Value> = properties.collect();
+        let mut properties = Map::new();
+        for (name, value) in &fields.properties {
+            let written = constant_to_json(value.scalar()).ok_or_else(|| {
+                format!(
+                    "compares '{name}' with a value that equals nothing: leave it out of the filter"
+                )
+            })?;
+            properties.insert(name.clone(), written);
+        }
         filter.insert("Properties".to_owned(), properties.into());
     }
-    filter.into()
+    Ok(filter.into())
 }
 
 /// Returns the properties that every kind of entity has.

@@ -6,7 +6,6 @@
 //! nothing back. Each server applies the newest text to the namespaces that it has; what was applied is recorded after it is
 //! durable. Each namespace has a task for that: an owner whose store is away keeps no other one from being configured.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -18,7 +17,7 @@ use super::common;
 use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
 use crate::config::{Configuration, Namespace};
-use crate::server::cli;
+use crate::server::configuration::Reading;
 use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
 use crate::server::supervisor;
 
@@ -356,7 +355,7 @@ const PLACE: &str = "the store's configuration";
 ///
 /// All mistakes in it.
 pub(in crate::server) fn parse(text: &str) -> Result<Configuration, String> {
-    cli::parse_config(Path::new(PLACE), text)
+    Reading::SHARED.parse(PLACE, text)
 }
 
 /// Says what of a configuration could not be applied to a namespace.

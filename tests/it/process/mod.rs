@@ -2,6 +2,7 @@
 
 mod balancers;
 mod client;
+mod commands;
 mod descriptors;
 mod http;
 mod privacy;
