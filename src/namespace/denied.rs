@@ -186,7 +186,7 @@ impl Denied {
     }
 
     /// Says that an entity's status forbids the operation.
-    pub(crate) fn disabled(address: &crate::address::EntityAddress) -> Self {
+    pub(crate) fn disabled(address: &address::EntityAddress) -> Self {
         let text = disabled_text(address);
         Self::new(DeniedKind::Disabled, text, &address.path)
     }
@@ -202,7 +202,7 @@ impl Denied {
             RuleRefused::Name => (
                 DeniedKind::Argument,
                 format!(
-                    "Name: found '{name}'; allowed: 1 to {} characters, none of them '/' or '\\'.",
+                    "Name: found '{name}'; allowed: 1 to {} characters: letters, digits and any of . - _.",
                     limits::PART_NAME_LENGTH_MAX
                 ),
             ),

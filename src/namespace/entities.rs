@@ -60,6 +60,15 @@ pub enum EntityRefused {
     },
 }
 
+/// Checks the name of a rule that is made: over every protocol and out of a file it is one that a file can have. A rule that an
+/// earlier release has made under another name stays.
+fn check_name(rule: &Rule) -> Result<(), RuleRefused> {
+    if address::is_part_name(&rule.name) {
+        return Ok(());
+    }
+    Err(RuleRefused::Name)
+}
+
 /// Says in the service's words that a property is fixed.
 fn cannot_change(property: &str, kind: EntityKind) -> String {
     match property {
@@ -460,6 +469,7 @@ impl Namespaces {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
+        check_name(&rule)?;
         rule.check()?;
         self.topic(topic)
             .rules
@@ -484,6 +494,9 @@ impl Namespaces {
         rule.check()?;
         let rules = &mut self.topic(topic).rules;
         let old = rules.rule(subscription.0, &rule.name).cloned();
+        if old.is_none() {
+            check_name(&rule)?;
+        }
         rules.remove(subscription.0, &rule.name);
         if let Err(refused) = rules.insert(subscription.0, rule.clone()) {
             if let Some(old) = old {

@@ -54,9 +54,9 @@ pub enum Progress {
 /// Why a rule cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuleRefused {
-    /// Its name is empty, too long, or has a slash in it.
+    /// Its name is empty, too long, or has other characters.
     #[error(
-        "the name of a rule has 1 to {} characters, none of them '/' or '\\'",
+        "the name of a rule has 1 to {} characters: letters, digits and any of . - _",
         limits::PART_NAME_LENGTH_MAX
     )]
     Name,

@@ -219,7 +219,8 @@ fn rule(color: Option<u64>) -> Rule {
         Filter::Correlation(CorrelationFilter::new(fields).expect("it asks for something"))
     });
     Rule {
-        name: format!("rule-{color:?}"),
+        // A name that a file can have.
+        name: format!("rule-{color:?}").replace(['(', ')'], "-"),
         filter,
         action: None,
         created_at: Timestamp::EPOCH,
