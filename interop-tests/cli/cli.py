@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import checks  # noqa: E402
-from broker import WORK, Broker, binary  # noqa: E402
+from broker import ROOT, WORK, Broker, binary  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "cli")) / "own"
 QUEUES = ["plain", "lines", "settled", "deferred", "scheduled", "secure", "wrong", "counted"]
@@ -214,6 +214,43 @@ def keys_are_rotated_and_looks_are_printed(cli: Cli) -> None:
     cli("purge", "scheduled", "--yes")
 
 
+def values_of_filters_keep_their_types(cli: Cli) -> None:
+    typed = {
+        "when": {"Type": "dateTime", "Value": "2026-11-23T12:00:00Z"},
+        "span": {"Type": "duration", "Value": "PT1M30S"},
+        "id": {"Type": "uuid", "Value": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"},
+        "text": "2026-11-23T12:00:00Z",
+        "number": 7,
+    }
+    rule = {"Name": "typed", "Properties": {"FilterType": "Correlation", "CorrelationFilter": {"Properties": typed}}}
+    topic = {"Name": "typed", "Subscriptions": [{"Name": "s", "Rules": [rule]}]}
+    config = {"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Topics": [topic]}]}}
+    cli("import", "config", str(write(DIRECTORY / "typed.json", json.dumps(config).encode())))
+    exported = DIRECTORY / "exported.json"
+    cli("export", "config", "--file", str(exported))
+    (namespace,) = json.loads(exported.read_text())["UserConfig"]["Namespaces"]
+    (found,) = [topic for topic in namespace["Topics"] if topic["Name"] == "typed"]
+    assert found["Subscriptions"][0]["Rules"][0]["Properties"]["CorrelationFilter"]["Properties"] == typed, found
+    assert "ok (" in cli("config", "check", "--strict", str(exported))
+    # A name that no file can have is refused over HTTP, too.
+    cli.fails(1, "rules", "create", "typed/Subscriptions/s", "a b", "--filter", "a = 1")
+    cli("topics", "delete", "typed", "--yes")
+
+
+def the_first_program_of_the_readme_works(cli: Cli) -> None:
+    """Messages and administration with the one string of the README, by the Python SDK."""
+    readme = (ROOT / "README.md").read_text()
+    program = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    assert "sb://localhost:5300;" in program and '"jitney-data/certs/ca.pem"' in program, program
+    program = program.replace("sb://localhost:5300;", f"sb://localhost:{cli.broker.http_port};")
+    program = program.replace("jitney-data/certs/ca.pem", f"{cli.broker.state['data_dir']}/certs/ca.pem")
+    for _ in range(2):
+        python = [str(ROOT / ".venv" / "bin" / "python"), "-c", program]
+        done = subprocess.run(python, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stdout.endswith(" hello\n"), (done.stdout, done.stderr)
+    cli("queues", "delete", "orders", "--yes")
+
+
 def mistakes_have_exit_codes(cli: Cli) -> None:
     assert "not-found" in cli.fails(4, "send", "nowhere", "--body", "x")
     assert "SharedAccessKey" in cli.fails(2, "send", "wrong", "--body", "x", "--connection", "Endpoint=sb://a;SharedAccessKeyName=r")
@@ -242,6 +279,8 @@ TESTS = [
     tls_trusts_the_authority_that_is_named,
     messages_are_exported_and_imported,
     keys_are_rotated_and_looks_are_printed,
+    values_of_filters_keep_their_types,
+    the_first_program_of_the_readme_works,
     mistakes_have_exit_codes,
     stats_count_messages_by_state,
 ]
