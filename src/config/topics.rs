@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::reader::{At, ConfigReader, Names};
 use super::times;
 use super::{ConfiguredStatus, Position, QueueProperties};
-use crate::limits;
+use crate::address;
 use crate::message::Scalar;
 use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, hyphenated,
@@ -461,13 +461,10 @@ impl ConfigReader<'_> {
 
     /// Reads the name of a subscription or a rule, which must be unique in its parent without case.
     fn part_name(&mut self, at: &At<'_>, names: &mut Names, what: &str) -> Option<String> {
-        let max = limits::PART_NAME_LENGTH_MAX;
-        let allowed = format!(
-            "a name of 1 to {max} characters that no other {what} has, of letters, digits and any \
-             of . - _ ~ $"
-        );
+        let rule = address::PART_NAME_RULE;
+        let allowed = format!("a name that no other {what} has, of {rule}");
         let name = self.string(at, &allowed)?;
-        if !crate::address::is_part_name(name) || !names.insert(crate::address::key(name)) {
+        if !address::is_part_name(name) || !names.insert(address::key(name)) {
             self.mistake(at, &allowed);
             return None;
         }

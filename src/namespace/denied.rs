@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::limits;
+use crate::address;
 use crate::queue::SendRefused;
 use crate::rules::RuleRefused;
 
@@ -202,8 +202,8 @@ impl Denied {
             RuleRefused::Name => (
                 DeniedKind::Argument,
                 format!(
-                    "Name: found '{name}'; allowed: 1 to {} characters: letters, digits and any of . - _.",
-                    limits::PART_NAME_LENGTH_MAX
+                    "Name: found '{name}'; allowed: {}.",
+                    address::PART_NAME_RULE
                 ),
             ),
             RuleRefused::TooLarge => (DeniedKind::Argument, format!("{why}.")),
