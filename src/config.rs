@@ -424,7 +424,7 @@ const PROPERTIES: [&str; 22] = [
 const LOCK: Durations = Durations {
     min: limits::LOCK_DURATION_MIN,
     max: limits::LOCK_DURATION_MAX,
-    allowed: "from PT5S to PT5M",
+    allowed: "from PT1S to PT5M",
 };
 const TIME_TO_LIVE: Durations = Durations {
     min: limits::TIME_TO_LIVE_MIN,

@@ -128,7 +128,7 @@ fn values_beyond_their_range_and_unknown_names_are_told() {
         ),
         &[
             &place(
-                "Properties.LockDuration: found \"PT9M\"; allowed: an ISO 8601 duration from PT5S to PT5M",
+                "Properties.LockDuration: found \"PT9M\"; allowed: an ISO 8601 duration from PT1S to PT5M",
             ),
             &place(
                 "Properties.DefaultMessageTimeToLive: found \"PT0.5S\"; allowed: an ISO 8601 duration of PT1S",

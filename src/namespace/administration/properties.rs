@@ -185,7 +185,7 @@ impl Properties {
                 "LockDuration",
                 self.lock_duration,
                 limits::LOCK_DURATION_MIN..=limits::LOCK_DURATION_MAX,
-                "PT5S to PT5M",
+                "PT1S to PT5M",
             ),
             (
                 "DefaultMessageTimeToLive",

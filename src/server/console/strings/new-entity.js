@@ -13,7 +13,7 @@ export const S = {
   fixed: "Fixed when it is made.",
   byDefault: "By default",
   hints: {
-    lock_duration: "How long a receiver has a message before it comes to another. 5 s to 5 min.",
+    lock_duration: "How long a receiver has a message before it comes to another. 1 s to 5 min.",
     max_delivery_count: "After so many failed deliveries it is a dead letter.",
     default_time_to_live: "Such as 14 d, 1 h 30 min, never.",
     dead_letter_on_expiration: "Else what expires is dropped.",
