@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -298,9 +298,26 @@ struct Moved {
     at_end: bool,
 }
 
+/// Reads what the peer still sends, and drops it, until the peer has closed too. A socket that is closed with unread bytes is
+/// reset, and the peer may lose what was written last (RFC 1122, 4.2.2.13): the close frame of a WebSocket, to which it
+/// answers, is the usual one.
+///
+/// A server that stops does not wait for that.
+async fn drop_rest(stream: &mut (impl AsyncRead + Unpin), mut stopped: watch::Receiver<bool>) {
+    let mut rest = stream.take(limits::LAST_READ_BYTES_MAX);
+    let mut nowhere = tokio::io::sink();
+    let read = tokio::io::copy(&mut rest, &mut nowhere);
+    tokio::select! {
+        _ = timeout(limits::LAST_READ_WAIT.as_duration(), read) => {}
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+}
+
 impl<S: Stream> ConnectionTask<S> {
     /// Serves the connection until it ends, or until it is to be served by another runtime: then it is returned.
     async fn serve(mut self: Box<Self>, stopped: watch::Receiver<bool>) -> Option<Box<Self>> {
+        // Whether the peer may still send something.
+        let mut has_more = false;
         match self.run(stopped.clone()).await {
             Ok(Outcome::Moves) => return Some(self),
             Ok(Outcome::IsPassedOn) => {
@@ -310,7 +327,8 @@ impl<S: Stream> ConnectionTask<S> {
             // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
             Ok(Outcome::Ended) => {
                 let wait = limits::LAST_WRITE_WAIT.as_duration();
-                let _ = timeout(wait, self.stream.shutdown()).await;
+                let shut_down = timeout(wait, self.stream.shutdown()).await;
+                has_more = matches!(shut_down, Ok(Ok(()))) && self.hop != Hop::Last;
             }
             Err(error) => debug!(connection = self.id.0, %error, "connection lost"),
         }
@@ -327,6 +345,8 @@ impl<S: Stream> ConnectionTask<S> {
         if self.hop == Hop::Last {
             let wait = limits::LAST_WRITE_WAIT.as_duration();
             close_for_passer(&mut self.stream, wait, stopped).await;
+        } else if has_more {
+            drop_rest(&mut self.stream, stopped).await;
         }
         None
     }

@@ -439,6 +439,28 @@ async fn a_key_that_no_shard_has_is_refused_once_by_all() {
         .await
         .unwrap()
         .unwrap();
-    let outcome = b"\0\x53\x44\xd0\0\0\0\x06\0\0\0\x01\x50\x01";
+    let outcome = b"\0\x53\x44\xd0\0\0\0\x07\0\0\0\x02\x50\x01\x40";
     assert!(answer.ends_with(outcome), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_peer_that_still_sends_reads_all_that_was_written_to_it() {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = tokio::spawn(async move {
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        client.write_all(&[7; 100]).await.unwrap();
+        let mut read = Vec::new();
+        let ended = client.read_to_end(&mut read).await;
+        (ended.map_err(|error| error.kind()), read)
+    });
+    let (mut server, _) = listener.accept().await.unwrap();
+    server.readable().await.unwrap();
+    server.write_all(b"close").await.unwrap();
+    server.shutdown().await.unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    drop_rest(&mut server, stopped).await;
+    drop(server);
+    assert_eq!(client.await.unwrap(), (Ok(5), b"close".to_vec()));
 }
