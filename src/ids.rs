@@ -40,9 +40,13 @@ impl EntityId {
     }
 }
 
-/// A connection, for the life of the shard that serves it; never used twice.
+/// A connection, for the life of the shard that serves it: never 0, and never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
+
+/// A request of a client, answered once; never used twice in the life of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
 
 /// A job of an operator, in its shard: a number that is never given to another one.
 #[derive(

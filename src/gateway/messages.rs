@@ -2,26 +2,26 @@
 //! lock.
 //!
 //! An operation is one step, checked whole before anything changes: its records are one group with
-//! all others of that moment, and its answer may leave when that group is durable. A receive is a
-//! receiver of the queue like any other, for one message: it waits in the queue, and its message
-//! comes as [`Reply::Deliver`].
+//! all others of that moment, and its answer may leave when that group is durable. A receive may
+//! wait for its message ([`receive`]).
 
+mod receive;
 #[cfg(test)]
 mod tests;
 
-use super::amqp::{Link, consumer_id};
+use super::Gateway;
 use super::denied::host_shown;
-use super::{Gateway, Reply, Routed};
 use crate::access::Authority;
 use crate::address::{Address, EntityAddress};
-use crate::amqp::LinkId;
-use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
+use crate::ids::{EntityId, LockToken, SequenceNumber};
 use crate::message::Message;
-use crate::namespace::{Denied, DeniedKind};
-use crate::namespace::{LostLock, StepContext};
+use crate::namespace::{Denied, DeniedKind, LostLock, StepContext};
 use crate::queue::{ReceiveMode, Settlement};
 use crate::rights::Right;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
+
+pub use receive::{HandedOut, ReceiveOutcome, ReceiveReply};
+pub(crate) use receive::{Receives, is_receive};
 
 /// An operation. Paths are as clients write them, and may be percent-encoded.
 #[derive(Debug)]
@@ -62,6 +62,8 @@ pub struct Receive {
     pub path: String,
     /// How the message is received.
     pub mode: ReceiveMode,
+    /// How long it waits for one.
+    pub wait: Millis,
 }
 
 /// The outcome of an operation.
@@ -126,45 +128,6 @@ impl Gateway {
                     namespaces.settle(cx, queue, token, LostLock::Session, settlement)
                 })?;
                 Ok(MessageOutcome::Completed)
-            }
-        }
-    }
-
-    /// Accepts a receiver of one message, as the link of a connection of its own. The reply is
-    /// [`Reply::RefuseLink`] if it is refused.
-    pub fn receive_one(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        (connection, link): (ConnectionId, LinkId),
-        host: Option<&str>,
-        authority: &Authority,
-        receive: &Receive,
-    ) {
-        let found = self.named(host, authority, &receive.path, Right::Listen);
-        let found = found.and_then(|(queue, address)| {
-            self.namespaces.check_receivable(queue, &address)?;
-            self.namespaces.check_without_session(queue, &address)?;
-            Ok(queue)
-        });
-        match found {
-            Ok(queue) => {
-                self.namespaces.record_access(cx.now, queue);
-                let consumer = consumer_id(connection, link);
-                let receiver = Link::Receiver { queue, name: None };
-                self.connection(connection).links.insert(link, receiver);
-                let mode = receive.mode;
-                self.with_queue(cx, queue, |queue, cx| {
-                    queue.add_consumer(consumer, mode);
-                    queue.set_credit(cx, consumer, 1, false);
-                });
-            }
-            Err(denied) => {
-                let denied = self.tracked(cx.now, denied);
-                self.replies.push(Routed {
-                    connection,
-                    rests_on: 0,
-                    reply: Reply::RefuseLink(link, denied),
-                });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The gateway: the protocols of a shard's clients, AMQP and HTTP.
 //!
-//! [`Gateway`] has the connections, their links and grants, and the namespaces that they work with. Its owner
+//! [`Gateway`] has the connections, their links and grants, the receives over HTTP, and the namespaces that they work with. Its owner
 //! calls [`Gateway::apply`] with what connections report, and passes [`Gateway::replies`] on. Each reply says
 //! which group of records it rests on, and may leave only when that group is durable.
 //!
@@ -44,6 +44,7 @@ use amqp::grants::TokenEnds;
 use amqp::send::Incoming;
 use amqp::settle::{Decision, Interpreted};
 use amqp::windows::{Load, Windows};
+use messages::{ReceiveReply, Receives};
 
 /// A report of a connection to the shard that serves it.
 #[derive(Debug)]
@@ -131,12 +132,48 @@ pub struct Routed {
     pub reply: Reply,
 }
 
+/// Something that a step tells a client.
+#[derive(Debug)]
+pub enum StepReply {
+    /// To a connection.
+    Connection(Routed),
+    /// To a receive without a link.
+    Receive(ReceiveReply),
+}
+
+impl From<Routed> for StepReply {
+    fn from(routed: Routed) -> Self {
+        Self::Connection(routed)
+    }
+}
+
+impl From<ReceiveReply> for StepReply {
+    fn from(reply: ReceiveReply) -> Self {
+        Self::Receive(reply)
+    }
+}
+
+/// What steps tell clients, in order.
+#[derive(Debug, Default)]
+struct Replies(Vec<StepReply>);
+
+impl Replies {
+    fn push(&mut self, reply: impl Into<StepReply>) {
+        self.0.push(reply.into());
+    }
+
+    fn extend<R: Into<StepReply>>(&mut self, replies: impl IntoIterator<Item = R>) {
+        self.0.extend(replies.into_iter().map(Into::into));
+    }
+}
+
 /// The clients of a shard's namespaces, and the namespaces.
 #[derive(Debug)]
 pub struct Gateway {
     namespaces: Namespaces,
     access: Access,
     connections: Connections,
+    receives: Receives,
     token_ends: TokenEnds,
     windows: Windows,
     interpreted: Interpreted,
@@ -148,8 +185,7 @@ pub struct Gateway {
     refused: [u64; DeniedKind::ALL.len()],
     /// For tracking ids, which must not tell what lock tokens are made of.
     tracking: Random,
-    /// The instructions for connections, in order.
-    replies: Vec<Routed>,
+    replies: Replies,
     /// Empty between steps; kept for its memory.
     deliveries: Deliveries,
 }
@@ -162,6 +198,7 @@ impl Gateway {
             namespaces: Namespaces::new(seed),
             access: Access::new(profile),
             connections: Connections::default(),
+            receives: Receives::default(),
             token_ends: TokenEnds::default(),
             windows: Windows::new(usize::MAX),
             interpreted: Interpreted::default(),
@@ -169,7 +206,7 @@ impl Gateway {
             unfinished: VecDeque::new(),
             refused: [0; DeniedKind::ALL.len()],
             tracking: Random::new(one_way(&seed.to_le_bytes())),
-            replies: Vec::new(),
+            replies: Replies::default(),
             deliveries: Deliveries::default(),
         }
     }
@@ -195,7 +232,7 @@ impl Gateway {
     pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, report: Report) {
         self.end_transactions(cx.now);
         self.end_tokens(cx);
-        let before = self.replies.len();
+        let before = self.replies.0.len();
         match report {
             Report::Event(event) => self.apply_event(cx, connection, event),
             Report::Returned { token, link } => self.returned(cx, connection, link, token),
@@ -217,6 +254,7 @@ impl Gateway {
         self.resume_unfinished(cx);
         self.end_transactions(cx.now);
         self.end_tokens(cx);
+        self.end_waits(cx);
         self.log_refusals(cx.now);
         self.close_stuck(cx);
         self.delete_idle(cx);
@@ -242,6 +280,7 @@ impl Gateway {
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.namespaces.follow_clock(now, step);
         self.follow_clock_of_windows(step);
+        self.receives.follow_clock(step);
         self.access.follow_clock(step);
     }
 
@@ -261,13 +300,14 @@ impl Gateway {
             self.token_ends.poll_timeout(),
             self.access.poll_timeout(),
             self.windows.poll_timeout(),
+            self.receives.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }
 
     /// Returns the replies of the steps since it was emptied last, to be drained in place.
-    pub fn replies(&mut self) -> &mut Vec<Routed> {
-        &mut self.replies
+    pub fn replies(&mut self) -> &mut Vec<StepReply> {
+        &mut self.replies.0
     }
 
     /// Makes an entity, or gives the one at this path these properties. A new subscription, at
@@ -484,13 +524,17 @@ impl Gateway {
             match change {
                 EntityChange::Described(base) => {
                     self.detach_forbidden(cx, base);
+                    self.end_forbidden_receives(cx, base);
                     self.with_namespaces(cx, |namespaces, cx| namespaces.resume(cx, base));
                 }
                 EntityChange::Deleted {
                     base,
                     address,
                     is_temporary,
-                } => self.detach_deleted(cx, base, &address, is_temporary),
+                } => {
+                    self.detach_deleted(cx, base, &address, is_temporary);
+                    self.end_receives_of(cx, base, &address);
+                }
             }
         }
     }
@@ -498,7 +542,7 @@ impl Gateway {
     /// Deletes the entities that have been idle for as long as they may.
     fn delete_idle(&mut self, cx: &mut StepContext<'_>) {
         while let Some(base) = self.namespaces.next_idle(cx.now) {
-            let is_linked = self.connections.have_links(base);
+            let is_linked = self.connections.have_links(base) || self.receives.wait_at(base);
             self.with_namespaces(cx, |namespaces, cx| {
                 namespaces.end_idle(cx, base, is_linked);
             });
@@ -547,6 +591,7 @@ impl Gateway {
         self.namespaces.check();
         self.connections.check();
         self.windows.check(&self.connections);
+        self.check_receives();
         for (id, connection) in self.connections.iter() {
             let open = self.namespaces.transactions().count_of(id);
             assert_eq!(connection.transactions.len(), open);

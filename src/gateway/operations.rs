@@ -7,6 +7,7 @@ mod connections;
 mod jobs;
 mod locks;
 mod namespaces;
+mod receives;
 #[cfg(test)]
 mod share_tests;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use super::denied::host_shown;
 use crate::access::{Authority, PeerAddress};
 use crate::address::{self, Address, EntityAddress};
 use crate::amqp::LinkId;
-use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, SequenceNumber};
+use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, RequestId, SequenceNumber};
 use crate::limits;
 use crate::namespace::{
     AuditEntry, AuditFilter, Denied, DeniedKind, Job, JobDescription, StepContext,
@@ -31,6 +32,8 @@ use crate::queue::{
 };
 use crate::rights::{AuthorizationRule, Right};
 use crate::time::Timestamp;
+
+pub use receives::ReceiveView;
 
 /// An operation. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
 #[derive(Debug)]
@@ -101,6 +104,15 @@ pub enum Operation {
     },
     /// Close a connection, or detach one of its links.
     Close(ConnectionId, Option<LinkId>),
+    /// List receives over HTTP of the namespace that wait for a message, in the order of their ids.
+    Receives {
+        /// Those behind this id; all if it is not given.
+        after: Option<RequestId>,
+        /// As many at most.
+        most: usize,
+    },
+    /// End a receive over HTTP that waits for a message.
+    EndReceive(RequestId),
     /// Lock active or deferred messages: all of them, or none.
     Lock {
         /// The path.
@@ -194,6 +206,8 @@ pub enum Operated {
     Session(SessionView, Option<Bytes>),
     /// Connections, and the connection and link to continue at. A connection that is continued has further links.
     Connections(Vec<ConnectionView>, Option<(ConnectionId, LinkId)>),
+    /// Receives over HTTP, and the id behind which there are more.
+    Receives(Vec<ReceiveView>, Option<RequestId>),
     /// Jobs, and the one before which there are more.
     Jobs(Vec<JobView>, Option<JobId>),
     /// A job.
@@ -332,6 +346,7 @@ impl Operated {
             | Self::Sessions(..)
             | Self::Session(..)
             | Self::Connections(..)
+            | Self::Receives(..)
             | Self::Jobs(..)
             | Self::Job(_)
             | Self::Audit(_)
@@ -411,6 +426,8 @@ impl Gateway {
                 Ok(self.list_connections(&prefix, from, most))
             }
             Operation::Close(id, link) => self.close_for_operator(cx, host, authority, (id, link)),
+            Operation::Receives { after, most } => self.list_receives(host, authority, after, most),
+            Operation::EndReceive(id) => self.end_receive_for_operator(cx, host, authority, id),
             Operation::Lock { path, numbers } => {
                 self.lock_by_number(cx, host, authority, &path, &numbers)
             }

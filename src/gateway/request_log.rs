@@ -7,9 +7,9 @@ use tracing::{Level, enabled, info};
 
 use super::amqp::{Link, ServiceNode};
 use super::operations::node_shown;
-use super::{Gateway, Reply, Routed};
+use super::{Gateway, Reply, Routed, StepReply};
 use crate::access::Actor;
-use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
+use crate::ids::{ConnectionId, EntityId, LockToken, RequestId, SequenceNumber};
 use crate::namespace::Denied;
 use crate::namespace::transactions::{CarriedOut, Done};
 use crate::queue::{Handover, ReceiveMode, Settlement};
@@ -185,12 +185,21 @@ impl Gateway {
         let entity = queue.map(|queue| self.shown(queue)).unwrap_or_default();
         let stamps = &handover.stamps;
         let (number, delivery_count) = (stamps.sequence_number, stamps.delivery_count);
-        let outcome = match handover.mode {
-            ReceiveMode::PeekLock => "locked",
-            ReceiveMode::ReceiveAndDelete => "deleted",
-        };
-        let connection = connection.0;
+        let (connection, outcome) = (connection.0, delivered(handover.mode));
         info!(target: TARGET, connection, client, entity, number, delivery_count, outcome, "deliver");
+    }
+
+    /// Logs a message that is given to a receive over HTTP.
+    pub(crate) fn log_received(&self, request: RequestId, queue: EntityId, handover: &Handover) {
+        let open = self.receives.get(request);
+        let client = open
+            .map(|open| shown_actor(&open.client))
+            .unwrap_or_default();
+        let entity = self.shown(queue);
+        let stamps = &handover.stamps;
+        let (number, delivery_count) = (stamps.sequence_number, stamps.delivery_count);
+        let (request, outcome) = (request.0, delivered(handover.mode));
+        info!(target: TARGET, request, client, entity, number, delivery_count, outcome, "deliver");
     }
 
     /// Logs a request to a service node.
@@ -214,8 +223,10 @@ impl Gateway {
         if !is_on() {
             return;
         }
-        for routed in self.replies.iter().skip(since) {
-            self.log_link(routed);
+        for reply in self.replies.0.iter().skip(since) {
+            if let StepReply::Connection(routed) = reply {
+                self.log_link(routed);
+            }
         }
     }
 
@@ -283,4 +294,17 @@ impl Gateway {
         };
         format!("{} at {}", known.container_id, known.origin.peer)
     }
+}
+
+/// Returns the outcome of a delivery.
+const fn delivered(mode: ReceiveMode) -> &'static str {
+    match mode {
+        ReceiveMode::PeekLock => "locked",
+        ReceiveMode::ReceiveAndDelete => "deleted",
+    }
+}
+
+/// Returns the name and the address of a client over HTTP.
+pub(super) fn shown_actor(client: &Actor) -> String {
+    format!("{} at {}", client.name, client.peer)
 }

@@ -17,6 +17,8 @@ pub struct Statistics {
     pub senders: usize,
     /// Links on which clients receive messages, or wait for a message session.
     pub receivers: usize,
+    /// Receives over HTTP that wait for a message.
+    pub receives: usize,
     /// Other links: to service nodes and transaction coordinators.
     pub other_links: usize,
     /// Refusals since the process started, by [`DeniedKind`].
@@ -33,6 +35,7 @@ impl Gateway {
             authorized: 0,
             senders: 0,
             receivers: 0,
+            receives: self.receives.count(),
             other_links: 0,
             refused: self.refused,
         };

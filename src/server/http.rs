@@ -22,7 +22,7 @@ use hyper::ext::ReasonPhrase;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{Level, debug, enabled, info};
@@ -65,8 +65,8 @@ pub(super) struct Caller {
     pub(super) kind: ListenerKind,
     pub(super) origin: Arc<Origin>,
     pub(super) scheme: Scheme,
-    /// The queue of its receives.
-    pub(super) receives: mpsc::Sender<messages::PendingReceive>,
+    /// The connection must end: what waits is to be answered.
+    pub(super) ending: watch::Receiver<bool>,
     pub(super) address: IpAddr,
     /// Held until a request is authorized.
     permit: Arc<Mutex<Option<Permit>>>,
@@ -88,28 +88,21 @@ pub(super) async fn serve(
     permit: Permit,
     slot: ConnectionSlot,
 ) {
-    let origin = Arc::new(origin);
-    // Requests come one after the other, and so do receives.
-    let (receives, wanted) = mpsc::channel(1);
     let (end, ending) = watch::channel(false);
     // Without authorization every peer counts as authorized, as every peer does at `--metrics`.
     let is_open = server.is_open || kind == ListenerKind::Metrics;
     let caller = Caller {
         kind,
-        origin: Arc::clone(&origin),
+        origin: Arc::new(origin),
         scheme,
-        receives,
+        ending,
         address: permit.address(),
         permit: Arc::new(Mutex::new((!is_open).then_some(permit))),
         slot: Arc::new(Mutex::new(Some(slot))),
         refused: Arc::default(),
         close: Arc::default(),
     };
-    tokio::join!(
-        // The sender of `wanted` is dropped with it, which ends the receives.
-        answer_all(server, stream, caller, end),
-        messages::hand_out(server, &origin, wanted, ending),
-    );
+    answer_all(server, stream, caller, end).await;
 }
 
 /// Answers requests. Sends `end` before it waits for the last answer of a connection that must end.
@@ -529,12 +522,11 @@ fn of_token(refused: &TokenRefused) -> Denied {
     Denied::new(kind, text, "")
 }
 
-fn stopping() -> Denied {
-    Denied::new(
-        DeniedKind::Full,
-        "The broker is stopping, or the namespace's database cannot be reached: try again.",
-        "",
-    )
+/// Says that the owner of a namespace does not answer.
+pub(super) fn stopping() -> Denied {
+    let text = "The broker is stopping, another server serves the namespace now, or its database cannot be \
+                reached: try again.";
+    Denied::new(DeniedKind::Full, text, "")
 }
 
 /// Makes the tracking identifier of a refusal.

@@ -14,12 +14,12 @@ use super::quota::Quota;
 use super::reload::{Reload, Reloaded};
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::histogram::Histogram;
-use crate::ids::ConnectionId;
+use crate::ids::{ConnectionId, RequestId};
 use crate::journal::LogEnd;
 use crate::limits;
 use crate::shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Pressure, Report, Statistics,
+    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, Report, Statistics,
 };
 use crate::time::Millis;
 
@@ -44,6 +44,13 @@ pub(super) enum Mail {
         Box<MessageRequest>,
         oneshot::Sender<Messaged>,
         Option<MailboxPermit>,
+    ),
+    /// A receive without a link, which waits for its message until then.
+    Receive(
+        RequestId,
+        Box<ReceiveRequest>,
+        Instant,
+        oneshot::Sender<ReceiveAnswer>,
     ),
     /// An operator's operation.
     Operate(Box<OperationRequest>, oneshot::Sender<OperationAnswer>),
@@ -148,6 +155,12 @@ impl Drop for Partials {
     fn drop(&mut self) {
         self.set(0);
     }
+}
+
+/// Returns the name of a request that no other has in the life of the process.
+pub(super) fn next_request() -> RequestId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The unit of room, in bytes.

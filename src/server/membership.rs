@@ -79,18 +79,13 @@ impl Membership {
         self.owner.send_reports(self.id, reports, bytes).await
     }
 
-    /// Hands something else in; `None` if the owner has gone.
-    pub(super) async fn send(&self, mail: Mail) -> Option<()> {
-        self.owner.send(mail).await
-    }
-
     /// Ends the membership with the last reports of the connection, whose engine has ended.
     pub(super) async fn leave(mut self, reports: Vec<Report>) {
         self.has_left = true;
         leave(self.id, &self.owner, reports).await;
     }
 
-    /// Ends it although the connection continues in another shard, or has no engine.
+    /// Ends it although the connection continues in another shard.
     pub(super) async fn leave_early(self) {
         self.leave(vec![closed()]).await;
     }

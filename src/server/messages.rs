@@ -1,17 +1,10 @@
-//! The REST interface to messages: requests in, and a receiver for those that wait.
+//! The REST interface to messages.
 //!
-//! A request is authorized before its body is read. A receive is a link on a connection to the
-//! owner, which an HTTP connection makes with its first receive: it waits in its queue as any
-//! receiver does, and a message wakes it.
-//!
-//! Invariant: a message is locked for a client. If the client disconnects before the answer is
-//! written, the message is taken back as if it had not been delivered.
+//! A request is authorized before its body is read. A receive waits at the owner for its message ([`super::receive`]).
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -20,42 +13,21 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Frame;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::header_case::Spelling;
 use super::http::{self, Caller};
-use super::listener::{self, ServerState};
+use super::listener::ServerState;
 use super::mailbox::{Mail, Partials};
-use super::membership::Membership;
-use super::shards::Shards;
-use crate::access::{Authority, Inquiry, Origin};
-use crate::amqp::{Event, LinkId};
+use super::receive::{self, Received, Undelivered};
+use crate::access::{Authority, Inquiry};
+use crate::gateway::Tracking;
 use crate::gateway::messages::{MessageOperation, Receive};
 use crate::gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
-use crate::gateway::{Reply, Tracking};
-use crate::ids::ConnectionId;
 use crate::limits;
 use crate::message::Message;
 use crate::namespace::{Denied, DeniedKind};
-use crate::queue::Handover;
-use crate::shard::routing::ShardIndex;
-use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
-
-/// A pending receive, and the request that waits for it.
-pub(super) struct PendingReceive {
-    request: ReceiveRequest,
-    until: Instant,
-    answer: oneshot::Sender<Received>,
-}
-
-/// The outcome of a receive.
-enum Received {
-    /// A message, and the channel to notify when it is being written.
-    Message(Box<Handover>, Bytes, oneshot::Sender<()>),
-    Nothing,
-    Refused(Denied),
-}
+use crate::shard::{MessageRequest, Messaged, ReceiveRequest};
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -134,12 +106,12 @@ impl Request<'_> {
                 self.leave_out(body).await?;
                 let scheme = self.caller.scheme.name();
                 let entity = format!("{scheme}://{}/{path}", self.host);
-                let receive = Receive { path, mode };
-                let wait = Duration::from_millis(wait.as_millis().unsigned_abs());
-                let received = self.receive(authority, receive, wait).await?;
-                Ok(match received {
-                    Received::Message(handover, bytes, written) => {
-                        respond(rest::deliver(&handover, bytes, &entity), Some(written))
+                let receive = Receive { path, mode, wait };
+                Ok(match self.receive(authority, receive).await? {
+                    Received::Message(message, undelivered) => {
+                        let handover = &message.handed_out.handover;
+                        let answer = rest::deliver(handover, message.bytes, &entity);
+                        respond(answer, Some(undelivered))
                     }
                     Received::Nothing => respond(RestResponse::plain(204), None),
                     Received::Refused(refused) => return Err(refused.into()),
@@ -210,9 +182,9 @@ impl Request<'_> {
             MessageOperation::Locked { .. } => None,
         };
         let owner = self.server.shards.owner_of(self.host);
-        let owner = owner.ok_or_else(stopping)?;
+        let owner = owner.ok_or_else(http::stopping)?;
         let permit = match bytes {
-            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(stopping)?),
+            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(http::stopping)?),
             None => None,
         };
         let request = Box::new(MessageRequest {
@@ -223,39 +195,21 @@ impl Request<'_> {
         let done: Option<Messaged> = owner
             .ask(|answer| Mail::Message(request, answer, permit))
             .await;
-        done.ok_or_else(stopping)??;
+        done.ok_or_else(http::stopping)??;
         Ok(())
     }
 
-    async fn receive(
-        &self,
-        authority: Authority,
-        receive: Receive,
-        wait: Duration,
-    ) -> Result<Received, RestError> {
-        let (answer, answered) = oneshot::channel();
-        let wanted = PendingReceive {
-            request: ReceiveRequest {
-                host: Some(self.host.to_owned()),
-                authority,
-                receive,
-            },
-            until: Instant::now() + wait,
-            answer,
+    async fn receive(&self, authority: Authority, receive: Receive) -> Result<Received, RestError> {
+        let owner = self.server.shards.owner_of(self.host);
+        let owner = owner.ok_or_else(http::stopping)?;
+        let wanted = ReceiveRequest {
+            host: Some(self.host.to_owned()),
+            authority,
+            receive,
         };
-        let sent = self.caller.receives.send(wanted).await;
-        sent.map_err(|_| stopping())?;
-        answered.await.map_err(|_| stopping())
+        let received = receive::receive(owner, wanted, self.caller.ending.clone()).await;
+        Ok(received.ok_or_else(http::stopping)?)
     }
-}
-
-fn stopping() -> RestError {
-    Denied::new(
-        DeniedKind::Full,
-        "The broker is stopping, or the namespace's database cannot be reached: try again.",
-        "",
-    )
-    .into()
 }
 
 /// Reads a body with a bounded length in a bounded time, within the budget of all bodies that are
@@ -305,11 +259,11 @@ async fn discard(mut body: Body) {
 }
 
 /// Makes an answer. Values that no header can have are left out.
-fn respond(answer: RestResponse, written: Option<oneshot::Sender<()>>) -> Response {
-    let mut response = Response::new(match written {
-        Some(written) => Body::new(MessageBody {
+fn respond(answer: RestResponse, message: Option<Undelivered>) -> Response {
+    let mut response = Response::new(match message {
+        Some(undelivered) => Body::new(MessageBody {
             body: Some(answer.body).filter(|body| !body.is_empty()),
-            written: Some(written),
+            undelivered: Some(undelivered),
         }),
         None => Body::from(answer.body),
     });
@@ -335,12 +289,12 @@ fn respond(answer: RestResponse, written: Option<oneshot::Sender<()>>) -> Respon
 #[derive(Debug, Clone)]
 pub(super) struct Spelled(pub(super) Vec<String>);
 
-/// The body of a message, which sends a notice when it is being written. It has no
+/// The body of a message, which counts as delivered when it is being written. It has no
 /// `Content-Length`, because old clients take each header that they do not know for a property,
 /// `Content-Length` among them, and expect chunks from the service.
 struct MessageBody {
     body: Option<Bytes>,
-    written: Option<oneshot::Sender<()>>,
+    undelivered: Option<Undelivered>,
 }
 
 impl hyper::body::Body for MessageBody {
@@ -351,227 +305,51 @@ impl hyper::body::Body for MessageBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(written) = self.written.take() {
-            // The receiver of the notice ends only with the broker.
-            let _ = written.send(());
+        if let Some(undelivered) = self.undelivered.take() {
+            undelivered.delivered();
         }
         Poll::Ready(self.body.take().map(|body| Ok(Frame::data(body))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_none() && self.written.is_none()
-    }
-}
-
-/// Serves the receives of one HTTP connection, one after the other, until it ends. It has a place in the
-/// shard of the last one's host.
-pub(super) async fn hand_out(
-    server: &ServerState,
-    origin: &Origin,
-    mut receives: mpsc::Receiver<PendingReceive>,
-    mut ending: watch::Receiver<bool>,
-) {
-    let mut receiver: Option<Receiver> = None;
-    while let Some(wanted) = receives.recv().await {
-        let shard = server
-            .shards
-            .routes()
-            .shard_of(wanted.request.host.as_deref());
-        // A client may name another host on the same connection.
-        if let Some(other) = receiver.take_if(|receiver| Some(receiver.membership.shard()) != shard)
-        {
-            other.leave().await;
-        }
-        if let (None, Some(shard)) = (&receiver, shard) {
-            receiver = Receiver::enter(&server.shards, shard, origin).await;
-        }
-        let Some(receiver) = &mut receiver else {
-            return;
-        };
-        if receiver.receive(wanted, &mut ending).await.is_none() {
-            return;
-        }
-    }
-    if let Some(receiver) = receiver {
-        receiver.leave().await;
-    }
-}
-
-/// A connection to a shard, over which messages are received one at a time.
-struct Receiver {
-    id: ConnectionId,
-    membership: Membership,
-    outgoing: VecDeque<Outgoing>,
-    /// The last link: each receive has its own.
-    link: LinkId,
-}
-
-/// The state of a receive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It waits for a message.
-    Waiting,
-    /// It takes an available message, or none.
-    Draining,
-    /// The client has disconnected: it takes nothing more.
-    Leaving,
-}
-
-/// The owner's reply to a receive.
-enum ReceiveReply {
-    Message(Box<Handover>, Bytes),
-    Nothing,
-    Refused(Denied),
-}
-
-impl Receiver {
-    async fn enter(shards: &Shards, shard: ShardIndex, origin: &Origin) -> Option<Self> {
-        let id = listener::next_id();
-        Some(Self {
-            id,
-            membership: Membership::enter(shards, shard, id, origin.clone()).await?,
-            outgoing: VecDeque::new(),
-            link: LinkId(0),
-        })
-    }
-
-    async fn leave(self) {
-        self.membership.leave_early().await;
-    }
-
-    async fn report(&self, inputs: Vec<Report>) -> Option<()> {
-        self.membership.report(inputs, 0).await
-    }
-
-    async fn receive(
-        &mut self,
-        wanted: PendingReceive,
-        ending: &mut watch::Receiver<bool>,
-    ) -> Option<()> {
-        let PendingReceive {
-            request,
-            until,
-            mut answer,
-        } = wanted;
-        self.link = LinkId(self.link.0.wrapping_add(1));
-        let link = self.link;
-        let mail = Mail::Input(Input::Receive(self.id, link, Box::new(request)));
-        self.membership.send(mail).await?;
-        let mut stage = Stage::Waiting;
-        let reply = loop {
-            if let Some(reply) = self.next_reply() {
-                break reply;
-            }
-            let next = tokio::select! {
-                () = self.membership.outbox().filled() => continue,
-                () = answer.closed(), if stage != Stage::Leaving => Stage::Leaving,
-                () = sleep_until(until), if stage == Stage::Waiting => Stage::Draining,
-                _ = ending.wait_for(|ending| *ending), if stage == Stage::Waiting => {
-                    Stage::Draining
-                }
-            };
-            stage = next;
-            let limit = u32::from(stage == Stage::Draining);
-            let credit = Event::Credit {
-                link,
-                limit,
-                drain: true,
-            };
-            self.report(vec![Report::Event(credit)]).await?;
-        };
-        let mut inputs = match reply {
-            ReceiveReply::Message(handover, bytes) => self.hand(handover, bytes, answer).await,
-            ReceiveReply::Nothing => {
-                let _ = answer.send(Received::Nothing);
-                Vec::new()
-            }
-            ReceiveReply::Refused(denied) => {
-                let _ = answer.send(Received::Refused(denied));
-                Vec::new()
-            }
-        };
-        inputs.push(Report::Event(Event::Detached {
-            link,
-            error: None,
-            unsent: Vec::new(),
-        }));
-        self.report(inputs).await
-    }
-
-    /// Hands a message to its request; returns the reports for the owner.
-    async fn hand(
-        &self,
-        handover: Box<Handover>,
-        body: Bytes,
-        answer: oneshot::Sender<Received>,
-    ) -> Vec<Report> {
-        let link = self.link;
-        let token = handover.token;
-        let bytes = u64::from(handover.body.length);
-        let (written, is_written) = oneshot::channel();
-        let _ = answer.send(Received::Message(handover, body, written));
-        let mut inputs = Vec::with_capacity(4);
-        if is_written.await.is_err() {
-            // The link needs nothing more, not even the credit it gives back.
-            let none = Event::Credit {
-                link,
-                limit: 0,
-                drain: false,
-            };
-            inputs.push(Report::Event(none));
-            inputs.push(Report::Returned { token, link });
-        }
-        inputs.push(Report::Written { link, bytes });
-        inputs
-    }
-
-    /// Returns the owner's reply about the last link; only the first counts.
-    fn next_reply(&mut self) -> Option<ReceiveReply> {
-        self.membership.outbox().take(&mut self.outgoing);
-        let link = self.link;
-        let mut reply = None;
-        for outgoing in self.outgoing.drain(..) {
-            let now = match outgoing {
-                Outgoing::Deliver(at, handover, bytes) if at == link => {
-                    ReceiveReply::Message(Box::new(handover), bytes)
-                }
-                Outgoing::Reply(Reply::Drained(at, _)) if at == link => ReceiveReply::Nothing,
-                Outgoing::Reply(Reply::RefuseLink(at, denied) | Reply::Detach(at, denied))
-                    if at == link =>
-                {
-                    ReceiveReply::Refused(denied)
-                }
-                Outgoing::Close(_)
-                | Outgoing::Deliver(..)
-                | Outgoing::Reply(_)
-                | Outgoing::Respond(..) => continue,
-            };
-            reply.get_or_insert(now);
-        }
-        reply
+        self.body.is_none() && self.undelivered.is_none()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use hyper::body::Body as _;
+    use tokio::sync::mpsc;
 
     use super::*;
+    use crate::ids::{EntityId, LockToken};
+    use crate::server::mailbox::Mailbox;
+    use crate::shard::Input;
 
     #[tokio::test]
-    async fn a_message_comes_in_chunks_and_is_told_as_written() {
+    async fn a_message_comes_in_chunks_and_is_given_back_unless_it_is_being_written() {
         for body in [None, Some(Bytes::from_static(b"hi"))] {
-            let (written, told) = oneshot::channel();
-            let expected = body.clone().unwrap_or_default();
-            let handed = MessageBody {
+            let (mail, mut owner) = mpsc::channel(1);
+            let message = |body| MessageBody {
                 body,
-                written: Some(written),
+                undelivered: Some(Undelivered::of(
+                    Mailbox::of_mail(mail.clone()),
+                    Input::ReturnReceived(EntityId(3), LockToken::new(1, 2)),
+                )),
             };
+            let written = message(body.clone());
             // With a known length, or at its end, it would be sent with `Content-Length`.
-            assert_eq!(handed.size_hint().exact(), None);
-            assert!(!handed.is_end_stream());
-            assert_eq!(handed.collect().await.unwrap().to_bytes(), expected);
-            told.await.unwrap();
+            assert_eq!(written.size_hint().exact(), None);
+            assert!(!written.is_end_stream());
+            let expected = body.clone().unwrap_or_default();
+            assert_eq!(written.collect().await.unwrap().to_bytes(), expected);
+            assert!(owner.is_empty());
+            drop(message(body));
+            let given_back = owner.recv().await;
+            assert!(matches!(
+                given_back,
+                Some(Mail::Input(Input::ReturnReceived(EntityId(3), _)))
+            ));
         }
     }
 }

@@ -57,6 +57,7 @@ mod proxy_protocol;
 mod quota;
 mod read_only;
 mod reader;
+mod receive;
 mod reload;
 mod restore;
 mod root_key;

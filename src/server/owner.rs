@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use super::clock::{self, Clock, Seen};
 use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
-use super::mailbox::{Control, Mail, ShardReport, Vitals};
+use super::mailbox::{self, Control, Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
 use super::store::{Lease, StoreEvent};
@@ -29,10 +29,10 @@ use crate::journal;
 use crate::limits;
 use crate::namespace::{Room, StepContext};
 use crate::shard::{
-    Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, RequestId,
-    Shard,
+    Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, ReceiveAnswer,
+    ReceivedMessage, RequestId, Shard,
 };
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -56,9 +56,8 @@ pub(super) struct Owner {
     commits: VecDeque<(u64, Instant)>,
     /// How long that took.
     commit_times: Histogram,
-    /// Requests that are not answered yet, and the number of the next.
+    /// Requests that are not answered yet.
     requests: BTreeMap<RequestId, Asker>,
-    next_request: u64,
     /// Notified when an identity token was signed with a key that is not known.
     keys_wanted: Arc<Notify>,
     vitals: Arc<Vitals>,
@@ -111,6 +110,7 @@ enum Asker {
     Administration(oneshot::Sender<Administered>),
     Message(oneshot::Sender<Messaged>),
     Operation(oneshot::Sender<OperationAnswer>),
+    Receive(oneshot::Sender<ReceiveAnswer>),
 }
 
 /// Work for a thread of its own.
@@ -175,7 +175,6 @@ impl Owner {
             commits: VecDeque::new(),
             commit_times: Histogram::default(),
             requests: BTreeMap::new(),
-            next_request: 0,
             keys_wanted,
             vitals,
             traces,
@@ -422,14 +421,19 @@ impl Owner {
                 self.shard.handle(now, Input::Message(request, message));
                 return;
             }
+            Mail::Receive(request, mut wanted, until, answer) => {
+                let left = until.saturating_duration_since(Instant::now()).as_millis();
+                wanted.receive.wait = Millis::from_millis(i64::try_from(left).unwrap_or(i64::MAX));
+                self.requests.insert(request, Asker::Receive(answer));
+                Input::Receive(request, wanted)
+            }
             Mail::Input(input) => input,
         };
         self.shard.handle(now, input);
     }
 
     fn request(&mut self, asker: Asker) -> RequestId {
-        let request = RequestId(self.next_request);
-        self.next_request += 1;
+        let request = mailbox::next_request();
         self.requests.insert(request, asker);
         request
     }
@@ -469,8 +473,8 @@ impl Owner {
                 }
             }
             // Another server may have the namespace by now.
-            Output::Answer(request, _) if self.has_lapsed() => drop(self.requests.remove(&request)),
-            Output::Answer(request, answer) => self.answer(request, answer),
+            Output::Answer(request, answer) if self.has_lapsed() => self.hold_back(request, answer),
+            Output::Answer(request, answer) => self.answer(now, request, answer),
             // Its task sees that the channel is closed.
             Output::Abandon(request) => drop(self.requests.remove(&request)),
             Output::FetchIdentityKeys => self.keys_wanted.notify_one(),
@@ -483,7 +487,18 @@ impl Owner {
         }
     }
 
-    fn answer(&mut self, request: RequestId, answer: Answer) {
+    /// Does not answer a request, for this server may not. A message that was handed out is given later, if it may again.
+    fn hold_back(&mut self, request: RequestId, answer: Answer) {
+        if let Answer::Received(ReceiveAnswer::Message(message)) = answer
+            && !self.shard.is_fenced()
+        {
+            self.shard.keep_received(request, *message);
+        } else {
+            self.requests.remove(&request);
+        }
+    }
+
+    fn answer(&mut self, now: Timestamp, request: RequestId, answer: Answer) {
         // The task that asked may have ended.
         match (self.requests.remove(&request), answer) {
             (Some(Asker::Administration(asker)), Answer::Administered(done)) => {
@@ -495,7 +510,22 @@ impl Owner {
             (Some(Asker::Operation(asker)), Answer::Operated(done)) => {
                 let _ = asker.send(*done);
             }
+            (Some(Asker::Receive(asker)), Answer::Received(answer)) => {
+                if let Err(ReceiveAnswer::Message(message)) = asker.send(answer) {
+                    self.give_back(now, &message);
+                }
+            }
+            (None, Answer::Received(ReceiveAnswer::Message(message))) => {
+                self.give_back(now, &message);
+            }
             (asker, _) => debug_assert!(asker.is_none(), "{request:?} is of another kind"),
+        }
+    }
+
+    /// Gives a message back whose client has left.
+    fn give_back(&mut self, now: Timestamp, message: &ReceivedMessage) {
+        if let Some(returned) = message.returned() {
+            self.shard.handle(now, returned);
         }
     }
 

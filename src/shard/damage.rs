@@ -118,7 +118,7 @@ impl Shard {
         behind.any(drains) || self.durability.replies().any(drains)
     }
 
-    fn observe_damage(&mut self, user: DamageUser<'_>, damages: &[Damage]) {
+    pub(super) fn observe_damage(&mut self, user: DamageUser<'_>, damages: &[Damage]) {
         if let Some(observer) = &mut self.observer {
             let bodies: Vec<BodyRef> = damages.iter().map(|damage| damage.body).collect();
             observer.observe(Observation::Damaged {
@@ -129,7 +129,7 @@ impl Shard {
         }
     }
 
-    fn report_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
+    pub(super) fn report_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
         for contained in contained {
             self.damaged += 1;
             if let Some(observer) = &mut self.observer {

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use super::{ReadDone, Shard, reads};
 use crate::amqp::{LinkId, Refusal, Tag};
 use crate::gateway::{Reply, Response, Routed};
-use crate::ids::BodyRef;
-use crate::ids::ConnectionId;
+use crate::ids::{BodyRef, ConnectionId, LockToken};
 use crate::journal::Writer;
 use crate::limits;
 use crate::message::Message;
@@ -56,12 +55,17 @@ pub(super) fn traced(outgoing: &Outgoing) -> Option<TraceEvent> {
     let Outgoing::Deliver(_, handover, bytes) = outgoing else {
         return None;
     };
+    Some(released(handover.token, bytes))
+}
+
+/// Returns what a trace has of a message that leaves.
+pub(super) fn released(token: LockToken, bytes: &Bytes) -> TraceEvent {
     // What is kept was parsed when it came.
     let message = Message::parse(bytes.clone()).ok();
-    Some(TraceEvent::Released {
-        token: handover.token,
+    TraceEvent::Released {
+        token,
         context: message.and_then(|message| message.trace_context()),
-    })
+    }
 }
 
 impl Shard {

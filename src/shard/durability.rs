@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Answer, RequestId};
+use super::Answer;
 use crate::gateway::Routed;
+use crate::gateway::messages::ReceiveOutcome;
+use crate::ids::RequestId;
 use crate::journal::Frame;
 use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};
@@ -15,6 +17,8 @@ pub(super) enum Pending {
     Reply(Routed),
     /// For a request.
     Answer(RequestId, Answer),
+    /// For a receive without a link.
+    Receive(RequestId, ReceiveOutcome),
 }
 
 /// The groups of a journal, from the newest durable one on.
@@ -201,8 +205,14 @@ impl Durability {
             .chain(self.pending.iter().flatten())
             .filter_map(|pending| match pending {
                 Pending::Reply(routed) => Some(routed),
-                Pending::Answer(..) => None,
+                Pending::Answer(..) | Pending::Receive(..) => None,
             })
+    }
+
+    /// Returns whether an answer to a request waits.
+    pub(super) fn has_answers(&self) -> bool {
+        let mut waiting = self.ready.iter().chain(self.pending.iter().flatten());
+        waiting.any(|pending| matches!(pending, Pending::Answer(..) | Pending::Receive(..)))
     }
 
     /// Drops everything that waits; returns the requests among it.
@@ -212,7 +222,7 @@ impl Durability {
         let waiting = self.ready.drain(..).chain(self.pending.drain(..).flatten());
         let requests = waiting.filter_map(|pending| match pending {
             Pending::Reply(_) => None,
-            Pending::Answer(request, _) => Some(request),
+            Pending::Answer(request, _) | Pending::Receive(request, _) => Some(request),
         });
         requests.collect()
     }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
+use super::{Outgoing, ReadDone, Report, WrittenCheckpoint};
 use crate::access::{Authority, Origin};
-use crate::amqp::LinkId;
 use crate::gateway::{messages, operations};
-use crate::ids::ConnectionId;
+use crate::ids::{ConnectionId, EntityId, LockToken, RequestId};
 use crate::journal;
 use crate::namespace::Denied;
 use crate::namespace::administration;
+use crate::queue::ReceiveMode;
 use crate::time::ClockStep;
 
 /// Something that a shard is told.
@@ -29,8 +29,13 @@ pub enum Input {
     Message(RequestId, Box<MessageRequest>),
     /// Look at something, or change it, for an operator; the answer is due when that is durable, and its bytes are read.
     Operate(RequestId, Box<OperationRequest>),
-    /// Hand one message out to a connection, over a new link.
-    Receive(ConnectionId, LinkId, Box<ReceiveRequest>),
+    /// Hand one message out without a link. It is answered by a message, at its deadline, when it is cancelled or ended,
+    /// and when the shard stops; it is abandoned when the store is away or another server owns the shard.
+    Receive(RequestId, Box<ReceiveRequest>),
+    /// A receive is to wait no longer: it is answered without a message, unless one is on its way to it.
+    CancelReceive(RequestId),
+    /// A client has left before the message of its receive was written to it: it is as if it had not been delivered.
+    ReturnReceived(EntityId, LockToken),
     /// The keys, as a JSON Web Key Set, that sign identity tokens from now on.
     IdentityKeys(String),
     /// How much memory there is.
@@ -139,4 +144,37 @@ pub struct ReceiveRequest {
     pub authority: Authority,
     /// The operation.
     pub receive: messages::Receive,
+}
+
+/// The answer to a receive.
+#[derive(Debug)]
+pub enum ReceiveAnswer {
+    /// A message.
+    Message(Box<ReceivedMessage>),
+    /// There was none in time.
+    Nothing,
+    /// The receive was refused, or has ended for this reason.
+    Refused(Denied),
+}
+
+/// A message for a receive.
+#[derive(Debug)]
+pub struct ReceivedMessage {
+    /// The queue that it was in, and its lock.
+    pub handed_out: messages::HandedOut,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl ReceivedMessage {
+    /// Returns the input that gives the message back if it was not brought to its client; none if it was deleted when it was
+    /// handed out.
+    #[must_use]
+    pub fn returned(&self) -> Option<Input> {
+        let messages::HandedOut { queue, handover } = &self.handed_out;
+        match handover.mode {
+            ReceiveMode::PeekLock => Some(Input::ReturnReceived(*queue, handover.token)),
+            ReceiveMode::ReceiveAndDelete => None,
+        }
+    }
 }

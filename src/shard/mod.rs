@@ -34,6 +34,7 @@ mod observer;
 mod output;
 pub mod peer;
 mod reads;
+mod receives;
 mod recovery;
 pub mod routing;
 mod statistics;
@@ -47,7 +48,8 @@ use tracing::{info, warn};
 
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::amqp::{Condition, Refusal};
-use crate::gateway::{Gateway, Reply, Routed};
+use crate::gateway::messages::{HandedOut, ReceiveReply};
+use crate::gateway::{Gateway, Reply, Routed, StepReply};
 use crate::ids::ConnectionId;
 use crate::journal::Writer;
 use crate::limits;
@@ -56,15 +58,16 @@ use crate::namespace::{Room, StepContext};
 use crate::time::{ClockStep, Timestamp};
 
 pub use crate::gateway::Report;
+pub use crate::ids::RequestId;
 pub use check::{Checked, Contents, Effect, Finding, Place, check};
 pub use delivery::Outgoing;
 pub use input::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Pressure, ReceiveRequest,
+    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
 };
 pub use maintenance::{CheckpointTask, WrittenCheckpoint};
 pub use observer::{Cause, DamageUser, Observation, Observer};
-pub use output::{Answer, Output, RequestId};
+pub use output::{Answer, Output};
 pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
 pub use recovery::{Ready, Recovering};
 pub use statistics::{MaintenanceCounters, Statistics};
@@ -86,12 +89,14 @@ pub struct Shard {
     /// Connections that have something in [`Connection::outgoing`] since the last turn.
     unsent: Vec<ConnectionId>,
     /// Empty between steps; kept for its memory.
-    replies: Vec<Routed>,
+    replies: Vec<StepReply>,
     memory: Memory,
     pressure: Pressure,
     store: Store,
     /// Answers whose bytes are being read.
     answers: BTreeMap<RequestId, Box<OperationAnswer>>,
+    /// Messages for receives whose bytes are being read.
+    receives: BTreeMap<RequestId, Box<HandedOut>>,
     /// When the open group is sealed although no client waits for its records; none if it has no records.
     held_until: Option<Timestamp>,
     /// Messages that have lost their bytes since the start.
@@ -165,6 +170,7 @@ impl Shard {
             pressure: Pressure::default(),
             store: Store::Here,
             answers: BTreeMap::new(),
+            receives: BTreeMap::new(),
             held_until: None,
             damaged: 0,
             is_stopping: false,
@@ -197,17 +203,9 @@ impl Shard {
             }
             Input::Message(request, message) => self.message(now, request, *message),
             Input::Operate(request, operation) => self.operate(now, request, *operation),
-            Input::Receive(connection, link, request) => {
-                let ReceiveRequest {
-                    host,
-                    authority,
-                    receive,
-                } = *request;
-                self.step(now, Cause::Request, |gateway, cx| {
-                    let receiver = (connection, link);
-                    gateway.receive_one(cx, receiver, host.as_deref(), &authority, &receive);
-                });
-            }
+            Input::Receive(request, wanted) => self.receive(now, request, &wanted),
+            Input::CancelReceive(request) => self.cancel_receive(now, request),
+            Input::ReturnReceived(queue, token) => self.return_received(now, queue, token),
             Input::IdentityKeys(keys) => {
                 // The server has checked that they can be read.
                 let _ = self.gateway.set_identity_keys(&keys);
@@ -220,14 +218,14 @@ impl Shard {
             Input::Durable { durable, synced } => self.take_progress(now, durable, synced),
             Input::Read(done) => self.take_read(now, done),
             Input::CheckpointWritten(written) => self.checkpoint_written(written),
-            Input::StoreAway => self.suspend("the journal's store cannot be reached"),
+            Input::StoreAway => self.suspend(now, "the journal's store cannot be reached"),
             Input::AppendUnknown { group } => {
                 warn!(group, "it is unknown whether a group was appended");
-                self.suspend("the outcome of an append is unknown");
+                self.suspend(now, "the outcome of an append is unknown");
             }
             Input::StoreBack => self.resume(now),
-            Input::AppendFenced => self.fence(),
-            Input::Stop => self.stop(),
+            Input::AppendFenced => self.fence(now),
+            Input::Stop => self.stop(now),
         }
     }
 
@@ -287,12 +285,14 @@ impl Shard {
             Input::Disconnected(id, _) => drop(self.connections.remove(&id)),
             Input::Administer(request, _)
             | Input::Message(request, _)
-            | Input::Operate(request, _) => {
+            | Input::Operate(request, _)
+            | Input::Receive(request, _) => {
                 self.outputs.push_back(Output::Abandon(request));
             }
             Input::Stop => self.is_stopping = true,
             Input::Reports(..)
-            | Input::Receive(..)
+            | Input::CancelReceive(_)
+            | Input::ReturnReceived(..)
             | Input::IdentityKeys(_)
             | Input::Pressure(_)
             | Input::ClockStep(_)
@@ -410,10 +410,17 @@ impl Shard {
         self.maintenance.room
     }
 
-    /// Returns whether the shard was told to stop and every connection has gone.
+    /// Returns whether the shard was told to stop, every connection has gone, and every request is answered.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.is_stopping && self.connections.is_empty()
+        let is_gone = || self.connections.is_empty() && (self.is_fenced() || !self.has_requests());
+        self.is_stopping && is_gone()
+    }
+
+    /// Returns whether requests are not answered yet.
+    fn has_requests(&self) -> bool {
+        let is_read = !self.answers.is_empty();
+        is_read || self.gateway.has_open_receives() || self.durability.has_answers()
     }
 
     /// Returns what a token proves. Nothing in the namespaces changes.
@@ -489,12 +496,20 @@ impl Shard {
         let events = self.gateway.namespaces_mut().take_trace_events();
         self.outputs.extend(events.map(Output::Trace));
         let newest = self.newest_group();
-        for routed in replies.drain(..) {
-            let group = routed.rests_on.min(newest);
+        for reply in replies.drain(..) {
+            let (rests_on, pending) = match reply {
+                StepReply::Connection(routed) => (routed.rests_on, Pending::Reply(routed)),
+                StepReply::Receive(ReceiveReply {
+                    request,
+                    rests_on,
+                    outcome,
+                }) => (rests_on, Pending::Receive(request, outcome)),
+            };
+            let group = rests_on.min(newest);
             if self.durability.is_durable(group) && self.store == Store::Here {
-                self.release(routed);
+                self.release_pending(pending);
             } else {
-                self.durability.defer(group, Pending::Reply(routed));
+                self.durability.defer(group, pending);
             }
         }
         self.replies = replies;
@@ -585,12 +600,17 @@ impl Shard {
     fn release_durable(&mut self) {
         while let Some(mut waiting) = self.durability.take_group() {
             for pending in waiting.drain(..) {
-                match pending {
-                    Pending::Reply(routed) => self.release(routed),
-                    Pending::Answer(request, answer) => self.release_answer(request, answer),
-                }
+                self.release_pending(pending);
             }
             self.durability.put_back(waiting);
+        }
+    }
+
+    fn release_pending(&mut self, pending: Pending) {
+        match pending {
+            Pending::Reply(routed) => self.release(routed),
+            Pending::Answer(request, answer) => self.release_answer(request, answer),
+            Pending::Receive(request, outcome) => self.release_receive(request, outcome),
         }
     }
 
@@ -622,11 +642,13 @@ impl Shard {
         }
     }
 
-    /// Releases nothing until the store is back: memory and connections stay.
-    fn suspend(&mut self, why: &str) {
+    /// Releases nothing until the store is back: memory and connections stay. Receives that wait are abandoned: another
+    /// server may have the messages by now.
+    fn suspend(&mut self, now: Timestamp, why: &str) {
         if self.store == Store::Here {
             warn!("suspended: {why}; nothing is answered until it is back");
             self.store = Store::Away;
+            self.abandon_receives(now);
         }
     }
 
@@ -646,14 +668,16 @@ impl Shard {
     }
 
     /// Another server owns the shard: what is not durable here never will be, and is not answered.
-    fn fence(&mut self) {
+    fn fence(&mut self, now: Timestamp) {
         warn!(
             connections = self.connections.len(),
             "another server owns this shard's journal: closing its connections"
         );
         self.store = Store::Fenced;
+        self.abandon_receives(now);
         let reading = std::mem::take(&mut self.answers).into_keys();
-        for request in reading.chain(self.durability.clear()) {
+        let receives = std::mem::take(&mut self.receives).into_keys();
+        for request in reading.chain(receives).chain(self.durability.clear()) {
             self.outputs.push_back(Output::Abandon(request));
         }
         for connection in self.connections.values_mut() {
@@ -663,9 +687,10 @@ impl Shard {
         self.close_all(fenced);
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, now: Timestamp) {
         info!(connections = self.connections.len(), "stopping");
         self.is_stopping = true;
+        self.drain_receives(now);
         // Requests that were accepted before are answered before their connection closes. The links end with it:
         // to Qpid JMS a link that was detached is closed for good, and failover does not attach it
         // again.

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::gateway::Routed;
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::gateway::messages::HandedOut;
+use crate::gateway::{Routed, StepReply};
+use crate::ids::{BodyRef, EntityId, RequestId, SequenceNumber};
 use crate::journal::Writer;
 use crate::namespace::FoundBody;
 use crate::namespace::{Contained, Room, WantedBody};
@@ -23,7 +24,7 @@ pub enum Observation<'a> {
         /// The group that its records are in.
         group: u64,
         /// The replies of the step, before any of them is released.
-        replies: &'a [Routed],
+        replies: &'a [StepReply],
         /// The journal, with the bodies that it has in memory.
         journal: &'a Writer,
     },
@@ -56,6 +57,8 @@ pub enum DamageUser<'a> {
         /// A drain behind it has used up its link's credit.
         is_drained: bool,
     },
+    /// A receive without a link that was about to be answered with this message.
+    Receive(RequestId, &'a HandedOut),
 }
 
 /// Why a step was done.

@@ -1,13 +1,9 @@
 //! Outputs: the work that a shard gives to its server.
 
-use super::{Administered, CheckpointTask, Messaged, OperationAnswer, ReadRequest};
-use crate::ids::ConnectionId;
+use super::{Administered, CheckpointTask, Messaged, OperationAnswer, ReadRequest, ReceiveAnswer};
+use crate::ids::{ConnectionId, RequestId};
 use crate::journal::{Frame, SegmentId};
 use crate::namespace::TraceEvent;
-
-/// A request that is answered once; never used twice in the life of a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
 
 /// Something for the server to carry out.
 #[derive(Debug)]
@@ -47,4 +43,6 @@ pub enum Answer {
     Messaged(Messaged),
     /// To [`Input::Operate`](super::Input::Operate).
     Operated(Box<OperationAnswer>),
+    /// To [`Input::Receive`](super::Input::Receive).
+    Received(ReceiveAnswer),
 }

@@ -3,10 +3,9 @@
 use bytes::Bytes;
 
 use super::delivery::resolve;
-use super::{Output, RequestId, Shard, Store};
+use super::{Output, Shard, Store};
 use crate::gateway::Reply;
-use crate::ids::BodyRef;
-use crate::ids::ConnectionId;
+use crate::ids::{BodyRef, ConnectionId, RequestId};
 use crate::journal::{self, Disk, Stretch};
 use crate::limits;
 use crate::namespace::Damage;
@@ -55,6 +54,8 @@ pub enum ReadPurpose {
     Forward,
     /// They are delivered to a connection.
     Deliver(ConnectionId),
+    /// One is handed to a receive without a link.
+    Receive(RequestId),
     /// A job needs them.
     Job,
     /// A request is answered with them.
@@ -113,7 +114,7 @@ pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, journal::
         }
         let ahead = match request.purpose {
             // A receiver wants the bodies behind it next.
-            ReadPurpose::Deliver(_) => limits::READ_AHEAD_BYTES,
+            ReadPurpose::Deliver(_) | ReadPurpose::Receive(_) => limits::READ_AHEAD_BYTES,
             ReadPurpose::Compact
             | ReadPurpose::Forward
             | ReadPurpose::Job
@@ -213,6 +214,7 @@ impl Shard {
         }
         match done.purpose {
             ReadPurpose::Deliver(id) => self.deliver_read(now, id, done),
+            ReadPurpose::Receive(request) => self.receive_read(now, request, done),
             ReadPurpose::Compact => self.relocate(now, &done),
             ReadPurpose::Forward => self.forward_read(now, &done),
             ReadPurpose::Job => self.job_read(now, &done),
@@ -246,9 +248,7 @@ impl Shard {
                 },
             }
         }
-        for stretch in done.stretches {
-            self.journal.insert_read(stretch);
-        }
+        let damages = self.keep_stretches(done);
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.held = held;
             if !connection.held.is_empty() {
@@ -257,7 +257,15 @@ impl Shard {
         }
         // The replies about damaged bodies come after those that are held.
         for hit in hits {
-            self.contain(now, hit, &done.damages);
+            self.contain(now, hit, &damages);
         }
+    }
+
+    /// Puts what was read into the cache; returns what was damaged.
+    pub(super) fn keep_stretches(&mut self, done: ReadDone) -> Vec<Damage> {
+        for stretch in done.stretches {
+            self.journal.insert_read(stretch);
+        }
+        done.damages
     }
 }

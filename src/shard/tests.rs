@@ -6,12 +6,14 @@ use super::*;
 use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
+use crate::gateway::messages::{MessageOperation, MessageOutcome, Receive};
 use crate::gateway::operations::Operation;
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
 use crate::namespace::administration::AdminOperation;
 use crate::namespace::{JobAction, JobDescription, Selection};
-use crate::queue::Description;
+use crate::queue::{Description, ReceiveMode};
+use crate::time::Millis;
 
 const NOW: Timestamp = Timestamp::EPOCH;
 
@@ -98,6 +100,43 @@ impl Bench {
         self.shard.configure(NOW, |gateway, cx| {
             gateway.let_receiver_in(cx, (id, LinkId(0)), "q");
         });
+    }
+
+    /// Begins a receive from `q` without a link, which waits for a second.
+    fn receive_unlinked(&mut self, request: u64, mode: ReceiveMode) {
+        let path = "q".to_owned();
+        let wait = Millis::from_secs(1);
+        let wanted = ReceiveRequest {
+            host: None,
+            authority: Authority::everything(),
+            receive: Receive { path, mode, wait },
+        };
+        let wanted = Box::new(wanted);
+        self.shard
+            .handle(NOW, Input::Receive(RequestId(request), wanted));
+    }
+
+    /// Takes what became of requests: the word of a message, or what there was in its place.
+    fn ended(&mut self) -> Vec<(u64, String)> {
+        let outputs = std::mem::take(&mut self.outputs).into_iter();
+        let ended = outputs.filter_map(|output| match output {
+            Output::Answer(request, Answer::Received(answer)) => {
+                let shown = match answer {
+                    ReceiveAnswer::Message(message) => {
+                        String::from_utf8_lossy(&message.bytes[5..]).into_owned()
+                    }
+                    ReceiveAnswer::Nothing => "nothing".to_owned(),
+                    ReceiveAnswer::Refused(denied) => denied.text,
+                };
+                Some((request.0, shown))
+            }
+            Output::Abandon(request) => Some((request.0, "abandoned".to_owned())),
+            other => {
+                self.outputs.push(other);
+                None
+            }
+        });
+        ended.collect()
     }
 
     fn send(&mut self, word: &str) {
@@ -438,4 +477,160 @@ fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
     let late = bench.connect(2);
     bench.turn();
     assert!(matches!(&bench.sent(late)[..], [Outgoing::Close(_)]));
+}
+
+fn ends(of: &[(u64, &str)]) -> Vec<(u64, String)> {
+    let all = of.iter();
+    all.map(|&(request, end)| (request, end.to_owned()))
+        .collect()
+}
+
+#[test]
+fn a_receive_waits_for_its_group_and_for_its_bytes() {
+    for mode in [ReceiveMode::PeekLock, ReceiveMode::ReceiveAndDelete] {
+        let mut bench = Bench::new();
+        bench.receive_unlinked(1, mode);
+        bench.send("first");
+        bench.turn();
+        assert!(bench.ended().is_empty());
+        bench.sync();
+        assert_eq!(bench.ended(), ends(&[(1, "first")]));
+        let mut bench = Bench::new();
+        bench.send("second");
+        bench.sync_all();
+        bench.cache_nothing();
+        bench.receive_unlinked(2, mode);
+        bench.turn();
+        bench.sync();
+        assert!(bench.ended().is_empty());
+        bench.read();
+        assert_eq!(bench.ended(), ends(&[(2, "second")]));
+    }
+}
+
+#[test]
+fn a_receive_takes_another_message_if_the_bytes_of_the_first_are_damaged() {
+    for mode in [ReceiveMode::PeekLock, ReceiveMode::ReceiveAndDelete] {
+        let mut bench = Bench::new();
+        bench.send("first");
+        bench.send("second");
+        bench.sync_all();
+        bench.cache_nothing();
+        bench.damage("first");
+        bench.receive_unlinked(1, mode);
+        bench.turn();
+        bench.sync();
+        bench.read();
+        bench.sync();
+        bench.read();
+        assert_eq!(bench.ended(), ends(&[(1, "second")]));
+        assert_eq!(bench.shard.statistics(0).damaged, 1);
+    }
+}
+
+#[test]
+fn a_receive_ends_when_the_store_is_away_and_one_that_has_its_message_does_not() {
+    let mut bench = Bench::new();
+    for request in 1..=2 {
+        bench.receive_unlinked(request, ReceiveMode::ReceiveAndDelete);
+    }
+    bench.send("first");
+    bench.turn();
+    bench.shard.handle(NOW, Input::StoreAway);
+    bench.turn();
+    assert_eq!(bench.ended(), ends(&[(2, "abandoned")]));
+    bench.sync();
+    assert!(bench.ended().is_empty());
+    bench.shard.handle(NOW, Input::StoreBack);
+    bench.turn();
+    bench.read();
+    assert_eq!(bench.ended(), ends(&[(1, "first")]));
+    // What comes later is free.
+    bench.send("second");
+    bench.sync_all();
+    bench.receive_unlinked(3, ReceiveMode::ReceiveAndDelete);
+    bench.turn();
+    bench.sync();
+    assert_eq!(bench.ended(), ends(&[(3, "second")]));
+}
+
+#[test]
+fn a_fenced_shard_abandons_its_receives_and_stops() {
+    let mut bench = Bench::new();
+    for request in 1..=2 {
+        bench.receive_unlinked(request, ReceiveMode::PeekLock);
+    }
+    bench.send("x");
+    bench.turn();
+    bench.shard.handle(NOW, Input::AppendFenced);
+    bench.shard.handle(NOW, Input::Stop);
+    bench.receive_unlinked(3, ReceiveMode::PeekLock);
+    bench.turn();
+    let mut ended = bench.ended();
+    ended.sort_unstable();
+    let all = [(1, "abandoned"), (2, "abandoned"), (3, "abandoned")];
+    assert_eq!(ended, ends(&all));
+    assert!(bench.shard.is_stopped());
+}
+
+#[test]
+fn a_shard_that_stops_answers_its_receives_first() {
+    let mut bench = Bench::new();
+    for request in 1..=2 {
+        bench.receive_unlinked(request, ReceiveMode::ReceiveAndDelete);
+    }
+    bench.send("x");
+    bench.turn();
+    bench.shard.handle(NOW, Input::Stop);
+    bench.turn();
+    assert_eq!(bench.ended(), ends(&[(2, "nothing")]));
+    assert!(!bench.shard.is_stopped(), "a message is on its way");
+    bench.receive_unlinked(3, ReceiveMode::ReceiveAndDelete);
+    bench.turn();
+    assert_eq!(bench.ended(), ends(&[(3, "abandoned")]));
+    bench.sync();
+    assert_eq!(bench.ended(), ends(&[(1, "x")]));
+    assert!(bench.shard.is_stopped());
+}
+
+#[test]
+fn a_shard_that_stops_answers_its_requests_first() {
+    let mut bench = Bench::new();
+    let request = MessageRequest {
+        host: None,
+        authority: Authority::everything(),
+        operation: MessageOperation::Send {
+            path: "q".to_owned(),
+            messages: vec![crate::gateway::amqp::tests::message("x")],
+        },
+    };
+    let request = Input::Message(RequestId(1), Box::new(request));
+    bench.shard.handle(NOW, request);
+    bench.shard.handle(NOW, Input::Stop);
+    bench.turn();
+    assert!(!bench.shard.is_stopped(), "the message is not durable yet");
+    bench.sync();
+    let taken = |output: &Output| {
+        matches!(
+            output,
+            Output::Answer(RequestId(1), Answer::Messaged(Ok(MessageOutcome::Taken(_))))
+        )
+    };
+    assert!(bench.outputs.iter().any(taken), "{:?}", bench.outputs);
+    assert!(bench.shard.is_stopped());
+}
+
+#[test]
+fn a_receive_has_an_end() {
+    let mut bench = Bench::new();
+    bench.receive_unlinked(1, ReceiveMode::PeekLock);
+    bench.turn();
+    let until = NOW.after(Millis::from_secs(1));
+    assert_eq!(bench.shard.gateway().poll_timeout(), Some(until));
+    bench.turn_at(until);
+    assert_eq!(bench.ended(), ends(&[(1, "nothing")]));
+    bench.receive_unlinked(2, ReceiveMode::PeekLock);
+    bench.shard.handle(NOW, Input::CancelReceive(RequestId(2)));
+    bench.turn();
+    assert_eq!(bench.ended(), ends(&[(2, "nothing")]));
 }

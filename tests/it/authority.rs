@@ -13,7 +13,7 @@ use jitney::address::{EntityAddress, SubQueue};
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
 use jitney::gateway::admin;
 use jitney::gateway::rest;
-use jitney::gateway::{Gateway, Reply, Report, Routed};
+use jitney::gateway::{Gateway, Reply, Report, Routed, StepReply};
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::message::{Draft, Message};
@@ -130,7 +130,11 @@ impl World {
             group: 1,
         };
         let result = step(&mut self.gateway, &mut cx);
-        self.replies.append(self.gateway.replies());
+        let replies = self.gateway.replies().drain(..);
+        self.replies.extend(replies.filter_map(|reply| match reply {
+            StepReply::Connection(routed) => Some(routed),
+            StepReply::Receive(_) => None,
+        }));
         result
     }
 
@@ -289,8 +293,12 @@ fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
         for event in attach(link, LinkRole::Incoming, address) {
             gateway.apply(cx, GUEST, Report::Event(event));
         }
-        let let_in =
-            |routed: &Routed| matches!(routed.reply, Reply::AcceptLink(it, _) if it == link);
+        let let_in = |reply: &StepReply| match reply {
+            StepReply::Connection(routed) => {
+                matches!(routed.reply, Reply::AcceptLink(it, _) if it == link)
+            }
+            StepReply::Receive(_) => false,
+        };
         if gateway.replies().iter().any(let_in) {
             gateway.apply(cx, GUEST, Report::Event(transfer));
         }

@@ -84,7 +84,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 15] = [
+const STARTED: [(&str, usize, &str); 16] = [
     (
         "connection.rs",
         1,
@@ -106,6 +106,7 @@ const STARTED: [(&str, usize, &str); 15] = [
         "the writing of the record of namespaces is awaited",
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
+    ("receive.rs", 1, "it tells the owner that a client has left"),
     (
         "reload.rs",
         1,

@@ -5,7 +5,7 @@ use super::windows::Load;
 use super::{Link, ServiceNode, consumer_id};
 use crate::amqp::LinkId;
 use crate::gateway::Gateway;
-use crate::ids::{ConnectionId, SequenceNumber};
+use crate::ids::{ConnectionId, EntityId, SequenceNumber};
 use crate::message::Stamps;
 use crate::namespace::{Contained, Damage, StepContext};
 use crate::queue::{DeadLetter, Handover, ReceiveMode};
@@ -27,22 +27,16 @@ impl Gateway {
             return None;
         };
         let consumer = consumer_id(connection, link);
-        let number = number_of(&handover.stamps);
-        let replaced = self.with_namespaces(cx, |namespaces, cx| {
-            namespaces.replace_body(cx, queue, number, damage)
-        });
-        let replaced = replaced.is_some();
         let shows = self
             .namespaces
             .queue(queue)
             .is_some_and(|queue| queue.browses(consumer));
-        let was_deleted = handover.mode == ReceiveMode::ReceiveAndDelete && !shows;
-        let is_contained = replaced || was_deleted;
-        if !replaced && was_deleted {
-            self.with_namespaces(cx, |namespaces, cx| {
-                namespaces.bring_back(cx, queue, &handover.stamps, damage);
-            });
-        }
+        let mode = if shows {
+            ReceiveMode::PeekLock
+        } else {
+            handover.mode
+        };
+        let contained = self.contain_handed_out(cx, (queue, mode), handover, damage);
         let bytes = u64::from(handover.body.length);
         self.written(cx, connection, link, bytes);
         self.with_queue(cx, queue, |queue, cx| {
@@ -52,7 +46,29 @@ impl Gateway {
                 queue.take_back(cx, consumer, handover.token);
             }
         });
-        is_contained.then(|| self.namespaces.contained(queue, number, damage))
+        contained
+    }
+
+    /// Contains the damage of a message that was handed out. It was deleted with that, if this is how it was received.
+    pub(crate) fn contain_handed_out(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        (queue, mode): (EntityId, ReceiveMode),
+        handover: &Handover,
+        damage: &Damage,
+    ) -> Option<Contained> {
+        let was_deleted = mode == ReceiveMode::ReceiveAndDelete;
+        let number = number_of(&handover.stamps);
+        let replaced = self.with_namespaces(cx, |namespaces, cx| {
+            namespaces.replace_body(cx, queue, number, damage)
+        });
+        let replaced = replaced.is_some();
+        if !replaced && was_deleted {
+            self.with_namespaces(cx, |namespaces, cx| {
+                namespaces.bring_back(cx, queue, &handover.stamps, damage);
+            });
+        }
+        (replaced || was_deleted).then(|| self.namespaces.contained(queue, number, damage))
     }
 
     /// Contains the damage of messages that a response was to carry, of which `damages` tells. One

@@ -4,6 +4,7 @@ use super::links::session_accept;
 use super::windows::Load;
 use super::{Link, Reply, Routed, consumer_id, link_of};
 use crate::amqp::{LinkId, Tag};
+use crate::gateway::messages::is_receive;
 use crate::gateway::{Gateway, request_log};
 use crate::ids::{ConnectionId, EntityId, LockToken};
 use crate::namespace::{Deliveries, StepContext};
@@ -18,6 +19,14 @@ impl Gateway {
         let is_traced = self.namespaces.is_traced();
         for (rests_on, delivery) in deliveries.drain() {
             let (consumer, reply) = match delivery {
+                Delivery::Drained(consumer, _) if is_receive(consumer) => {
+                    self.receive_drained(cx, consumer);
+                    continue;
+                }
+                Delivery::Message(consumer, handover) if is_receive(consumer) => {
+                    self.hand_to_receive(cx, consumer, rests_on, handover);
+                    continue;
+                }
                 Delivery::Drained(consumer, limit) => {
                     (consumer, Reply::Drained(link_of(consumer).1, limit))
                 }

@@ -8,7 +8,8 @@ use crate::address::SubQueue;
 use crate::amqp::DeliveryId;
 use crate::amqp::Outcome;
 use crate::amqp::SessionId;
-use crate::gateway::Gateway;
+use crate::gateway::messages::ReceiveReply;
+use crate::gateway::{Gateway, StepReply};
 use crate::ids::BodyRef;
 use crate::ids::SequenceNumber;
 use crate::limits;
@@ -36,6 +37,8 @@ pub(crate) struct Bench {
     pub(crate) gateway: Gateway,
     /// What connections were told.
     pub(crate) told: Vec<Routed>,
+    /// What receives without a link were told.
+    pub(crate) received: Vec<ReceiveReply>,
     journal: Replayed,
 }
 
@@ -151,6 +154,7 @@ impl Bench {
             now: Timestamp::from_millis(1_000),
             gateway: Gateway::new(1, Profile::Development),
             told: Vec::new(),
+            received: Vec::new(),
             journal: Replayed {
                 again: Gateway::new(2, Profile::Development),
                 bodies: Vec::new(),
@@ -206,8 +210,17 @@ impl Bench {
         };
         self.gateway.handle_timeout(&mut cx);
         let result = step(&mut self.gateway, &mut cx);
-        self.told.append(self.gateway.replies());
+        self.hear();
         result
+    }
+
+    fn hear(&mut self) {
+        for reply in self.gateway.replies().drain(..) {
+            match reply {
+                StepReply::Connection(routed) => self.told.push(routed),
+                StepReply::Receive(reply) => self.received.push(reply),
+            }
+        }
     }
 
     /// Forwards some messages that wait for their bytes.
@@ -252,6 +265,7 @@ impl Bench {
             now: self.now,
             gateway: self.journal.again,
             told: Vec::new(),
+            received: Vec::new(),
             journal,
         };
         let mut cx = StepContext {
@@ -732,8 +746,9 @@ fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
     assert_eq!(available, Some(3));
     let first = bench.run(|gateway, cx| {
         gateway.with_queue(cx, id, |queue, cx| {
-            queue.add_consumer(ConsumerId(1), ReceiveMode::PeekLock);
-            queue.set_credit(cx, ConsumerId(1), 9, true);
+            let consumer = consumer_id(ConnectionId(1), LinkId(1));
+            queue.add_consumer(consumer, ReceiveMode::PeekLock);
+            queue.set_credit(cx, consumer, 9, true);
             queue.waiting_to_go(9).len()
         })
     });

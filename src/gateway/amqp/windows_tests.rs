@@ -31,7 +31,7 @@ fn bench(messages: usize) -> Bench {
 }
 
 fn report(bench: &mut Bench, connection: u32, report: Report) {
-    let id = ConnectionId(connection);
+    let id = ConnectionId(connection + 1);
     bench.run(|gateway, cx| gateway.apply(cx, id, report));
 }
 
@@ -65,10 +65,10 @@ fn told(bench: &mut Bench) -> (BTreeMap<u32, usize>, Vec<u32>) {
     let (mut handed, mut closed) = (BTreeMap::new(), Vec::new());
     for routed in std::mem::take(&mut bench.told) {
         match routed.reply {
-            Reply::Deliver(..) => *handed.entry(routed.connection.0).or_default() += 1,
+            Reply::Deliver(..) => *handed.entry(routed.connection.0 - 1).or_default() += 1,
             Reply::Close(refusal) => {
                 assert_eq!(refusal.condition, Condition::ResourceLimitExceeded);
-                closed.push(routed.connection.0);
+                closed.push(routed.connection.0 - 1);
             }
             _ => {}
         }

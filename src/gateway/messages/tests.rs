@@ -2,16 +2,19 @@
 
 use super::*;
 use crate::address::SubQueue;
-use crate::amqp::Event;
-use crate::gateway::Report;
+use crate::gateway::StepReply;
 use crate::gateway::amqp::tests::{Bench, inquiry};
+use crate::ids::{ConnectionId, RequestId};
 use crate::message::Draft;
-use crate::namespace::{Denied, DeniedKind};
-use crate::queue::{Description, Handover};
+use crate::namespace::{Damage, Denied, DeniedKind};
+use crate::queue::{Description, Handover, Status};
 use crate::rights::Rights;
-use crate::time::Millis;
+use crate::time::{ClockStep, Millis};
 
-const CONNECTION: ConnectionId = ConnectionId(9);
+/// How long receives wait.
+const WAIT: Millis = Millis::from_secs(30);
+/// A millisecond less.
+const NEARLY: Millis = Millis::from_millis(29_999);
 
 fn message(word: &str) -> Message {
     let mut composer = Draft::default().begin(Timestamp::EPOCH);
@@ -52,33 +55,52 @@ fn action(
     )
 }
 
-fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
+fn receive(bench: &mut Bench, request: u64, path: &str, mode: ReceiveMode) {
     let path = path.to_owned();
     bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
-        let receive = Receive { path, mode };
-        let at = (CONNECTION, LinkId(link));
-        gateway.receive_one(cx, at, None, &authority.unwrap(), &receive);
+        let wait = WAIT;
+        let receive = Receive { path, mode, wait };
+        let request = RequestId(request);
+        gateway.receive_one(cx, request, None, &authority.unwrap(), &receive);
     });
+    bench.gateway.check();
 }
 
-fn report(bench: &mut Bench, report: Report) {
-    bench.run(|gateway, cx| gateway.apply(cx, CONNECTION, report));
+/// Takes what was told last, which was a receive's.
+fn told(bench: &mut Bench) -> (u64, ReceiveOutcome) {
+    let reply = bench.received.pop().unwrap();
+    (reply.request.0, reply.outcome)
 }
 
-/// Takes what was told last: a message.
+/// Takes what was told last: a message, to a receive that is answered with it.
 fn handed(bench: &mut Bench) -> Handover {
-    match bench.told.pop().map(|routed| routed.reply) {
-        Some(Reply::Deliver(_, handover)) => handover,
+    match told(bench) {
+        (request, ReceiveOutcome::Message(handed_out)) => {
+            bench.gateway.receive_answered(RequestId(request));
+            handed_out.handover
+        }
         other => panic!("{other:?}"),
     }
 }
 
 fn refused(bench: &mut Bench) -> Denied {
-    match bench.told.pop().map(|routed| routed.reply) {
-        Some(Reply::RefuseLink(_, denied)) => denied,
+    match told(bench) {
+        (_, ReceiveOutcome::Refused(denied)) => denied,
         other => panic!("{other:?}"),
     }
+}
+
+fn cancel(bench: &mut Bench, request: u64) {
+    bench.run(|gateway, cx| gateway.cancel_receive(cx, RequestId(request)));
+    bench.gateway.check();
+}
+
+/// Lets time pass.
+fn wait(bench: &mut Bench, millis: Millis) {
+    bench.now = bench.now.after(millis);
+    bench.run(|_, _| ());
+    bench.gateway.check();
 }
 
 #[test]
@@ -134,7 +156,7 @@ fn address(path: &str) -> EntityAddress {
 fn a_receive_waits_for_one_message_and_takes_no_more() {
     let mut bench = Bench::new();
     receive(&mut bench, 1, "q", ReceiveMode::ReceiveAndDelete);
-    assert!(bench.told.is_empty());
+    assert!(bench.received.is_empty());
     assert_eq!(
         send(&mut bench, "q", &["a", "b"]),
         Ok(MessageOutcome::Taken(vec![
@@ -143,7 +165,7 @@ fn a_receive_waits_for_one_message_and_takes_no_more() {
         ]))
     );
     handed(&mut bench);
-    assert!(bench.told.is_empty());
+    assert!(bench.received.is_empty());
     let queue = bench.gateway.namespaces().find(&address("q")).unwrap();
     assert_eq!(queue.len(), 1);
     bench.check_replay();
@@ -155,40 +177,160 @@ fn what_is_given_back_unread_was_not_delivered() {
     send(&mut bench, "q", &["a"]).unwrap();
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
     let token = handed(&mut bench).token;
-    let link = LinkId(1);
-    let none = Event::Credit {
-        link,
-        limit: 0,
-        drain: false,
-    };
-    report(&mut bench, Report::Event(none));
-    report(&mut bench, Report::Returned { token, link });
-    report(&mut bench, Report::Written { link, bytes: 9 });
-    let gone = Event::Detached {
-        link,
-        error: None,
-        unsent: Vec::new(),
-    };
-    report(&mut bench, Report::Event(gone));
-    assert!(bench.told.is_empty());
+    let queue = bench.id("q");
+    bench.run(|gateway, cx| gateway.return_received(cx, queue, token));
     receive(&mut bench, 2, "q", ReceiveMode::PeekLock);
-    assert_eq!(handed(&mut bench).stamps.delivery_count, 0);
+    let second = handed(&mut bench);
+    assert_eq!(second.stamps.delivery_count, 0);
+    // A lock that has gone gives nothing back.
+    bench.run(|gateway, cx| gateway.return_received(cx, queue, token));
+    receive(&mut bench, 3, "q", ReceiveMode::PeekLock);
+    assert!(bench.received.is_empty());
 }
 
 #[test]
 fn a_receive_that_has_waited_long_enough_is_told_so() {
     let mut bench = Bench::new();
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
-    let drain = Event::Credit {
-        link: LinkId(1),
-        limit: 1,
-        drain: true,
-    };
-    report(&mut bench, Report::Event(drain));
-    let told = bench.told.pop().map(|routed| routed.reply);
-    assert!(matches!(told, Some(Reply::Drained(LinkId(1), 1))));
+    let until = bench.now.after(WAIT);
+    assert_eq!(bench.gateway.poll_timeout(), Some(until));
+    wait(&mut bench, NEARLY);
+    assert!(bench.received.is_empty());
+    wait(&mut bench, Millis::from_millis(1));
+    assert!(matches!(told(&mut bench), (1, ReceiveOutcome::Nothing)));
     send(&mut bench, "q", &["a"]).unwrap();
-    assert!(bench.told.is_empty());
+    assert!(bench.received.is_empty());
+    assert!(!bench.gateway.has_open_receives());
+}
+
+#[test]
+fn a_receive_without_a_wait_takes_what_is_there_or_nothing() {
+    let mut bench = Bench::new();
+    send(&mut bench, "q", &["a"]).unwrap();
+    let mut outcomes = Vec::new();
+    for request in 1..=2 {
+        bench.run(|gateway, cx| {
+            let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
+            let receive = Receive {
+                path: "q".to_owned(),
+                mode: ReceiveMode::ReceiveAndDelete,
+                wait: Millis::from_secs(0),
+            };
+            let request = RequestId(request);
+            gateway.receive_one(cx, request, None, &authority.unwrap(), &receive);
+        });
+        outcomes.push(told(&mut bench).1);
+    }
+    assert!(
+        matches!(
+            outcomes[..],
+            [ReceiveOutcome::Message(_), ReceiveOutcome::Nothing]
+        ),
+        "{outcomes:?}"
+    );
+}
+
+#[test]
+fn a_receive_waits_for_as_long_as_before_when_the_clock_is_set() {
+    for millis in [-1_000_000, 1_000_000] {
+        let mut bench = Bench::new();
+        receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+        let step = ClockStep::from_millis(millis);
+        bench.now = bench.now.moved(step);
+        let now = bench.now;
+        bench.gateway.follow_clock(now, step);
+        wait(&mut bench, NEARLY);
+        assert!(bench.received.is_empty());
+        wait(&mut bench, Millis::from_millis(1));
+        assert!(matches!(told(&mut bench), (1, ReceiveOutcome::Nothing)));
+    }
+}
+
+#[test]
+fn a_receive_that_is_cancelled_takes_no_message() {
+    for mode in [ReceiveMode::PeekLock, ReceiveMode::ReceiveAndDelete] {
+        let mut bench = Bench::new();
+        receive(&mut bench, 1, "q", mode);
+        cancel(&mut bench, 1);
+        assert!(matches!(told(&mut bench), (1, ReceiveOutcome::Nothing)));
+        send(&mut bench, "q", &["a"]).unwrap();
+        assert!(bench.received.is_empty());
+        // One whose message is on its way gets that, and no other.
+        receive(&mut bench, 2, "q", mode);
+        cancel(&mut bench, 2);
+        handed(&mut bench);
+        assert!(bench.received.is_empty());
+        // What has gone is not there to be cancelled.
+        cancel(&mut bench, 2);
+        assert!(!bench.gateway.has_open_receives());
+    }
+}
+
+#[test]
+fn receives_and_links_have_their_turns_together() {
+    let mut bench = Bench::new();
+    receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+    bench.run(|gateway, cx| {
+        let link = crate::amqp::LinkId(0);
+        gateway.let_receiver_in(cx, (ConnectionId(1), link), "q");
+    });
+    receive(&mut bench, 2, "q", ReceiveMode::PeekLock);
+    send(&mut bench, "q", &["a", "b", "c"]).unwrap();
+    let second = told(&mut bench);
+    let first = told(&mut bench);
+    assert_eq!((first.0, second.0), (1, 2));
+    assert_eq!(bench.told.len(), 1);
+}
+
+#[test]
+fn what_ends_an_entity_or_forbids_to_receive_ends_its_receives() {
+    let mut bench = Bench::new();
+    receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+    receive(&mut bench, 2, "t/Subscriptions/a", ReceiveMode::PeekLock);
+    let disabled = Description {
+        status: Status::ReceiveDisabled,
+        ..Description::default()
+    };
+    bench.run(|gateway, cx| gateway.ensure_entity(cx, "q", disabled).unwrap());
+    assert!(matches!(refused(&mut bench).kind, DeniedKind::Disabled));
+    assert!(bench.received.is_empty());
+    bench.run(|gateway, cx| assert!(gateway.delete_entity(cx, "t")));
+    assert!(matches!(refused(&mut bench).kind, DeniedKind::NotFound));
+    assert!(!bench.gateway.has_open_receives());
+    bench.gateway.check();
+}
+
+#[test]
+fn a_receive_whose_message_has_lost_its_bytes_waits_for_another() {
+    for mode in [ReceiveMode::PeekLock, ReceiveMode::ReceiveAndDelete] {
+        let mut bench = Bench::new();
+        send(&mut bench, "q", &["a"]).unwrap();
+        receive(&mut bench, 1, "q", mode);
+        let damage = |bench: &mut Bench| match told(bench) {
+            (request, ReceiveOutcome::Message(handed_out)) => {
+                let damage = Damage {
+                    body: handed_out.handover.body,
+                    place: "here".to_owned(),
+                };
+                let contained = bench.run(|gateway, cx| {
+                    gateway.received_damaged(cx, RequestId(request), &handed_out, &damage)
+                });
+                assert!(contained.is_some());
+                bench.gateway.check();
+            }
+            other => panic!("{other:?}"),
+        };
+        damage(&mut bench);
+        assert!(bench.received.is_empty());
+        send(&mut bench, "q", &["b"]).unwrap();
+        // Its client leaves meanwhile: it takes no other.
+        cancel(&mut bench, 1);
+        damage(&mut bench);
+        assert!(matches!(told(&mut bench), (1, ReceiveOutcome::Nothing)));
+        send(&mut bench, "q", &["c"]).unwrap();
+        assert!(bench.received.is_empty());
+        assert!(!bench.gateway.has_open_receives());
+    }
 }
 
 #[test]
@@ -299,10 +441,10 @@ fn each_operation_needs_its_right() {
             let receive = Receive {
                 path: "q".to_owned(),
                 mode: ReceiveMode::ReceiveAndDelete,
+                wait: WAIT,
             };
-            let at = (CONNECTION, LinkId(1));
-            gateway.receive_one(cx, at, None, &authority, &receive);
-            let received = gateway.replies().pop().map(|routed| routed.reply);
+            gateway.receive_one(cx, RequestId(1), None, &authority, &receive);
+            let received = gateway.replies().pop();
             (sent, received)
         });
         let kept_out = matches!(
@@ -313,7 +455,13 @@ fn each_operation_needs_its_right() {
             })
         );
         assert_eq!(kept_out, !sends, "{sent:?}");
-        let kept_out = matches!(received, Some(Reply::RefuseLink(..)));
+        let kept_out = matches!(
+            received,
+            Some(StepReply::Receive(ReceiveReply {
+                outcome: ReceiveOutcome::Refused(_),
+                ..
+            }))
+        );
         assert_eq!(kept_out, sends, "{received:?}");
         let elsewhere = bench.run(|gateway, cx| {
             let send = MessageOperation::Send {

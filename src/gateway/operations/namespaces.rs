@@ -26,7 +26,7 @@ impl Gateway {
         Ok(Operated::Done)
     }
 
-    /// Deletes some entities of a namespace, and closes its connections; once it has neither, it is gone.
+    /// Deletes some entities of a namespace, closes its connections, and ends its receives; once it has none of them, it is gone.
     pub(super) fn drop_namespace(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -49,12 +49,18 @@ impl Gateway {
                 reply: Reply::Close(refusal),
             });
         }
+        self.end_receives(cx, |_, _, receive| {
+            let text = "An operator has dropped the namespace.";
+            let is_in = receive.prefix == prefix;
+            is_in.then(|| Denied::new(DeniedKind::NotFound, text, ""))
+        });
         let most = limits::DROPPED_ENTITIES;
         let paths = self.namespaces.some_entities(name, most);
         for path in &paths {
             self.delete_entity(cx, path);
         }
-        if !paths.is_empty() || !self.connections_of(&prefix).is_empty() {
+        let has_clients = !self.connections_of(&prefix).is_empty() || self.receives.are_in(&prefix);
+        if !paths.is_empty() || has_clients {
             return Ok(Operated::Dropped(false));
         }
         self.audit(cx, authority, "drop_namespace", &prefix, name);

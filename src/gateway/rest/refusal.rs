@@ -68,6 +68,11 @@ impl RestError {
                 kind: DeniedKind::NotFound,
                 ..
             }) => 410,
+            // The request was good, and may be made again.
+            Self::Denied(Denied {
+                kind: DeniedKind::Detached,
+                ..
+            }) => 503,
             Self::Denied(denied) => denied.kind.http_status(),
         }
     }

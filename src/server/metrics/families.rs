@@ -74,6 +74,7 @@ families! {
     CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";
     AMQP_SESSIONS = Gauge "jitney_amqp_sessions" SHARD, "AMQP sessions of the connections";
     LINKS = Gauge "jitney_links" &["shard", "role"], "Links of AMQP clients: sender (to an entity), receiver (from an entity), or other (service nodes, transactions)";
+    RECEIVES = Gauge "jitney_rest_receives" SHARD, "Receives over HTTP that wait for a message";
     REFUSALS = Counter "jitney_refusals" &["shard", "reason"], "Links, messages and requests that were refused, by reason";
     LOG_BYTES = Gauge "jitney_log_bytes" SHARD, "Bytes of the groups of records in the log";
     LOG_LIVE = Gauge "jitney_log_live_bytes" SHARD, "Bytes of the log that messages still use";

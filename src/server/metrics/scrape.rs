@@ -325,6 +325,10 @@ impl Scrape {
             }),
         )?;
         out.write(
+            &families::RECEIVES,
+            self.of_each(|report| number(report.statistics.gateway.receives)),
+        )?;
+        out.write(
             &families::REFUSALS,
             shards().flat_map(|shard| {
                 let refused = shard.report.statistics.gateway.refused;

@@ -48,6 +48,7 @@ fn report(paths: &[&str]) -> ShardReport {
                 authorized: 3,
                 senders: 1,
                 receivers: 2,
+                receives: 5,
                 other_links: 7,
                 refused: [1; DeniedKind::ALL.len()],
             },

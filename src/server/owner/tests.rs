@@ -3,15 +3,19 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::access::{Inquiry, Origin, PeerAddress, Profile};
+use crate::access::{Authority, Inquiry, Origin, PeerAddress, Profile};
 use crate::gateway::Gateway;
+use crate::gateway::messages::Receive;
 use crate::journal::memory::MemoryDisk;
 use crate::memory::Memory;
 use crate::namespace::{Denied, DeniedKind, EntityRefused};
-use crate::queue::Description;
+use crate::queue::{Description, ReceiveMode};
 use crate::server::committer::{CommitterHandle, Sync};
 use crate::server::mailbox::Mailbox;
-use crate::shard::{Answer, OperationAnswer, Outgoing, Pressure, Ready, Recovering};
+use crate::shard::{
+    Answer, OperationAnswer, Outgoing, Pressure, Ready, ReceiveRequest, Recovering,
+};
+use crate::time::Millis;
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
@@ -215,4 +219,103 @@ async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
     lease.set(true);
     owner.turn(now, &mut Vec::new());
     assert_ne!(sent(), 0);
+}
+
+impl Owner {
+    /// Begins a receive from `q`, which waits for long.
+    fn begin_to_receive(&mut self, mode: ReceiveMode) -> oneshot::Receiver<ReceiveAnswer> {
+        let wanted = ReceiveRequest {
+            host: None,
+            authority: Authority::everything(),
+            receive: Receive {
+                path: "q".to_owned(),
+                mode,
+                wait: Millis::from_secs(60),
+            },
+        };
+        let (asker, answer) = oneshot::channel();
+        let request = mailbox::next_request();
+        let until = Instant::now() + Duration::from_secs(60);
+        let mail = Mail::Receive(request, Box::new(wanted), until, asker);
+        self.take(self.clock.now(), mail);
+        answer
+    }
+
+    fn send_to_queue(&mut self) {
+        self.shard.configure(self.clock.now(), |gateway, cx| {
+            let _ = gateway.ensure_entity(cx, "q", Description::default());
+            gateway.take_word(cx, "q", "x");
+        });
+    }
+
+    /// Takes turns until all is durable.
+    async fn settle(&mut self) {
+        let mut none = Vec::new();
+        self.turn(self.clock.now(), &mut none);
+        while self.shard.waits_for_disk_since().is_some() {
+            self.progress.changed().await.unwrap();
+            self.turn(self.clock.now(), &mut none);
+        }
+        self.turn(self.clock.now(), &mut none);
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_client_has_left_is_given_back() {
+    let mut owner = owner();
+    owner.send_to_queue();
+    drop(owner.begin_to_receive(ReceiveMode::PeekLock));
+    owner.settle().await;
+    let mut answer = owner.begin_to_receive(ReceiveMode::PeekLock);
+    owner.settle().await;
+    let Ok(ReceiveAnswer::Message(message)) = answer.try_recv() else {
+        panic!("the message is there");
+    };
+    assert_eq!(message.handed_out.handover.stamps.delivery_count, 0);
+}
+
+/// frozen-between-check-and-send: the message of a receive is kept until the server may answer again.
+#[tokio::test]
+async fn a_receive_is_answered_when_the_lease_holds_again_or_not_at_all() {
+    let mut owner = owner();
+    let lease = Arc::new(Lease::default());
+    let (_events, events) = watch::channel(StoreEvent::Back);
+    owner.store = Some(StoreState {
+        parts: StoreParts {
+            lease: Arc::clone(&lease),
+            events,
+        },
+        is_lapsed: false,
+        is_unknown: false,
+    });
+    lease.set(true);
+    owner.send_to_queue();
+    let mut answer = owner.begin_to_receive(ReceiveMode::PeekLock);
+    let mut waiting = owner.begin_to_receive(ReceiveMode::ReceiveAndDelete);
+    let now = owner.clock.now();
+    owner.shard.finish_turn(now);
+    owner.carry_out_all(now);
+    // The server is frozen after the look at its lease, and the disk is done meanwhile.
+    let progress = owner.committer.flush();
+    owner.committer.hand_over();
+    if let Some(progress) = progress {
+        owner.learn(now, progress);
+    }
+    while owner.shard.waits_for_disk_since().is_some() {
+        owner.progress.changed().await.unwrap();
+        let progress = *owner.progress.borrow_and_update();
+        owner.learn(now, progress);
+    }
+    lease.set(false);
+    owner.carry_out_all(now);
+    assert!(answer.try_recv().is_err());
+    owner.turn(now, &mut Vec::new());
+    let abandoned = waiting.try_recv();
+    assert!(matches!(
+        abandoned,
+        Err(oneshot::error::TryRecvError::Closed)
+    ));
+    lease.set(true);
+    owner.turn(now, &mut Vec::new());
+    assert!(matches!(answer.try_recv(), Ok(ReceiveAnswer::Message(_))));
 }

@@ -25,6 +25,7 @@ mod operations;
 mod operators;
 mod plan;
 mod random;
+mod receives;
 mod recovery;
 mod rowlog;
 mod run;

@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub(super) rows: bool,
     /// How often, in a thousand turns, an operator asks something.
     pub(super) jobs: u64,
+    /// How often, in a thousand turns, something happens to a receive over HTTP.
+    pub(super) receives: u64,
     /// Messages in a batch at most.
     pub(super) batch: usize,
     /// Messages from which on no more are sent.
@@ -233,10 +235,17 @@ impl Plan {
         } else {
             0
         };
+        let mut receives = Stream::new(seed, "receives plan");
+        let receives = if receives.percent(40) {
+            20 + receives.below(300)
+        } else {
+            0
+        };
         // So many that a job has several turns.
         let floods = floods && 0 < jobs;
         Self {
             jobs,
+            receives,
             batch: if floods { 100 } else { 6 },
             crowd: if floods { 200 } else { 150 },
             damage,

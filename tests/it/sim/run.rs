@@ -8,6 +8,8 @@ use super::operations::Request;
 use super::operators::Operators;
 use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
+use super::receives::{Receivers, is_receive};
+use super::sights::at_of;
 use super::world::{Failed, Mode, Stop, World};
 
 /// A run of one seed.
@@ -17,6 +19,7 @@ pub(super) struct Run {
     pub(super) world: World,
     clients: Clients,
     operators: Operators,
+    receivers: Receivers,
     random: Stream,
     /// When the clock is set, and by how much.
     clock: Stream,
@@ -55,6 +58,8 @@ pub(super) struct Figures {
     jobs: u64,
     changed: u64,
     skipped: u64,
+    /// Receives over HTTP that were begun, had a message, had one that came back, and were abandoned.
+    received: [usize; 4],
 }
 
 impl Figures {
@@ -80,6 +85,9 @@ impl Figures {
         self.jobs += other.jobs;
         self.changed += other.changed;
         self.skipped += other.skipped;
+        for (sum, more) in self.received.iter_mut().zip(other.received) {
+            *sum += more;
+        }
     }
 }
 
@@ -106,6 +114,7 @@ impl Run {
             turn: 0,
             clients: Clients::new(seed, &plan),
             operators: Operators::new(seed, &plan),
+            receivers: Receivers::new(seed, &plan),
             random: Stream::new(seed, "run"),
             clock: Stream::new(seed, "clock"),
             damage: Stream::new(seed, "damage"),
@@ -185,6 +194,7 @@ impl Run {
             jobs,
             changed,
             skipped,
+            received: self.world.received_figures(),
         })
     }
 
@@ -216,6 +226,11 @@ impl Run {
             self.clients.act(self.world.now, crowded);
         }
         self.operate()?;
+        if let Some(act) = self.receivers.act()
+            && self.world.takes_input()
+        {
+            self.world.receive(&act)?;
+        }
         self.report()?;
         for _ in 0..self.random.below(self.plan.pump + 1) {
             if self.world.takes_input()
@@ -284,6 +299,11 @@ impl Run {
         {
             self.step(&act)?;
         }
+        while self.world.takes_input()
+            && let Some(act) = self.world.returned()
+        {
+            self.world.receive(&act)?;
+        }
         Ok(())
     }
 
@@ -318,7 +338,14 @@ impl Run {
 
     fn hear(&mut self) -> Result<(), Stop> {
         for (told, sight) in std::mem::take(&mut self.world.released) {
-            self.clients.hear(told, sight)?;
+            let at = at_of(&sight);
+            if is_receive(at) {
+                self.receivers.hear(at);
+                let place = self.world.place_of(at).expect("it was begun");
+                self.clients.receive_unlinked(told, place, sight)?;
+            } else {
+                self.clients.hear(told, sight)?;
+            }
         }
         for (_, outcome) in std::mem::take(&mut self.world.answers) {
             self.operators.hear(outcome);
@@ -436,6 +463,7 @@ impl Run {
             // Those who looked at everything when the last start ended are gone, too.
             self.hear()?;
             self.clients.lost();
+            self.receivers.lost();
             if self.random.percent(5) {
                 self.world.disk.light_fuse(self.random.below(4));
             }
@@ -480,6 +508,9 @@ impl Run {
             }
         }
         self.settle_log()?;
+        for act in self.receivers.leave() {
+            self.world.receive(&act)?;
+        }
         for act in self.clients.leave() {
             self.step(&act)?;
         }
@@ -501,7 +532,7 @@ impl Run {
         self.settle_log()?;
         loop {
             let acts = self.clients.read_all();
-            let is_silent = !self.world.has_reports();
+            let is_silent = !self.world.has_reports() && !self.world.has_returned();
             self.report()?;
             if acts.is_empty() && is_silent {
                 self.inspect()?;

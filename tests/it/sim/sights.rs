@@ -2,16 +2,71 @@
 
 use bytes::Bytes;
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
-use jitney::gateway::{Reply, Routed};
+use jitney::gateway::messages::{HandedOut, ReceiveOutcome, ReceiveReply};
+use jitney::gateway::{Reply, Routed, StepReply};
 use jitney::ids::ConnectionId;
 use jitney::ids::{BodyRef, LockToken};
 use jitney::message;
+use jitney::namespace::Denied;
 use jitney::queue::{Handover, ReceiveMode};
-use jitney::shard::Outgoing;
+use jitney::shard::{Outgoing, ReceiveAnswer, RequestId};
 
 use super::acts::LinkKey;
 use super::audit::Sight;
+use super::receives::NO_CONNECTION;
 use super::wire::{read_answer, read_message};
+
+/// Reads what a step tells as its client will.
+pub(super) fn told(
+    reply: &StepReply,
+    body: &impl Fn(BodyRef) -> Result<Bytes, String>,
+) -> Result<Sight, String> {
+    match reply {
+        StepReply::Connection(routed) => look(routed, body),
+        StepReply::Receive(ReceiveReply {
+            request, outcome, ..
+        }) => match outcome {
+            ReceiveOutcome::Message(handed_out) => handed_to(*request, handed_out, body),
+            ReceiveOutcome::Nothing => Ok(Sight::Drained(receive(*request), 1)),
+            ReceiveOutcome::Refused(denied) => Ok(refused_for(*request, denied)),
+        },
+    }
+}
+
+/// Reads the message that a receive was handed.
+pub(super) fn handed_to(
+    request: RequestId,
+    handed_out: &HandedOut,
+    body: &impl Fn(BodyRef) -> Result<Bytes, String>,
+) -> Result<Sight, String> {
+    let handover = &handed_out.handover;
+    delivered(receive(request), handover, &body(handover.body)?)
+}
+
+/// Reads the answer to a receive.
+pub(super) fn answer_of(request: RequestId, answer: &ReceiveAnswer) -> Result<Sight, String> {
+    match answer {
+        ReceiveAnswer::Message(message) => {
+            let handover = &message.handed_out.handover;
+            delivered(receive(request), handover, &message.bytes)
+        }
+        ReceiveAnswer::Nothing => Ok(Sight::Drained(receive(request), 1)),
+        ReceiveAnswer::Refused(denied) => Ok(refused_for(request, denied)),
+    }
+}
+
+fn refused_for(request: RequestId, denied: &Denied) -> Sight {
+    let condition = denied.kind.condition();
+    Sight::Refused(receive(request), condition.as_str().to_owned())
+}
+
+/// Returns what stands for the link of a receive.
+pub(super) fn receive(request: RequestId) -> LinkKey {
+    LinkKey {
+        connection: NO_CONNECTION,
+        link: u32::try_from(request.0).expect("few"),
+    }
+}
 
 /// Reads a reply as its client will.
 pub(super) fn look(

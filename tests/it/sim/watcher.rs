@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use jitney::gateway::{Reply, Routed};
+use jitney::gateway::{Reply, Routed, StepReply};
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::journal::{self, Disk, Writer};
@@ -12,7 +12,7 @@ use jitney::shard::{Cause, DamageUser, Observation, Observer};
 
 use super::audit::{Sight, Told, User};
 use super::disk::FaultyDisk;
-use super::sights::{answered, look};
+use super::sights::{answered, handed_to, look, told};
 use super::wire::sent_id;
 
 /// What a shard's observer has seen, in its order.
@@ -93,15 +93,26 @@ impl Observer for Watcher {
             } => {
                 let body = |body| self.body(journal, body);
                 // Whoever is let in hears nothing of it.
-                let told = replies
-                    .iter()
-                    .filter(|it| !matches!(it.reply, Reply::Admitted));
-                let sights = told.map(|routed| look(routed, &body));
+                let is_silent = |reply: &&StepReply| {
+                    matches!(
+                        reply,
+                        StepReply::Connection(Routed {
+                            reply: Reply::Admitted,
+                            ..
+                        })
+                    )
+                };
+                let replies_told = replies.iter().filter(|reply| !is_silent(reply));
+                let sights = replies_told.map(|reply| told(reply, &body));
+                let of_connections = replies.iter().filter_map(|reply| match reply {
+                    StepReply::Connection(routed) => answered(routed),
+                    StepReply::Receive(_) => None,
+                });
                 Happened::Step(Step {
                     cause: why(cause),
                     group,
                     sights: sights.collect(),
-                    answered: replies.iter().filter_map(answered).collect(),
+                    answered: of_connections.collect(),
                 })
             }
         };
@@ -120,6 +131,10 @@ impl Watcher {
                 let queue = usize::try_from(entity.0).expect("few");
                 let number = number.0.cast_signed();
                 (Ok(User::Broker { queue, number }), None)
+            }
+            DamageUser::Receive(request, handed_out) => {
+                let sight = handed_to(request, handed_out, &|body| self.body(journal, body));
+                (sight.clone().and_then(receive_of), sight.ok())
             }
             DamageUser::Reply { routed, is_drained } => {
                 let sight = look(routed, &|body| self.body(journal, body));
@@ -149,6 +164,24 @@ impl Watcher {
         };
         let read = read.map_err(|error| format!("{body:?}: {error}"))?;
         Ok(read.body(body).expect("it was read for that"))
+    }
+}
+
+/// Returns the receive that is to have this message.
+fn receive_of(sight: Sight) -> Result<User, String> {
+    match sight {
+        Sight::Delivered {
+            at,
+            token,
+            delete,
+            seen,
+        } => Ok(User::Receive {
+            at,
+            token,
+            delete,
+            seen,
+        }),
+        other => Err(format!("{other:?} is no message")),
     }
 }
 

@@ -4,6 +4,7 @@
 mod damage;
 mod log;
 mod operators;
+mod receives;
 mod rows;
 mod store;
 mod trace;
@@ -31,11 +32,13 @@ use super::disk::FaultyDisk;
 use super::operations::Request;
 use super::plan::Planned;
 use super::random::Stream;
+use super::receives::is_receive;
 use super::sights::{at_of, is_silent, sent, token_of};
 use super::start::{READS_OF_BODIES, Unreadable, ensure, start};
 use super::watcher::{Happened, Met, Seen, Step, Why};
 use super::wire::Answer;
 
+use self::receives::Receives;
 pub(super) use self::rows::Failed;
 use self::rows::Rows;
 use self::trace::Trace;
@@ -126,6 +129,7 @@ pub(super) struct World {
     /// What operators have asked since the start, and what there is to be answered.
     asked: BTreeMap<RequestId, (Request, Due)>,
     next_request: u64,
+    receives: Receives,
     /// What operators were answered, for them to read.
     pub(super) answers: Vec<(Request, Outcome)>,
 }
@@ -238,6 +242,7 @@ impl World {
             known: Vec::new(),
             asked: BTreeMap::new(),
             next_request: 1,
+            receives: Receives::default(),
             answers: Vec::new(),
         };
         world.describe_all()?;
@@ -496,10 +501,8 @@ impl World {
                     self.send(id, sent.unwrap_or_default())?;
                 }
                 Output::Answer(request, answer) => self.answered(request, answer)?,
-                Output::Close(_)
-                | Output::Abandon(_)
-                | Output::FetchIdentityKeys
-                | Output::Trace(_) => {
+                Output::Abandon(request) => self.abandoned(request)?,
+                Output::Close(_) | Output::FetchIdentityKeys | Output::Trace(_) => {
                     return Err(Stop::Wrong(format!("nobody asked for {output:?}")));
                 }
             }
@@ -611,7 +614,7 @@ impl World {
                 self.depart(*at);
             }
             let (at, token) = (at_of(sight), token_of(sight));
-            if !self.connections.contains(&at.connection) {
+            if !is_receive(at) && !self.connections.contains(&at.connection) {
                 continue;
             }
             self.told += 1;
@@ -800,6 +803,7 @@ impl World {
         if let Some((request, due)) = self.asked.values().next() {
             return Err(format!("{request:?} was never answered: {due:?}"));
         }
+        self.check_receives()?;
         let left: usize = self.unreleased.values().map(VecDeque::len).sum();
         if left == 0 {
             return Ok(());

@@ -38,6 +38,13 @@ pub(in crate::sim) enum User {
         /// A drain behind it has used up the credit.
         is_drained: bool,
     },
+    /// A message on its way to a receive without a link.
+    Receive {
+        at: LinkKey,
+        token: LockToken,
+        delete: bool,
+        seen: Seen,
+    },
     /// A response, with the places in it of the messages whose bytes are damaged.
     Response {
         at: LinkKey,
@@ -119,6 +126,16 @@ impl Auditor {
                 let how = (token, delete, is_drained);
                 self.model
                     .lose_delivery(&mut round, &mut finding, (at, bytes), how, &seen)?;
+            }
+            User::Receive {
+                at,
+                token,
+                delete,
+                seen,
+            } => {
+                let how = (token, delete);
+                self.model
+                    .lose_received(&mut round, &mut finding, at, how, &seen)?;
             }
             User::Response {
                 at,
@@ -311,6 +328,25 @@ impl Model {
             self.unlock(round, place, ordinal);
         }
         self.dispatch(round, place, &BTreeSet::new())?;
+        self.arrive(round)
+    }
+
+    fn lose_received(
+        &mut self,
+        round: &mut Round,
+        finding: &mut Finding<'_>,
+        at: LinkKey,
+        (token, delete): (LockToken, bool),
+        seen: &Seen,
+    ) -> Result<(), String> {
+        let Some(place) = self.place_of(at) else {
+            return Ok(());
+        };
+        let is_lost = self.lose(round, finding, (place, seen.number), Some(seen.id))?;
+        if delete && !is_lost {
+            self.bring_back(round, finding, place, seen)?;
+        }
+        self.receive_again(round, at, token)?;
         self.arrive(round)
     }
 

@@ -96,6 +96,7 @@ impl Model {
             }
             Act::Settle { .. } => self.settle(round, act)?,
             Act::Timeout => {
+                self.end_waits(round)?;
                 while let Some(place) = self.most_due(round.now) {
                     self.due(round, place)?;
                     self.arrive(round)?;
@@ -278,7 +279,7 @@ impl Model {
     }
 
     /// Frees messages that were still to be delivered to a connection that has ended, link by link.
-    fn give_back(
+    pub(super) fn give_back(
         &mut self,
         round: &mut Round,
         unsent: &[(LinkKey, Place, LockToken)],

@@ -29,6 +29,7 @@ mod damage;
 mod judge;
 mod model;
 mod operations;
+mod receives;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,7 @@ use jitney::time::Timestamp;
 use self::model::{Entity, Model, Queue, Shown};
 use super::acts::{Act, LinkKind, Part, Place, Session, session_name};
 use super::plan::Planned;
+use super::receives::is_receive;
 use super::wire::{Answer, Value, read_message};
 
 pub(in crate::sim) use self::damage::{Amended, Hit, Told, User};
@@ -142,6 +144,14 @@ impl Auditor {
             .map(|(&at, _)| at)
             .collect();
         for at in doomed {
+            if is_receive(at) {
+                round.answer(&format!("{at:?} ended"), |sight| {
+                    matches!(sight, Sight::Refused(link, condition)
+                        if *link == at && condition == Condition::EntityDisabled.as_str())
+                })?;
+                self.model.end_receive(at);
+                continue;
+            }
             let waits = self.model.waits(at);
             round.answer(&format!("{at:?} detached"), |sight| {
                 let (link, condition) = match sight {

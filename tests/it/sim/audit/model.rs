@@ -14,6 +14,7 @@ use jitney::limits;
 use jitney::queue::{Description, EntityKind};
 use jitney::time::Timestamp;
 
+use super::receives::Receive;
 use super::round::{Round, Sight};
 use crate::sim::acts::{
     Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, session_name,
@@ -35,6 +36,8 @@ const PARTITIONS: u64 = 16;
 pub(in crate::sim) struct Model {
     pub(super) entities: Vec<Entity>,
     pub(super) links: BTreeMap<LinkKey, Link>,
+    /// Receives without a link that are not answered; those that wait are among the links too.
+    pub(super) receives: BTreeMap<LinkKey, Receive>,
     /// Where receivers without a message session received that have gone, the last one at the end. Of those that were detached, the shard
     /// remembers the last [`limits::DEPARTED_LINKS_MAX`] of each connection.
     pub(super) departed: Vec<(LinkKey, Place)>,
@@ -391,6 +394,7 @@ impl Model {
     /// A crash forgets locks and links, and nothing else that was kept.
     pub(super) fn restart(&mut self) {
         self.links.clear();
+        self.receives.clear();
         self.departed.clear();
         self.orphans.clear();
         self.transactions.clear();
@@ -417,6 +421,9 @@ impl Model {
         for open in self.transactions.values_mut() {
             open.ends += millis;
         }
+        for receive in self.receives.values_mut() {
+            receive.until = receive.until.saturating_add(millis);
+        }
         for place in self.places() {
             let queue = self.queue_mut(place);
             for holder in queue.holders.values_mut().chain(queue.lapsed.values_mut()) {
@@ -438,7 +445,8 @@ impl Model {
     pub(super) fn next_due(&self) -> Option<i64> {
         let places = self.places().filter_map(|place| self.next_due_at(place));
         let transactions = self.transactions.values().map(|open| open.ends);
-        places.chain(transactions).min()
+        let receives = self.next_end_of_wait();
+        places.chain(transactions).chain(receives).min()
     }
 
     /// Returns what is due at a time, for people.
@@ -769,6 +777,7 @@ impl Model {
             if receiver.credit() > 0 {
                 receiver.delivered = receiver.limit;
             }
+            self.end_receive(at);
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Round {
         for (at, sight) in sights.iter().enumerate() {
             match sight {
                 Sight::Delivered { at: link, .. } | Sight::Drained(link, _) => {
-                    let place = model.links.get(link).map(|link| link.place);
+                    let place = model.place_of(*link);
                     let place = place.ok_or_else(|| format!("no such link: {sight:?}"))?;
                     let waiting = round.deliveries.entry(place).or_default();
                     waiting.push_back((at, sight.clone()));
@@ -239,6 +239,7 @@ impl Round {
         let receiver = receiver.expect("it is there");
         receiver.delivered = receiver.delivered.wrapping_add(1);
         receiver.window -= i64::try_from(size).expect("fits");
+        model.hand_out(at);
         Ok(())
     }
 

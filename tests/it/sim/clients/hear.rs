@@ -94,6 +94,39 @@ impl Clients {
         Ok(())
     }
 
+    /// Takes what a receive without a link was answered.
+    pub(in crate::sim) fn receive_unlinked(
+        &mut self,
+        told: u64,
+        place: Place,
+        sight: Sight,
+    ) -> Result<(), String> {
+        self.ledger.hears(told);
+        let Sight::Delivered {
+            token,
+            delete,
+            seen,
+            ..
+        } = sight
+        else {
+            return Ok(());
+        };
+        let id = self.copy(place, &seen);
+        if delete {
+            return self.ledger.got(id);
+        }
+        self.ledger.sees(id)?;
+        self.hold(Held {
+            place,
+            token,
+            id,
+            number: seen.number,
+            on: None,
+            settled: false,
+        });
+        Ok(())
+    }
+
     /// Somebody gets a message, for good or under a lock.
     fn receive(
         &mut self,

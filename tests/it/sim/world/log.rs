@@ -107,6 +107,7 @@ impl World {
         self.moved_from.clear();
         self.amended.clear();
         self.asked.clear();
+        self.forget_receives();
         self.answers.clear();
         let proved = self.ends.proved;
         self.ends = Ends {

@@ -48,6 +48,14 @@ impl World {
 
     /// An operator is answered.
     pub(super) fn answered(&mut self, id: RequestId, answer: Answer) -> Result<(), Stop> {
+        if let Answer::Received(answer) = &answer {
+            return self.received(id, answer);
+        }
+        if let Answer::Operated(answer) = &answer
+            && self.has_ended(id, answer.done.is_ok())?
+        {
+            return Ok(());
+        }
         let asked = self.asked.remove(&id);
         let (request, due) = asked.ok_or_else(|| format!("nobody asked for {answer:?}"))?;
         let Answer::Operated(answer) = answer else {

@@ -269,6 +269,7 @@ impl World {
             match event {
                 Event::Unknown { group, .. } => {
                     self.is_away = true;
+                    self.expect_abandoned();
                     self.handle(Input::AppendUnknown { group });
                 }
                 Event::Back => {

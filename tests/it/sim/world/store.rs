@@ -16,6 +16,9 @@ impl World {
         } else {
             Input::AppendUnknown { group: self.sealed }
         };
+        if !back {
+            self.expect_abandoned();
+        }
         self.handle(if back { Input::StoreBack } else { lost });
         self.judge()
     }
@@ -25,8 +28,16 @@ impl World {
         self.handle(Input::AppendFenced);
         self.shard.handle_timeout(Timestamp::from_millis(self.now));
         self.shard.finish_turn(Timestamp::from_millis(self.now));
+        let mut gone = BTreeSet::new();
         while let Some(output) = self.shard.poll_output() {
-            let Output::Send(id) = output else { continue };
+            let id = match output {
+                Output::Send(id) => id,
+                Output::Abandon(request) | Output::Answer(request, _) => {
+                    gone.insert(request);
+                    continue;
+                }
+                _ => continue,
+            };
             let sent = self.shard.outgoing(id).map(std::mem::take);
             for outgoing in sent.unwrap_or_default() {
                 if !matches!(outgoing, Outgoing::Close(_)) {
@@ -35,6 +46,7 @@ impl World {
                 }
             }
         }
+        self.check_abandoned(&gone)?;
         let seen = self.seen.take();
         if seen.is_empty() {
             Ok(())
