@@ -58,3 +58,33 @@ impl Shown {
         }
     }
 }
+
+impl Message {
+    pub(in crate::sim::audit) fn modify(
+        &mut self,
+        properties: &BTreeMap<String, String>,
+        group: u64,
+    ) {
+        for (name, value) in properties {
+            self.amend(name, value);
+            self.changed = group;
+        }
+    }
+
+    /// Gives it a property that its sender did not.
+    pub(in crate::sim::audit) fn amend(&mut self, name: &str, text: &str) {
+        for properties in [&mut self.properties, &mut self.amended] {
+            properties.insert(name.to_owned(), text.to_owned());
+        }
+    }
+}
+
+impl Queue {
+    /// Returns where a look from a number on begins.
+    pub(in crate::sim::audit) fn begin_at(&self, from: u64) -> u64 {
+        let mut all = self.messages.keys().copied();
+        let shown = |ordinal| u64::try_from(number(ordinal)).expect("it is positive");
+        all.find(|&ordinal| from <= shown(ordinal))
+            .unwrap_or(u64::MAX)
+    }
+}
