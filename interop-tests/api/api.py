@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -251,6 +252,39 @@ def a_link_is_detached_and_its_client_attaches_again(world: World) -> None:
         status, problem = api.ask("DELETE", f"connections/{connection}/links/4000000000")
         assert status == 404, problem
     assert "close_link" in {one["operation"] for one in api("GET", "audit?limit=5")["entries"]}
+
+
+def a_receive_over_http_that_waits_is_listed_and_ended(world: World) -> None:
+    api, answers = world.api, []
+
+    def receive() -> None:
+        url = f"http://127.0.0.1:{world.open.http_port}/bulk/messages/head?timeout=60"
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, method="DELETE"), timeout=DEADLINE) as response:
+                answers.append(response.status)
+        except urllib.error.HTTPError as error:
+            answers.append(error.code)
+
+    def command(*words: str) -> str:
+        words = [world.open.state["binary"], "connections", *words, "--url", f"http://127.0.0.1:{world.open.http_port}"]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        assert ended.returncode == 0, ended
+        return ended.stdout
+
+    client = threading.Thread(target=receive)
+    client.start()
+    deadline = time.monotonic() + DEADLINE
+    while not (waiting := api("GET", "receives")["receives"]):
+        assert time.monotonic() < deadline, "it is not listed"
+        time.sleep(0.05)
+    (found,) = waiting
+    assert (found["entity"], found["mode"]) == ("bulk", "receive_and_delete") and found["peer"].startswith("127."), found
+    assert "bulk" in command("receives")
+    command("end-receive", str(found["id"]))
+    client.join(DEADLINE)
+    assert answers == [503], answers
+    assert api("GET", "receives")["receives"] == [] and api.ask("DELETE", f"receives/{found['id']}")[0] == 404
+    assert "end_receive" in {one["operation"] for one in api("GET", "audit?limit=5")["entries"]}
 
 
 def deferred_messages_are_received_and_settled(world: World) -> None:
@@ -1158,7 +1192,8 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
 TESTS = [
     a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
-    bodies_are_rewritten_and_sent_again, a_link_is_detached_and_its_client_attaches_again, deferred_messages_are_received_and_settled,
+    bodies_are_rewritten_and_sent_again, a_link_is_detached_and_its_client_attaches_again,
+    a_receive_over_http_that_waits_is_listed_and_ended, deferred_messages_are_received_and_settled,
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
-import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
+import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until, url } from "../harness.js";
 import { connect, receive, sender } from "../client.js";
 import { HOSTILE, entity, send } from "../seed.js";
 import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
@@ -132,6 +132,21 @@ inBrowser("connections", (test) => {
     await row(page, "producer").waitFor();
     await page.getByText("Stuck", { exact: true }).click();
     await until(async () => (await row(page, "producer").count()) === 0, "no sender is stuck");
+  });
+
+  test("a receive over HTTP that waits is shown, and ended", async (page) => {
+    await entity(api, "over-http");
+    const answer = fetch(`${url}/over-http/messages/head?timeout=60`, { method: "DELETE" });
+    await until(async () => (await api("GET", "/receives")).receives.length === 1, "it waits");
+    await open(page, "#/connections");
+    const receives = page.getByRole("region", { name: "Receives over HTTP that wait" });
+    await receives.getByText("over-http").waitFor();
+    await isAccessible(page);
+    await receives.getByRole("button", { name: "End the receive from over-http" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "End the receive" }).click();
+    await page.getByRole("status").getByText("The receive was ended.").waitFor();
+    assert.equal((await answer).status, 503);
+    await receives.waitFor({ state: "detached" });
   });
 
   test("names of clients are text", async (page) => {

@@ -615,6 +615,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/receives": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the receives over HTTP of the namespace that wait for a message. */
+        get: operations["list_receives"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/receives/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a receive over HTTP that waits for a message: it is answered with status 503. Its client may receive again. */
+        delete: operations["end_receive"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/server": {
         parameters: {
             query?: never;
@@ -1691,6 +1725,29 @@ export interface components {
             /** Format: double */
             incoming: number;
         };
+        /** @description A receive over HTTP that waits for a message. */
+        Receive: {
+            /** @description When it came. */
+            began_at: string;
+            /** @description Whose credentials its client has: `operator`, `key NAME`, `identity SUBJECT`; `anyone` if none are verified. */
+            client: string;
+            /** @description The address of the queue or the subscription. */
+            entity: string;
+            /** @description The host by which its client calls the namespace. */
+            host: string;
+            /** Format: int64 */
+            id: number;
+            mode: components["schemas"]["ReceiveMode"];
+            /** @description The address of its client; of IPv6 the network. */
+            peer: string;
+            /** @description Until when it waits. */
+            waits_until: string;
+        };
+        /**
+         * @description How a message is received.
+         * @enum {string}
+         */
+        ReceiveMode: "peek_lock" | "receive_and_delete";
         /** @description Messages that are locked now. */
         Received: {
             /**
@@ -1698,6 +1755,12 @@ export interface components {
              *     their bodies and properties.
              */
             messages: components["schemas"]["LockedMessage"][];
+        };
+        /** @description Receives over HTTP that wait, in the order of their ids. */
+        Receives: {
+            /** @description What `after` is to be for the next page; without it there is none. */
+            next_after?: string | null;
+            receives: components["schemas"]["Receive"][];
         };
         /** @description A namespace whose quarantine was ended. */
         Released: {
@@ -3525,6 +3588,68 @@ export interface operations {
                 };
             };
             "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_receives: {
+        parameters: {
+            query?: {
+                /** @description Those behind this id. */
+                after?: string;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receives"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_receive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -26,6 +26,7 @@ mod namespaces;
 mod openapi;
 mod page;
 mod problem;
+mod receives;
 mod rule_tests;
 mod rules;
 mod schedule;
@@ -219,6 +220,14 @@ impl<'a> Call<'a> {
             },
             ["connections", id, "links", link] => match method {
                 "DELETE" => connections::close_link(self, id, link).await,
+                _ => Err(Problem::method(method, "DELETE")),
+            },
+            ["receives"] => match method {
+                "GET" => receives::list(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["receives", id] => match method {
+                "DELETE" => receives::end(self, id).await,
                 _ => Err(Problem::method(method, "DELETE")),
             },
             ["configuration"] => match method {

@@ -11,8 +11,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
-    history, jobs, locks, messages, namespaces, rule_tests, rules, schedule, search, selection,
-    sending, server, sessions,
+    history, jobs, locks, messages, namespaces, receives, rule_tests, rules, schedule, search,
+    selection, sending, server, sessions,
 };
 use crate::server::answers::shared_body;
 
@@ -31,7 +31,7 @@ use crate::server::answers::shared_body;
         search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
         history::of_entity, history::of_namespace, changes::events, audit::list,
-        connections::list, connections::close, connections::close_link,
+        connections::list, connections::close, connections::close_link, receives::list, receives::end,
         jobs::list, jobs::start, selection::count, jobs::get, jobs::cancel,
         configuration::get, configuration::put,
         namespaces::access, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,

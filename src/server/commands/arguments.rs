@@ -246,6 +246,13 @@ pub(in crate::server) struct ScheduledArgs {
 pub(in crate::server) enum ConnectionCommand {
     /// List them with their links.
     List,
+    /// List the receives over HTTP that wait for a message.
+    Receives,
+    /// End a receive over HTTP that waits; its client may receive again.
+    EndReceive {
+        /// Its id.
+        id: u64,
+    },
     /// Close one, or detach one of its links; its client may connect or attach again.
     Close {
         /// Its id.

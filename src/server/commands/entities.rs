@@ -275,6 +275,14 @@ impl Shell {
                     print::line(table::connections(&answer));
                 }
             }
+            ConnectionCommand::Receives => {
+                let answer = self.all_pages("receives", "receives").await?;
+                self.show(&answer, "receives", &table::RECEIVES);
+            }
+            ConnectionCommand::EndReceive { id } => {
+                let path = format!("receives/{id}");
+                self.client.ask(Method::DELETE, &path, None, &[]).await?;
+            }
             ConnectionCommand::Close { id, link } => {
                 let path = match link {
                     Some(link) => format!("connections/{id}/links/{link}"),

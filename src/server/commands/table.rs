@@ -40,6 +40,16 @@ pub(super) const SESSIONS: Table = Table {
         ("HOLDER", "/lock/holder/container_id"),
     ],
 };
+pub(super) const RECEIVES: Table = Table {
+    columns: &[
+        ("ID", "/id"),
+        ("ENTITY", "/entity"),
+        ("MODE", "/mode"),
+        ("CLIENT", "/client"),
+        ("PEER", "/peer"),
+        ("WAITS UNTIL", "/waits_until"),
+    ],
+};
 pub(super) const JOBS: Table = Table {
     columns: &[
         ("ID", "/id"),

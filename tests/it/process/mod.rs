@@ -6,6 +6,7 @@ mod commands;
 mod descriptors;
 mod http;
 mod privacy;
+mod receives;
 mod shards;
 mod signals;
 mod stored;

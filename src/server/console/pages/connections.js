@@ -13,6 +13,7 @@ import { useQuery } from "../components/tabs.js";
 import { Attention } from "./connections/attention.js";
 import { columns } from "./connections/columns.js";
 import { One } from "./connections/one.js";
+import { Receives } from "./connections/receives.js";
 import { troubles } from "./connections/trouble.js";
 import { KEYS, rowsOf } from "./connections/rows.js";
 import { S as C } from "../strings/common.js";
@@ -45,6 +46,7 @@ function All() {
       <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[
         { value: "", label: S.all }, { value: "receivers", label: S.receivers }, { value: "senders", label: S.senders },
         { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}` }]} /></div>`}
+    <${Receives} />
     <${Body} rows=${rows} all=${all} show=${show} sort=${sort} onSort=${setSort} />`;
 }
 

@@ -29,6 +29,19 @@ export const S = {
   rateTitle: "Deliveries a second over this link: messages that it was handed, or batches that it sent.",
   selector: "takes only",
 
+  receives: "Receives over HTTP that wait",
+  mode: "Mode",
+  modes: { peek_lock: "locks", receive_and_delete: "deletes" },
+  waitsUntil: "Waits until",
+  end: "End",
+  /** @param {string} entity */
+  endTitle: (entity) => `End this receive from ${entity}?`,
+  endText: "It is answered with status 503. The client may receive again.",
+  endAction: "End the receive",
+  ended: "The receive was ended.",
+  /** @param {string} entity */
+  endLabel: (entity) => `End the receive from ${entity}`,
+
   attention: "Stuck",
   attentionMore: "Show all that are stuck",
   why: {

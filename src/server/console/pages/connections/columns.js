@@ -49,7 +49,7 @@ export function Action({ connection, link }) {
 }
 
 /** The entity of a link, as a way to its page.
- * @param {{ link: Schemas["Link"] }} properties */
+ * @param {{ link: { entity: string } }} properties */
 export function Entity({ link }) {
   if (link.entity === "") return html`<span class="muted">${S.noEntity}</span>`;
   const path = entityOf(link.entity);

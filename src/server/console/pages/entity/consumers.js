@@ -9,6 +9,7 @@ import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Count } from "../../components/time.js";
 import { Action, Credit, Held } from "../connections/columns.js";
+import { Receives } from "../connections/receives.js";
 import { S as L } from "../../strings/connections.js";
 import { S } from "../../strings/entity.js";
 
@@ -30,8 +31,9 @@ export function linksTo(path) {
 /** @param {{ path: string }} properties */
 export function Consumers({ path }) {
   const rows = linksTo(path);
-  if (rows.length === 0) return html`<div class="card"><${Empty} title=${S.noConsumers} command=${S.consumersCommand} /></div>`;
-  return html`<${Table} label=${S.consumers} columns=${COLUMNS} rows=${rows} fills=${true}
+  const receives = html`<${Receives} path=${path} />`;
+  if (rows.length === 0) return html`${receives}<div class="card"><${Empty} title=${S.noConsumers} command=${S.consumersCommand} /></div>`;
+  return html`${receives}<${Table} label=${S.consumers} columns=${COLUMNS} rows=${rows} fills=${true}
     keyOf=${(/** @type {Attached} */ row) => `${row.connection.id} ${row.link.id}`} />`;
 }
 

@@ -1,0 +1,124 @@
+//! Receives over HTTP that wait for a message.
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::entities::{limited, number};
+use super::{Answer, Call, Problem};
+use crate::gateway::admin::time;
+use crate::gateway::operations::{Operated, Operation, ReceiveView};
+use crate::ids::RequestId;
+use crate::queue::ReceiveMode;
+
+/// A receive over HTTP that waits for a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Receive {
+    id: u64,
+    /// The address of the queue or the subscription.
+    entity: String,
+    mode: Mode,
+    /// Whose credentials its client has: `operator`, `key NAME`, `identity SUBJECT`; `anyone` if none are verified.
+    client: String,
+    /// The address of its client; of IPv6 the network.
+    peer: String,
+    /// The host by which its client calls the namespace.
+    host: String,
+    /// When it came.
+    began_at: String,
+    /// Until when it waits.
+    waits_until: String,
+}
+
+/// How a message is received.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ReceiveMode)]
+enum Mode {
+    /// Locked for the client.
+    PeekLock,
+    /// Deleted at once.
+    ReceiveAndDelete,
+}
+
+/// Receives over HTTP that wait, in the order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Receives {
+    receives: Vec<Receive>,
+    /// What `after` is to be for the next page; without it there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<String>,
+}
+
+/// Which receives a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReceivesQuery {
+    /// Those behind this id.
+    after: Option<String>,
+    /// As many at most, 100 if it is not given.
+    #[param(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "number")]
+    limit: Option<usize>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Lists the receives over HTTP of the namespace that wait for a message.
+#[utoipa::path(get, path = "/api/v1/receives", operation_id = "list_receives", tag = "connections", params(ReceivesQuery),
+    responses((status = 200, body = Receives), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>) -> Answer {
+    let query: ReceivesQuery = call.query()?;
+    let most = limited(query.limit)?;
+    let after = query.after.as_deref().map(receive_id).transpose()?;
+    let authority = call.authorize("").await?;
+    let operation = Operation::Receives { after, most };
+    let (operated, _) = call.operate(authority, operation).await?;
+    let Operated::Receives(found, next) = operated else {
+        return Err(Problem::stopping());
+    };
+    let receives = found.into_iter().map(Receive::of).collect();
+    let next_after = next.map(|next| next.0.to_string());
+    let page = Receives {
+        receives,
+        next_after,
+    };
+    call.answer(StatusCode::OK, &page).await
+}
+
+/// Ends a receive over HTTP that waits for a message: it is answered with status 503. Its client may receive again.
+#[utoipa::path(delete, path = "/api/v1/receives/{id}", operation_id = "end_receive", tag = "connections",
+    params(("id" = u64, Path, description = "Its id")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn end(call: &Call<'_>, id: &str) -> Answer {
+    let id = receive_id(id)?;
+    let authority = call.authorize("").await?;
+    call.operate(authority, Operation::EndReceive(id)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn receive_id(text: &str) -> Result<RequestId, Problem> {
+    let id = text.parse().map(RequestId);
+    id.map_err(|_| Problem::bad_request(format!("'{text}' is no id of a receive.")))
+}
+
+impl Receive {
+    fn of(view: ReceiveView) -> Self {
+        Self {
+            id: view.id.0,
+            entity: view.entity,
+            mode: match view.mode {
+                ReceiveMode::PeekLock => Mode::PeekLock,
+                ReceiveMode::ReceiveAndDelete => Mode::ReceiveAndDelete,
+            },
+            client: view.client.name,
+            peer: view.client.peer,
+            host: view.host,
+            began_at: time(view.began),
+            waits_until: time(view.until),
+        }
+    }
+}
