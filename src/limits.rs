@@ -442,12 +442,11 @@ pub const AUTHORIZATION_TEXT_MAX: usize = 256;
 pub const SELECTED_NUMBERS_MAX: usize = 1_000;
 /// Characters of a text in a selection of messages.
 pub const SELECTION_TEXT_MAX: usize = 1_024;
-/// Descendant segments of a `JSONPath` ("..", also in filters): each multiplies the time by the size of the document.
-pub const JSON_PATH_DESCENDANTS_MAX: usize = 1;
-/// Roots in a `JSONPath` ("$"): one in a filter multiplies the time by the size of the document.
-pub const JSON_PATH_ROOTS_MAX: usize = 1;
-/// Commas in a `JSONPath`: each may double what is found.
-pub const JSON_PATH_COMMAS_MAX: usize = 4;
+/// Filters, parentheses and functions of a `JSONPath` in one another: its parser and its evaluation recurse.
+pub const JSON_PATH_DEPTH_MAX: usize = 32;
+/// Steps that a `JSONPath` takes in the body of one message before it is given up: some 10 ms. A step is about 10 ns: a value
+/// that is visited, a name or eight bytes that are compared. A filter on every value of a document of a MiB needs fewer.
+pub const JSON_PATH_STEPS_MAX: u64 = 1_000_000;
 /// Bytes of a body that a search looks at: some milliseconds.
 pub const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 /// Messages that an operator's request looks at or returns at once.
@@ -470,6 +469,10 @@ pub const TESTED_RULES_MAX: usize = 1_000;
 pub const EXPLAINED_VALUE_LENGTH: usize = 256;
 /// Pages of messages that one request of a search looks at.
 pub const SEARCHED_PAGES: usize = 100;
+/// Shares of steps that one request of a search takes, [`SHARE_STEPS`] each: half a second to some seconds of one thread.
+pub const SEARCH_SHARES: usize = 100;
+/// Searches of one namespace in the bytes of messages at once: each holds a page of messages, 1 MiB or one message.
+pub const SEARCHES_MAX: usize = 16;
 /// Bytes of a body that are shown of a message in a list.
 pub const PREVIEW_BYTES: usize = 4 * 1024;
 /// Bytes that are shown of a compressed body after its decompression, and that are decompressed at all.
@@ -520,6 +523,8 @@ pub const MESSAGE_PROPERTIES_MAX: usize = 16 * 1024;
 pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the template of a body.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that the values at JSON pointers add to a body that a template makes: some 10 ms. A value may be there several times.
+pub const TEMPLATE_VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Placeholders of the template of a body.
 pub const TEMPLATE_PLACEHOLDERS_MAX: usize = 100;
 /// Links in one answer that lists connections: their states are looked up in a millisecond.

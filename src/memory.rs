@@ -155,10 +155,17 @@ impl Memory {
     pub fn is_full(&self) -> bool {
         let total = self.shared.budget.total;
         let was_full = self.shared.full.load(Ordering::Relaxed);
-        let bound = if was_full { total - total / 16 } else { total };
+        let bound = if was_full { self.enough() } else { total };
         let is_full = bound <= self.counted();
         self.shared.full.store(is_full, Ordering::Relaxed);
         is_full
+    }
+
+    /// Returns how many bytes may be counted when memory has been full and is not any more.
+    #[must_use]
+    pub fn enough(&self) -> usize {
+        let total = self.shared.budget.total;
+        total - total / 16
     }
 
     /// Returns the bytes of open parts beyond their budget.

@@ -332,6 +332,8 @@ pub struct JobView {
     pub path: String,
     /// The job.
     pub job: Job,
+    /// Why it runs and has no turn, if that is so.
+    pub waits: Option<String>,
 }
 
 impl Operated {

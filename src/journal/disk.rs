@@ -77,6 +77,11 @@ pub trait Disk: Send + Sync {
     /// Returns whether another segment can be started, as far as is known.
     fn has_room(&self) -> bool;
 
+    /// Returns how much space there is, if that is known.
+    fn space(&self) -> Option<Space> {
+        None
+    }
+
     /// Begins a checkpoint, which is there only when it is finished.
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error>;
 
@@ -88,6 +93,15 @@ pub trait Disk: Send + Sync {
 
     /// Removes a checkpoint.
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error>;
+}
+
+/// The space of a disk, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// What is free.
+    pub free: u64,
+    /// What must be free for another segment.
+    pub needed: u64,
 }
 
 /// A checkpoint that is being written. Dropped unfinished, it was never there.

@@ -15,7 +15,7 @@ use super::codec;
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
 use super::reading::Stretch;
 use super::usage::{LogStatistics, Usage};
-use super::{Disk, Error, Options, SegmentId};
+use super::{Disk, Error, Options, SegmentId, Space};
 use crate::ids::BodyRef;
 use crate::queue::{Journal, Positions, Record};
 use crate::time::Timestamp;
@@ -276,6 +276,12 @@ impl Writer {
     #[must_use]
     pub fn accepts_messages(&self) -> bool {
         self.disk.has_room()
+    }
+
+    /// Returns how much space the disk has, if that is known.
+    #[must_use]
+    pub fn space(&self) -> Option<Space> {
+        self.disk.space()
     }
 
     /// Returns whether enough was written since the last checkpoint for the next one.

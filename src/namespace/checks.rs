@@ -79,7 +79,7 @@ impl Namespaces {
     pub(crate) fn check_room(&self, what: &str) -> Result<(), Denied> {
         match self.room {
             Room::Enough => Ok(()),
-            Room::None => {
+            Room::None(_) => {
                 let text = format!("The broker's disk or memory is full: {what}.");
                 Err(Denied::new(DeniedKind::Full, text, ""))
             }

@@ -48,7 +48,7 @@ pub use entities::EntityRefused;
 pub use forwarding::WantedBody;
 pub use jobs::{
     Job, JobAction, JobDescription, JobPage, JobRefused, JobState, Selection, SelectionError,
-    Selector,
+    Selector, Undecided,
 };
 pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};
@@ -112,8 +112,19 @@ pub struct Namespaces {
 pub enum Room {
     /// It can.
     Enough,
-    /// Messages can be settled, and none be added.
-    None,
+    /// Messages can be settled and deleted, and none be added.
+    None(Lack),
+}
+
+/// What there is too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Space on the disk.
+    Disk,
+    /// Memory.
+    Memory,
+    /// The store: it is away, or the broker stops.
+    Store,
 }
 
 /// A topic, beside its queue.

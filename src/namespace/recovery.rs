@@ -141,7 +141,7 @@ impl Namespaces {
 
     /// Gets ready to serve after the last record was replayed.
     pub fn replayed(&mut self, cx: &mut StepContext<'_>) {
-        self.resume_jobs();
+        self.resume_jobs(cx);
         self.delete_temporary(cx);
         self.arm(cx.now);
         let ids: Vec<EntityId> = self.queues.ids().collect();

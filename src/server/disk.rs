@@ -33,7 +33,7 @@ use tracing::{debug, warn};
 
 use super::files;
 use super::supervisor::{self, Thread};
-use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
+use crate::journal::{CheckpointSink, Disk, Error, SegmentId, Space};
 use crate::limits;
 
 /// Parts that are written with one call: the system's limit.
@@ -407,6 +407,10 @@ impl Disk for FileDisk {
         self.shared.room.load(Ordering::Relaxed)
     }
 
+    fn space(&self) -> Option<Space> {
+        self.shared.space().ok()
+    }
+
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
         let temporary = self.shared.directory.join(CHECKPOINT_TMP);
         let file = self
@@ -589,10 +593,18 @@ impl Shared {
         self.open(&path, || create(&path))
     }
 
-    fn check_space(&self) -> io::Result<()> {
-        // As much again stays free, so that checkpoints can be written: they free segments.
+    fn space(&self) -> io::Result<Space> {
         let space = rustix::fs::statvfs(&self.directory)?;
-        if space.f_bavail.saturating_mul(space.f_frsize) < self.segment_bytes.saturating_mul(2) {
+        Ok(Space {
+            free: space.f_bavail.saturating_mul(space.f_frsize),
+            // As much again stays free, so that checkpoints can be written: they free segments.
+            needed: self.segment_bytes.saturating_mul(2),
+        })
+    }
+
+    fn check_space(&self) -> io::Result<()> {
+        let Space { free, needed } = self.space()?;
+        if free < needed {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

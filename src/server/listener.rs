@@ -20,7 +20,7 @@ use super::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, Warning, peer_of,
 };
 use super::answers::Answers;
-use super::api::Changes;
+use super::api::{Changes, Searches};
 use super::backup::Backups;
 use super::balancers::{AwaitedHeader, Balancers, Forwarded};
 use super::clock::Clock;
@@ -63,6 +63,7 @@ pub(super) struct ServerState {
     pub(super) changes: Arc<Changes>,
     /// The bytes of answers of the JSON API.
     pub(super) answers: Answers,
+    pub(super) searches: Searches,
     pub(super) console: ConsoleSignIn,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,

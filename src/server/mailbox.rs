@@ -3,8 +3,8 @@
 //! Invariant: waiting input is bounded in bytes, and connections are served in turn: one with much
 //! input waits for room like one with little, and their order differs by one read at most.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::journal::LogEnd;
 use crate::limits;
 use crate::shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, Report, Statistics,
+    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, Report, Shortage, Statistics,
 };
 use crate::time::Millis;
 
@@ -238,6 +238,8 @@ pub(super) struct Vitals {
     began: Instant,
     /// Messages are admitted.
     has_room: AtomicBool,
+    /// Why they are not.
+    shortage: Mutex<Option<Shortage>>,
     /// When the owner's current turn began; 0 between turns.
     turn: AtomicU64,
     /// When the oldest pending group was given to the disk; 0 if there is none.
@@ -255,6 +257,7 @@ impl Vitals {
         Self {
             began: Instant::now(),
             has_room: AtomicBool::new(true),
+            shortage: Mutex::new(None),
             turn: AtomicU64::new(0),
             sync: AtomicU64::new(0),
             sessions: AtomicUsize::new(0),
@@ -315,8 +318,17 @@ impl Vitals {
         since != 0 && max < self.stamp(now).saturating_sub(since)
     }
 
-    pub(super) fn set_room(&self, has_room: bool) {
-        self.has_room.store(has_room, Ordering::Relaxed);
+    /// Records why no messages are accepted; none if they are.
+    pub(super) fn set_shortage(&self, shortage: Option<Shortage>) {
+        let had_room = self.has_room.swap(shortage.is_none(), Ordering::Relaxed);
+        if !had_room || shortage.is_some() {
+            *self.shortage.lock().unwrap_or_else(PoisonError::into_inner) = shortage;
+        }
+    }
+
+    /// Returns why no messages are accepted; none if they are.
+    pub(super) fn shortage(&self) -> Option<Shortage> {
+        *self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The owner begins a turn.

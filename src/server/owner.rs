@@ -27,7 +27,7 @@ use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
 use crate::journal;
 use crate::limits;
-use crate::namespace::{Room, StepContext};
+use crate::namespace::StepContext;
 use crate::shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, ReceiveAnswer,
     ReceivedMessage, RequestId, Shard,
@@ -260,7 +260,7 @@ impl Owner {
             // The owner syncs once in a turn: inputs wait meanwhile.
             self.committer.hand_over();
         }
-        self.vitals.set_room(self.shard.room() == Room::Enough);
+        self.vitals.set_shortage(self.shard.shortage());
     }
 
     /// Returns how long the owner may wait without a look at clocks.

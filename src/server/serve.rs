@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
 use super::answers::Answers;
-use super::api::{self, Changes};
+use super::api::{self, Changes, Searches};
 use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
 use super::cli::{ListenArgs, ServeArgs};
@@ -252,6 +252,7 @@ fn start(
         history,
         changes,
         answers,
+        searches: Searches::new(),
         is_open: console.is_open(),
         console,
         stopped,

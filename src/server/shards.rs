@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use super::mailbox::{Control, Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
 use crate::journal::LogEnd;
 use crate::shard::routing::{Routes, ShardIndex};
-use crate::shard::{Input, Pressure};
+use crate::shard::{Input, Pressure, Shortage};
 
 /// All shards of this server.
 #[derive(Debug)]
@@ -145,6 +145,13 @@ impl Shards {
         stuck.map(|member| member.number).collect()
     }
 
+    /// Returns the shards that accept no messages because they lack something, by number.
+    pub(super) fn shortages(&self) -> Vec<(u32, Shortage)> {
+        let all = self.all().into_iter();
+        let lacking = all.filter_map(|it| Some((it.number, it.vitals.shortage()?)));
+        lacking.collect()
+    }
+
     /// Hands an input to every shard.
     pub(super) async fn send_all(&self, input: impl Fn() -> Input) {
         for member in self.all() {
@@ -238,11 +245,15 @@ mod tests {
         let (mail, _owner) = mpsc::channel(1);
         let shards = Shards::of(vec![("a", mail.clone()), ("b", mail.clone()), ("c", mail)]);
         assert!(shards.stuck().is_empty());
-        shards.all()[2].vitals.set_room(false);
+        shards.all()[2]
+            .vitals
+            .set_shortage(Some(Shortage::Disk(None)));
         assert_eq!(shards.stuck(), [2]);
-        shards.all()[0].vitals.set_room(false);
+        shards.all()[0]
+            .vitals
+            .set_shortage(Some(Shortage::Disk(None)));
         assert_eq!(shards.stuck(), [0, 2]);
-        shards.all()[2].vitals.set_room(true);
+        shards.all()[2].vitals.set_shortage(None);
         assert_eq!(shards.stuck(), [0]);
         shards.all()[0].vitals.set_suspended(true);
         assert_eq!(shards.stuck(), [0]);

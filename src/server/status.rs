@@ -18,6 +18,7 @@ use super::listener::ServerState;
 use super::mailbox::Mail;
 use super::store::Fleet;
 use crate::limits;
+use crate::shard::Shortage;
 
 /// A page of the server's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +125,7 @@ fn unwell(server: &ServerState) -> Option<Response> {
         ));
     }
     let stuck = server.shards.stuck();
-    (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck)))
+    (!stuck.is_empty()).then(|| unhealthy(&are_stuck(&stuck, &server.shards.shortages())))
 }
 
 /// What a server is to the stores of its fleet.
@@ -167,13 +168,28 @@ impl Standing {
     }
 }
 
-/// Says that no message would be taken in some shards, or not soon.
-fn are_stuck(shards: &[u32]) -> serde_json::Value {
-    json!({
+/// Says that no message would be taken in some shards, or not soon, and which of them lack disk or memory.
+fn are_stuck(shards: &[u32], shortages: &[(u32, Shortage)]) -> serde_json::Value {
+    let mut found = json!({
         "status": "unhealthy",
         "message": "Service not available. Please try after some time.",
         "shards": shards,
-    })
+    });
+    let shortages = shortages.iter().map(|(shard, shortage)| {
+        json!({
+            "shard": shard,
+            "of": shortage.name(),
+            "free_bytes": shortage.free(),
+            "missing_bytes": shortage.missing(),
+            "message": shortage.to_string(),
+            "action": shortage.remedy(),
+        })
+    });
+    let shortages: Vec<_> = shortages.collect();
+    if let (false, Some(fields)) = (shortages.is_empty(), found.as_object_mut()) {
+        fields.insert("shortages".to_owned(), shortages.into());
+    }
+    found
 }
 
 /// Says whether the server can be used: every shard is well, and the entities exist that the request names.
@@ -248,12 +264,48 @@ fn authority(server: &ServerState) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Space;
 
     #[test]
     fn a_shard_that_is_stuck_is_named() {
-        let body = are_stuck(&[0, 3]);
+        let body = are_stuck(&[0, 3], &[]);
         assert_eq!(body["status"], "unhealthy");
         assert_eq!(body["shards"], json!([0, 3]));
+        assert_eq!(body.get("shortages"), None);
+    }
+
+    #[test]
+    fn what_a_shard_lacks_is_told_with_how_much_and_what_helps() {
+        let (free, needed) = (60 << 20, 128 << 20);
+        let disk = Shortage::Disk(Some(Space { free, needed }));
+        let (counted, most) = (100 << 20, 90 << 20);
+        let memory = Shortage::Memory { counted, most };
+        let body = are_stuck(&[0, 1], &[(0, disk), (1, memory)]);
+        let [disk, memory] = [0, 1].map(|at| body["shortages"][at].clone());
+        assert_eq!(disk["of"], "disk");
+        assert_eq!(
+            (&disk["free_bytes"], &disk["missing_bytes"]),
+            (&json!(free), &json!(needed - free))
+        );
+        let text = disk["message"].as_str().unwrap();
+        assert!(
+            text.contains("60 MiB are free, and 128 MiB are needed"),
+            "{text}"
+        );
+        let action = disk["action"].as_str().unwrap();
+        assert!(
+            action.contains("file system") && action.contains("jitney purge"),
+            "{action}"
+        );
+        assert_eq!(
+            (&memory["of"], &memory["missing_bytes"]),
+            (&json!("memory"), &json!(10 << 20))
+        );
+        let action = memory["action"].as_str().unwrap();
+        assert!(
+            action.contains("--memory-limit") && action.contains("jitney purge"),
+            "{action}"
+        );
     }
 
     #[test]

@@ -6,22 +6,23 @@ use super::{Answer, Cause, Output, ReadDone, ReadPurpose, RequestId, Shard, Stor
 use crate::gateway::Gateway;
 use crate::gateway::operations::Operated;
 use crate::ids::BodyRef;
-use crate::namespace::{JobPage, Room};
+use crate::namespace::JobPage;
 use crate::time::Timestamp;
 
 impl Shard {
-    /// Returns whether a job may have its turn: the disk keeps up, and no bytes are being read for one.
+    /// Returns whether a job may have its turn: the disk keeps up, and no bytes are being read for one. Where messages are
+    /// refused, those that delete may: they free what is full.
     pub(super) fn may_work(&self) -> bool {
-        0 < self.gateway.namespaces().running_jobs()
+        0 < self.gateway.namespaces().workable_jobs()
             && self.maintenance.job.is_none()
-            && self.maintenance.room == Room::Enough
             && self.durability.is_below_max()
             && !self.is_stopping
     }
 
-    /// Does a step of a job, or asks for the bytes that it needs. Its records are sealed if a checkpoint may come next.
+    /// Does a step of a job, or asks for the bytes that it needs; not after a costly step in the same turn. Its records are
+    /// sealed if a checkpoint may come next.
     pub(super) fn work(&mut self, now: Timestamp) {
-        if self.may_work() {
+        if self.may_work() && !self.maintenance.job_rests {
             self.begin_step(now);
             self.seal_if_wanted(now);
         }
@@ -63,6 +64,7 @@ impl Shard {
             bytes.map(|(_, bytes)| bytes.clone())
         };
         self.step(now, Cause::Job, |gateway, cx| gateway.work(cx, page, &find));
+        self.maintenance.job_rests = self.gateway.namespaces().job_was_costly();
         self.seal_if_large(now);
     }
 

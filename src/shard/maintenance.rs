@@ -8,7 +8,7 @@ use tracing::{debug, error, info, warn};
 use super::{Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard};
 use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
-use crate::namespace::{FoundBody, JobPage, Room, SearchPosition, Snapshot, WantedBody};
+use crate::namespace::{FoundBody, JobPage, Lack, Room, SearchPosition, Snapshot, WantedBody};
 use crate::queue::Positions;
 use crate::time::Timestamp;
 
@@ -22,6 +22,10 @@ pub(super) struct Maintenance {
     forwarding: Vec<WantedBody>,
     /// The step of a job whose messages' bytes are being read.
     pub(super) job: Option<JobPage>,
+    /// A step of a job has taken some milliseconds in this turn of the owner: the next is in the next one.
+    pub(super) job_rests: bool,
+    /// Jobs that waited for room at the last look.
+    waiting_jobs: usize,
     pub(super) counters: MaintenanceCounters,
 }
 
@@ -80,6 +84,8 @@ impl Default for Maintenance {
             compaction: None,
             forwarding: Vec::new(),
             job: None,
+            job_rests: false,
+            waiting_jobs: 0,
             counters: MaintenanceCounters::default(),
         }
     }
@@ -116,12 +122,15 @@ impl Shard {
     /// Accepts messages, or refuses them, as disk and memory have room.
     fn set_room(&mut self) {
         let memory_is_full = self.pressure.is_full || self.memory.is_full();
-        let room = if self.journal.accepts_messages() && !memory_is_full {
+        let room = if memory_is_full {
+            Room::None(Lack::Memory)
+        } else if self.journal.accepts_messages() {
             Room::Enough
         } else {
-            Room::None
+            Room::None(Lack::Disk)
         };
         if self.maintenance.room == room {
+            self.tell_of_waiting();
             return;
         }
         self.maintenance.room = room;
@@ -129,18 +138,31 @@ impl Shard {
         if let Some(observer) = &mut self.observer {
             observer.observe(Observation::Room(room));
         }
-        match room {
-            Room::None if memory_is_full => warn!(
-                counted = self.memory.counted(),
-                "memory is full, as --memory-limit has it: messages are refused until there is \
-                 room; receivers are served"
+        match self.shortage_of(room) {
+            Some(shortage) => warn!(
+                missing_bytes = shortage.missing(),
+                "{shortage}. Messages are refused until there is room; receivers are served. {}",
+                shortage.remedy()
             ),
-            Room::None => {
-                warn!(
-                    "the disk is full: messages are refused until there is space; receivers are served"
-                );
-            }
-            Room::Enough => info!("there is room again: messages are accepted"),
+            None => info!("there is room again: messages are accepted"),
+        }
+        self.maintenance.waiting_jobs = 0;
+        self.tell_of_waiting();
+    }
+
+    /// Logs that jobs wait for room, if it is more of them than before.
+    fn tell_of_waiting(&mut self) {
+        let namespaces = self.gateway.namespaces();
+        let waiting = namespaces.running_jobs() - namespaces.workable_jobs();
+        let before = std::mem::replace(&mut self.maintenance.waiting_jobs, waiting);
+        if before < waiting
+            && let Some(shortage) = self.shortage_of(self.maintenance.room)
+        {
+            warn!(
+                jobs = waiting,
+                "{shortage}. Jobs that move or change messages wait until there is room, because they do not free any. {}",
+                shortage.remedy()
+            );
         }
     }
 

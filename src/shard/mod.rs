@@ -37,6 +37,7 @@ mod reads;
 mod receives;
 mod recovery;
 pub mod routing;
+mod shortage;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -54,7 +55,7 @@ use crate::ids::ConnectionId;
 use crate::journal::Writer;
 use crate::limits;
 use crate::memory::Memory;
-use crate::namespace::{Room, StepContext};
+use crate::namespace::StepContext;
 use crate::time::{ClockStep, Timestamp};
 
 pub use crate::gateway::Report;
@@ -70,6 +71,7 @@ pub use observer::{Cause, DamageUser, Observation, Observer};
 pub use output::{Answer, Output};
 pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
 pub use recovery::{Ready, Recovering};
+pub use shortage::{Shortage, WHAT_FREES};
 pub use statistics::{MaintenanceCounters, Statistics};
 
 use durability::{Durability, Pending};
@@ -308,6 +310,7 @@ impl Shard {
 
     /// Does what is due, or a part of it.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.maintenance.job_rests = false;
         if self.store == Store::Here {
             self.step(now, Cause::Timeout, Gateway::handle_timeout);
         }
@@ -399,15 +402,6 @@ impl Shard {
     #[must_use]
     pub fn waits_for_disk_since(&self) -> Option<Timestamp> {
         self.durability.oldest()
-    }
-
-    /// Returns whether messages are accepted.
-    #[must_use]
-    pub fn room(&self) -> Room {
-        if self.is_stopping || self.store != Store::Here {
-            return Room::None;
-        }
-        self.maintenance.room
     }
 
     /// Returns whether the shard was told to stop, every connection has gone, and every request is answered.

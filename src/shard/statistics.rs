@@ -1,9 +1,8 @@
 //! The statistics of a shard.
 
-use super::Shard;
+use super::{Shard, Shortage};
 use crate::gateway;
 use crate::journal::LogStatistics;
-use crate::namespace::Room;
 
 /// A shard: its namespaces with their clients, and its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +19,8 @@ pub struct Statistics {
     pub maintenance: MaintenanceCounters,
     /// Messages that have lost their bytes since the process started.
     pub damaged: u64,
-    /// Messages are accepted.
-    pub accepts_messages: bool,
+    /// Why no messages are accepted; none if they are.
+    pub shortage: Option<Shortage>,
 }
 
 /// Counts of maintenance since the process started.
@@ -51,7 +50,7 @@ impl Shard {
             in_flight_bytes: self.durability.in_flight_bytes(),
             maintenance: self.maintenance.counters,
             damaged: self.damaged,
-            accepts_messages: self.room() == Room::Enough,
+            shortage: self.shortage(),
         }
     }
 }

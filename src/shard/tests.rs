@@ -7,11 +7,11 @@ use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
 use crate::gateway::messages::{MessageOperation, MessageOutcome, Receive};
-use crate::gateway::operations::Operation;
+use crate::gateway::operations::{JobView, Operated, Operation};
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
 use crate::namespace::administration::AdminOperation;
-use crate::namespace::{JobAction, JobDescription, Selection};
+use crate::namespace::{JobAction, JobDescription, JobState, Lack, Room, Selection};
 use crate::queue::{Description, ReceiveMode};
 use crate::time::Millis;
 
@@ -195,8 +195,27 @@ impl Bench {
         counts.collect()
     }
 
-    /// Begins a job that changes nothing.
+    /// Begins a job that deletes all messages of `q`.
     fn begin_job(&mut self, request: RequestId) {
+        self.begin(request, JobAction::Delete);
+    }
+
+    fn begin(&mut self, request: RequestId, action: JobAction) {
+        let description = JobDescription {
+            selection: Selection::default(),
+            action,
+            most: None,
+        };
+        self.operate(
+            request,
+            Operation::StartJob {
+                path: "q".to_owned(),
+                description: Box::new(description),
+            },
+        );
+    }
+
+    fn operate(&mut self, request: RequestId, operation: Operation) {
         let inquiry = Inquiry {
             peer: PeerAddress::default(),
             host: None,
@@ -204,21 +223,33 @@ impl Bench {
             path: String::new(),
             supplementary: Vec::new(),
         };
-        let description = JobDescription {
-            selection: Selection::default(),
-            action: JobAction::Delete,
-            most: None,
-        };
         let operation = OperationRequest {
             host: None,
             authority: self.shard.authorize(NOW, &inquiry).unwrap(),
-            operation: Operation::StartJob {
-                path: "q".to_owned(),
-                description: Box::new(description),
-            },
+            operation,
         };
         self.shard
             .handle(NOW, Input::Operate(request, Box::new(operation)));
+    }
+
+    /// Returns all jobs as an operator sees them, the newest first, after they have had some turns.
+    fn jobs(&mut self) -> Vec<JobView> {
+        for _ in 0..10 {
+            self.turn();
+            self.sync();
+        }
+        self.outputs.clear();
+        self.operate(RequestId(1_000), Operation::Jobs { before: None });
+        self.turn();
+        self.sync();
+        let answer = self.outputs.drain(..).find_map(|output| match output {
+            Output::Answer(_, Answer::Operated(answer)) => Some(answer.done),
+            _ => None,
+        });
+        match answer {
+            Some(Ok(Operated::Jobs(jobs, None))) => jobs,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Changes an entity until a checkpoint is to be written.
@@ -273,6 +304,60 @@ fn a_checkpoint_has_no_step_of_a_job_that_the_log_before_it_has_not() {
         }
     }
     panic!("no checkpoint is due");
+}
+
+#[test]
+fn where_there_is_no_room_messages_are_deleted_and_other_jobs_say_why_they_wait() {
+    let mut bench = Bench::new();
+    let moving = JobAction::Move {
+        to: Some("q".to_owned()),
+        action: None,
+        body: None,
+    };
+    bench.send("x");
+    bench.turn();
+    bench.sync();
+    let pressure = |is_full| {
+        let cache_bytes = usize::MAX;
+        Input::Pressure(Pressure {
+            cache_bytes,
+            is_full,
+        })
+    };
+    bench.shard.handle(NOW, pressure(true));
+    // The shard looks at its memory at the end of a turn.
+    bench.turn();
+    bench.begin(RequestId(1), moving);
+    let waiting = bench.jobs().remove(0);
+    assert_eq!(bench.shard.room(), Room::None(Lack::Memory));
+    assert!(matches!(
+        bench.shard.shortage(),
+        Some(Shortage::Memory { .. })
+    ));
+    assert_eq!(
+        (waiting.job.state, waiting.job.changed),
+        (JobState::Running, 0)
+    );
+    let why = waiting.waits.unwrap();
+    assert!(
+        why.contains("raise --memory-limit") && why.contains("'jitney purge'"),
+        "{why}"
+    );
+    bench.begin_job(RequestId(2));
+    let jobs = bench.jobs();
+    assert_eq!(
+        (jobs[0].job.state, jobs[0].job.changed),
+        (JobState::Completed, 1)
+    );
+    assert_eq!(jobs[0].waits, None);
+    assert_eq!(jobs[1].job.state, JobState::Running);
+    bench.shard.handle(NOW, pressure(false));
+    let jobs = bench.jobs();
+    assert_eq!(
+        (jobs[1].job.state, &jobs[1].waits),
+        (JobState::Completed, &None)
+    );
+    assert_eq!(bench.shard.shortage(), None);
 }
 
 #[test]
@@ -430,7 +515,7 @@ fn nothing_leaves_while_the_store_is_away_and_all_of_it_when_it_is_back() {
     bench.turn();
     bench.shard.handle(NOW, Input::AppendUnknown { group: 2 });
     assert!(!bench.shard.takes_input());
-    assert_eq!(bench.shard.room(), Room::None);
+    assert_eq!(bench.shard.room(), Room::None(Lack::Store));
     bench.sync();
     assert!(bench.sent(id).is_empty());
     assert_eq!(bench.shard.poll_timeout(), None);

@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 23] = [
+const OTHERS: [(&str, &[&str]); 22] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -75,7 +75,6 @@ const OTHERS: [(&str, &[&str]); 23] = [
     ("indicatif::", &["server"]),
     ("quick_xml::", &["gateway/admin"]),
     ("prometheus_client::", &["server"]),
-    ("serde_json_path::", &["namespace"]),
     ("utoipa::", &["server"]),
     ("opentelemetry", &["server"]),
     ("comfy_table::", &["server"]),

@@ -84,7 +84,8 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 16] = [
+const STARTED: [(&str, usize, &str); 17] = [
+    ("api/searches.rs", 1, "a search awaits the look at its page"),
     (
         "connection.rs",
         1,

@@ -1282,6 +1282,11 @@ export interface components {
              *     request looks at a bounded number of messages.
              */
             next_queue?: string | null;
+            /**
+             * Format: int64
+             * @description Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
+             */
+            undecided?: number;
         };
         /** @description A message that was found. */
         FoundMessage: {
@@ -1345,6 +1350,8 @@ export interface components {
              * @description Messages that there were when it began, or that its selection names by number: it looks at no others.
              */
             total?: number | null;
+            /** @description Why it runs and does nothing, and what helps: the disk or the memory is full. */
+            waits?: string | null;
         };
         /** @description A job to be begun. */
         JobRequest: {
@@ -1560,6 +1567,11 @@ export interface components {
              *     search looks at a bounded number of messages at a time.
              */
             next?: number | null;
+            /**
+             * Format: int64
+             * @description Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
+             */
+            undecided?: number;
         };
         /** @description A namespace. */
         Namespace: {
@@ -1885,6 +1897,12 @@ export interface components {
              * @description Bytes of all of them as their senders encoded them.
              */
             size_bytes: number;
+            /**
+             * Format: int64
+             * @description Messages that are not counted because evaluating `json_path` in their bodies takes too many steps: a job would leave
+             *     them as they are.
+             */
+            undecided?: number;
         };
         /** @description Messages to be sent, all or none. */
         SendRequest: {
@@ -1990,6 +2008,8 @@ export interface components {
             /** Format: int32 */
             number: number;
             segments: number;
+            /** @description Why they are not, and what helps. */
+            shortage?: string | null;
         };
         /**
          * @description The state of a message.

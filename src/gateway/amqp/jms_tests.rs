@@ -3,7 +3,7 @@
 use crate::address;
 use crate::gateway::Gateway;
 use crate::namespace::DeniedKind;
-use crate::namespace::Room;
+use crate::namespace::{Lack, Room};
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, TerminusDurability};
 use serde_amqp::Value;
@@ -178,7 +178,10 @@ fn a_durable_subscription_that_may_not_be_replaced_stays() {
     detach(&mut bench, EARS, 2);
     assert_eq!(subscription(&bench), made);
     // Who may manage, and finds no room, deletes nothing either.
-    bench.gateway.namespaces_mut().set_room(Room::None);
+    bench
+        .gateway
+        .namespaces_mut()
+        .set_room(Room::None(Lack::Disk));
     let refused = subscribe(&mut bench, (ROOT, 2), Some("a = 1"));
     assert_eq!(refused, Some(DeniedKind::Full));
     assert_eq!(subscription(&bench), made);

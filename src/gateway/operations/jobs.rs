@@ -23,7 +23,7 @@ impl Gateway {
                 return Operated::Jobs(views, next);
             }
             bytes += weight(&job.description);
-            views.push(job_view(id, queue, job));
+            views.push(self.job_view(id, queue, job));
         }
         Operated::Jobs(views, None)
     }
@@ -55,7 +55,7 @@ impl Gateway {
         let path = self.namespaces.name_of(queue);
         self.audit(cx, authority, "start_job", &path, &detail);
         let job = self.namespaces.job(id);
-        let view = job.map(|(queue, job)| job_view(id, queue, job));
+        let view = job.map(|(queue, job)| self.job_view(id, queue, job));
         view.map(|view| Operated::Job(Box::new(view)))
             .ok_or_else(|| Denied::not_found("", &address.path))
     }
@@ -96,7 +96,7 @@ impl Gateway {
             );
             Denied::new(DeniedKind::NotFound, text, "")
         })?;
-        Ok(job_view(id, queue, job))
+        Ok(self.job_view(id, queue, job))
     }
 
     pub(super) fn cancel_job(
@@ -112,6 +112,24 @@ impl Gateway {
         let detail = format!("job {}", id.0);
         self.audit(cx, authority, "cancel_job", &view.job.path, &detail);
         Ok(view)
+    }
+
+    /// Returns a job, and whether it waits for room.
+    fn job_view(&self, id: JobId, queue: EntityId, job: &Job) -> JobView {
+        let path = address::without_namespace(&job.path);
+        let path = if queue == queue.dead_letters() {
+            format!("{path}/$DeadLetterQueue")
+        } else if queue == queue.transfer_dead_letters() {
+            format!("{path}/$Transfer/$DeadLetterQueue")
+        } else {
+            path.to_owned()
+        };
+        JobView {
+            id,
+            path,
+            job: job.clone(),
+            waits: self.namespaces.waits(job),
+        }
     }
 }
 
@@ -141,20 +159,4 @@ fn weight(description: &JobDescription) -> usize {
     let selected: usize = selected.into_iter().map(length).sum();
     let numbers = size_of_val(selection.numbers.as_slice());
     size_of::<JobView>() + texts + selected + numbers
-}
-
-fn job_view(id: JobId, queue: EntityId, job: &Job) -> JobView {
-    let path = address::without_namespace(&job.path);
-    let path = if queue == queue.dead_letters() {
-        format!("{path}/$DeadLetterQueue")
-    } else if queue == queue.transfer_dead_letters() {
-        format!("{path}/$Transfer/$DeadLetterQueue")
-    } else {
-        path.to_owned()
-    };
-    JobView {
-        id,
-        path,
-        job: job.clone(),
-    }
 }

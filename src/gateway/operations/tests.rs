@@ -1,5 +1,7 @@
 //! Looks and jobs, with a replay of their records.
 
+mod jobs;
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -716,17 +718,19 @@ fn jobs_and_selections_are_bounded() {
         ..all()
     };
     assert!(refused(&mut bench, numbers, JobAction::Delete).contains("1000 are the most"));
-    let path = Selection {
-        json_path: Some("$..a..b".to_owned()),
-        ..all()
-    };
-    assert!(refused(&mut bench, path, JobAction::Delete).contains("2 of '..'"));
-    for costly in ["$.a[?$.b == @]", "$[*,*][*,*][*,*][*,*][*,*]"] {
-        let path = Selection {
-            json_path: Some(costly.to_owned()),
+    for (path, part) in [
+        (jobs::deep_path(), "more than 32 deep in one another"),
+        ("$.a[?@ = 1]".to_owned(), "at character 8"),
+    ] {
+        let selection = Selection {
+            json_path: Some(path),
             ..all()
         };
-        assert!(refused(&mut bench, path, JobAction::Delete).contains("is the most"));
+        let text = refused(&mut bench, selection, JobAction::Delete);
+        assert!(
+            text.contains("selection.json_path") && text.contains(part),
+            "{text}"
+        );
     }
     let nowhere = JobAction::Move {
         to: Some("nowhere".to_owned()),

@@ -13,6 +13,7 @@
 //! Leaves to others: when a step is done and how bytes are read ([`crate::shard`]); rights
 //! ([`crate::gateway::operations`]).
 
+mod json_path;
 mod run;
 mod selection;
 mod template;
@@ -23,13 +24,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{EntityId, JobId};
 use crate::limits;
+use crate::namespace::Room;
 use crate::queue::Until;
 use crate::rules::{Action, SqlError};
 use crate::time::Timestamp;
 use template::{Template, TemplateError};
 
 pub use run::JobPage;
-pub use selection::{Selection, SelectionError, Selector};
+pub use selection::{Selection, SelectionError, Selector, Undecided};
 
 /// What a job does to each message that it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +122,8 @@ pub struct Job {
     pub matched: u64,
     /// Messages that were changed.
     pub changed: u64,
-    /// Messages that were left as they are: a receiver had them locked, or the change was refused.
+    /// Messages that were left as they are: a receiver had them locked, the change was refused, or it is not known whether they
+    /// are meant.
     pub skipped: u64,
     /// Why the last of those was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +181,17 @@ impl JobRefused {
 }
 
 impl JobAction {
+    /// Returns whether it frees the disk and memory of each message, and adds nothing.
+    const fn frees(&self) -> bool {
+        match self {
+            Self::Delete => true,
+            Self::Move { .. }
+            | Self::DeadLetter { .. }
+            | Self::Activate
+            | Self::Reschedule { .. } => false,
+        }
+    }
+
     /// Returns the entity that it names to bring messages to.
     #[must_use]
     pub fn destination(&self) -> Option<&str> {
@@ -250,10 +264,14 @@ pub(super) struct Jobs {
     running: BTreeMap<JobId, Running>,
     /// With their queues.
     ended: BTreeMap<JobId, (EntityId, Job)>,
+    /// Those that ran as the records that were replayed so far have it. Each is compiled once, after the last record.
+    restored: BTreeMap<JobId, (EntityId, Job)>,
     /// The number of the next.
     next: u64,
     /// The running job that had its turn last.
     last: Option<JobId>,
+    /// Its last step has spent a share of steps, some milliseconds or more.
+    was_costly: bool,
 }
 
 impl Jobs {
@@ -261,7 +279,10 @@ impl Jobs {
     pub(super) fn get(&self, id: JobId) -> Option<(EntityId, &Job)> {
         let running = self.running.get(&id);
         let running = running.map(|running| (running.queue, &running.job));
-        running.or_else(|| self.ended.get(&id).map(|(queue, job)| (*queue, job)))
+        running.or_else(|| {
+            let other = self.ended.get(&id).or_else(|| self.restored.get(&id));
+            other.map(|(queue, job)| (*queue, job))
+        })
     }
 
     /// Returns all jobs, the oldest first.
@@ -270,6 +291,7 @@ impl Jobs {
             .running
             .keys()
             .chain(self.ended.keys())
+            .chain(self.restored.keys())
             .copied()
             .collect();
         let all = ids.into_iter();
@@ -281,12 +303,19 @@ impl Jobs {
         self.running.len()
     }
 
-    /// Returns whose turn it is among those that run.
-    fn next_running(&self) -> Option<JobId> {
+    /// Returns how many of those that run may have a turn.
+    fn workable(&self, room: Room) -> usize {
+        let running = self.running.values();
+        running.filter(|running| running.job.may_work(room)).count()
+    }
+
+    /// Returns whose turn it is among those that run and may have one.
+    fn next_running(&self, room: Room) -> Option<JobId> {
         let after = self.last.map_or(JobId(0), |last| JobId(last.0 + 1));
-        let next = self.running.range(after..).next();
-        next.or_else(|| self.running.first_key_value())
-            .map(|(&id, _)| id)
+        let later = self.running.range(after..);
+        let mut in_turn = later.chain(self.running.range(..after));
+        let next = in_turn.find(|(_, running)| running.job.may_work(room));
+        next.map(|(&id, _)| id)
     }
 
     /// Takes a job as a record has it; `None` if it cannot be read.
@@ -299,19 +328,16 @@ impl Jobs {
         self.next = self.next.max(id.0 + 1);
         self.running.remove(&id);
         self.ended.remove(&id);
+        self.restored.remove(&id);
         let Some(state) = state else {
             return Some(());
         };
         let job: Job = serde_json::from_slice(state).ok()?;
-        match job.state {
-            JobState::Running => {
-                let plan = job.description.compile().ok()?;
-                self.running.insert(id, Running { queue, job, plan });
-            }
-            JobState::Completed | JobState::Cancelled | JobState::Failed => {
-                self.ended.insert(id, (queue, job));
-            }
-        }
+        let place = match job.state {
+            JobState::Running => &mut self.restored,
+            JobState::Completed | JobState::Cancelled | JobState::Failed => &mut self.ended,
+        };
+        place.insert(id, (queue, job));
         Some(())
     }
 
@@ -333,6 +359,14 @@ impl Jobs {
 }
 
 impl Job {
+    /// Returns whether it may have a turn: what frees no room waits for some.
+    fn may_work(&self, room: Room) -> bool {
+        match room {
+            Room::Enough => true,
+            Room::None(_) => self.description.action.frees(),
+        }
+    }
+
     fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }

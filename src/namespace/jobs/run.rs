@@ -10,7 +10,7 @@ use crate::address;
 use crate::ids::{BodyRef, EntityId, JobId};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Stamps, render_with_body};
-use crate::namespace::{Namespaces, StepContext};
+use crate::namespace::{Lack, Namespaces, Room, StepContext};
 use crate::queue::{
     Arrival, Arriving, Conditions, DeadLetter, Inspected, LookOn, Looks, Queue, Record,
     without_dead_letter,
@@ -53,6 +53,37 @@ impl Namespaces {
     #[must_use]
     pub fn running_jobs(&self) -> usize {
         self.jobs.running()
+    }
+
+    /// Returns how many of the jobs that run may have a turn: where messages are refused, those that delete.
+    #[must_use]
+    pub fn workable_jobs(&self) -> usize {
+        self.jobs.workable(self.room)
+    }
+
+    /// Returns whether the last step of a job has taken so long that others are to have their turn before the next.
+    pub(crate) fn job_was_costly(&self) -> bool {
+        self.jobs.was_costly
+    }
+
+    /// Returns why a job that runs has no turn, for operators; none if it may have one.
+    pub(crate) fn waits(&self, job: &Job) -> Option<String> {
+        let lack = match self.room {
+            Room::None(lack) if job.state == JobState::Running && !job.may_work(self.room) => lack,
+            Room::None(_) | Room::Enough => return None,
+        };
+        let (why, remedy) = match lack {
+            Lack::Disk => (
+                "The broker's disk is full",
+                "make space in the file system of the data directory, ",
+            ),
+            Lack::Memory => ("The broker's memory is full", "raise --memory-limit, "),
+            Lack::Store => return None,
+        };
+        Some(format!(
+            "{why}, and this job frees none of it: it continues when there is room. For that, {remedy}delete messages with \
+             'jitney purge', delete entities, or let receivers complete messages."
+        ))
     }
 
     /// Returns a job, and the queue that it is about.
@@ -107,20 +138,32 @@ impl Namespaces {
         self.end_job(cx, id, JobState::Cancelled, None);
     }
 
-    /// Lets jobs continue where they were after the last record was replayed.
-    pub(in crate::namespace) fn resume_jobs(&mut self) {
-        for Running { queue, job, .. } in self.jobs.running.values_mut() {
-            if let Some(node) = self.queues.get(*queue) {
-                let LookOn(position) = node.queue.position_again(LookOn(job.position));
-                job.position = position;
-                job.until = node.queue.until_again(&job.until);
+    /// Lets jobs continue where they were after the last record was replayed. One that an earlier release has begun and that
+    /// this one refuses has failed.
+    pub(in crate::namespace) fn resume_jobs(&mut self, cx: &mut StepContext<'_>) {
+        for (id, (queue, mut job)) in std::mem::take(&mut self.jobs.restored) {
+            match job.description.compile() {
+                Ok(plan) => {
+                    if let Some(node) = self.queues.get(queue) {
+                        let LookOn(position) = node.queue.position_again(LookOn(job.position));
+                        job.position = position;
+                        job.until = node.queue.until_again(&job.until);
+                    }
+                    self.jobs.running.insert(id, Running { queue, job, plan });
+                }
+                Err(refused) => {
+                    job.error = Some(format!("this release refuses it: {refused}"));
+                    job.end(cx.now, JobState::Failed);
+                    self.jobs.ended.insert(id, (queue, job));
+                    self.record_job(cx, id);
+                }
             }
         }
     }
 
     /// Returns the messages of the next step of some job.
     pub fn job_page(&mut self, cx: &mut StepContext<'_>) -> Option<JobPage> {
-        let id = self.jobs.next_running()?;
+        let id = self.jobs.next_running(self.room)?;
         self.jobs.last = Some(id);
         let queue = self.jobs.get(id)?.0;
         if self.node(queue).is_none() {
@@ -209,6 +252,7 @@ impl Namespaces {
                 break;
             }
         }
+        self.jobs.was_costly = share.is_spent();
         if let Some(LookOn(position)) = position {
             running.job.position = position;
             self.jobs.running.insert(id, running);
@@ -237,10 +281,12 @@ impl Namespaces {
             .and_then(|queue| queue.facts(inspected.number, 0));
         let none = Amendments::default();
         let changed = inspected.stamps.amendments.as_deref().unwrap_or(&none);
-        if let (Some(message), Some(facts)) = (message, &facts)
-            && !plan.selector.selects(message, changed, facts, share)
-        {
-            return;
+        if let (Some(message), Some(facts)) = (message, &facts) {
+            match plan.selector.selects(message, changed, facts, share) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(undecided) => return job.skip(undecided.to_string()),
+            }
         }
         job.matched += 1;
         if inspected.is_locked {
@@ -315,7 +361,7 @@ impl Namespaces {
             changes = changed.map_err(|error| format!("action: {error}"))?;
         }
         if let Some(template) = &plan.template {
-            return self.rewrite_one(cx, template, meant, (message, changes), target);
+            return self.rewrite_one(cx, template, meant, (message, changes), target, share);
         }
         let session = changes.field(Field::SessionId);
         let session = if session.is_some() {
@@ -366,6 +412,7 @@ impl Namespaces {
         meant: &Meant,
         (message, changes): (&Message, Amendments),
         target: EntityId,
+        share: &mut Share,
     ) -> Result<(), Left> {
         let Meant {
             queue: from,
@@ -386,7 +433,10 @@ impl Namespaces {
         }
         let description = self.queue(target).map(Queue::description);
         let max = description.map_or(0, |description| description.max_message_bytes);
+        // A byte that is read, and one that is written, take about a step.
+        share.spend(u64::from(inspected.body.length));
         let body = template.fill(message, &changes, max)?;
+        share.spend(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let stamps = Stamps {
             amendments: Some(Arc::new(changes)),
             // As its sender had it: a dead letter lives for ever, and the queue may have shortened it.

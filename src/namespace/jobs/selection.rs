@@ -1,13 +1,12 @@
 //! Which messages an operator means: by what their index entries tell, and by their bytes.
 
-use serde::{Deserialize, Serialize};
-use serde_json_path::JsonPath;
-
+use super::json_path::{Document, JsonPath, TooSlow};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, MessageState, Scalar};
 use crate::queue::{Conditions, DEAD_LETTER_REASON};
 use crate::rules::{Facts, Share, SqlFilter, hyphenated};
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Conditions on messages, as they are written. A message must meet all that are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,22 +89,18 @@ pub enum SelectionError {
         /// The longest that it may be.
         max: usize,
     },
-    /// Its `JSONPath` would take too long.
-    #[error(
-        "json_path has {count} of '{what}', and {max} is the most: each multiplies the time that it takes"
-    )]
-    TooCostly {
-        /// The part that occurs too often.
-        what: &'static str,
-        /// How often it occurs.
-        count: usize,
-        /// How often it may occur.
-        max: usize,
-    },
     /// It names too many messages.
     #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
     TooMany(usize),
 }
+
+/// A message's bytes do not decide in the time that there is whether the message is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "json_path takes more than {max} steps in the body of the message, so that it is not known whether it is meant",
+    max = limits::JSON_PATH_STEPS_MAX
+)]
+pub struct Undecided;
 
 impl SelectionError {
     /// Returns the field of the selection that is wrong.
@@ -113,7 +108,7 @@ impl SelectionError {
     pub const fn field(&self) -> &'static str {
         match self {
             Self::Filter(_) => "filter",
-            Self::JsonPath(_) | Self::TooCostly { .. } => "json_path",
+            Self::JsonPath(_) => "json_path",
             Self::TooLong { field, .. } => field,
             Self::TooMany(_) => "numbers",
         }
@@ -127,10 +122,7 @@ impl Selection {
     ///
     /// Which part of it cannot be read.
     pub fn compile(&self) -> Result<Selector, SelectionError> {
-        use crate::limits::{
-            JSON_PATH_COMMAS_MAX, JSON_PATH_DESCENDANTS_MAX, JSON_PATH_ROOTS_MAX,
-            SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
-        };
+        use crate::limits::{SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX};
         let texts = [
             ("session_id", &self.session_id, SELECTION_TEXT_MAX),
             ("message_id", &self.message_id, SELECTION_TEXT_MAX),
@@ -148,18 +140,6 @@ impl Selection {
         }
         if SELECTED_NUMBERS_MAX < self.numbers.len() {
             return Err(SelectionError::TooMany(self.numbers.len()));
-        }
-        let costs = [
-            ("..", JSON_PATH_DESCENDANTS_MAX),
-            ("$", JSON_PATH_ROOTS_MAX),
-            (",", JSON_PATH_COMMAS_MAX),
-        ];
-        for (what, max) in costs {
-            let path = self.json_path.as_deref().unwrap_or_default();
-            let count = path.matches(what).count();
-            if max < count {
-                return Err(SelectionError::TooCostly { what, count, max });
-            }
         }
         let mut numbers: Vec<_> = self
             .numbers
@@ -207,14 +187,17 @@ impl Selector {
 
     /// Returns whether a message that meets [`Selector::conditions`] is selected. A filter that cannot be evaluated
     /// selects nothing.
-    #[must_use]
+    ///
+    /// # Errors
+    ///
+    /// The `JSONPath` takes more than [`limits::JSON_PATH_STEPS_MAX`] steps.
     pub fn selects(
         &self,
         message: &Message,
         changed: &Amendments,
         facts: &Facts,
         share: &mut Share,
-    ) -> bool {
+    ) -> Result<bool, Undecided> {
         let is_field = |wanted: &Option<String>, field| {
             wanted.as_ref().is_none_or(|wanted| {
                 let value = changed.field_of(message, field);
@@ -229,30 +212,42 @@ impl Selector {
             let value = changed.property_of(message, DEAD_LETTER_REASON);
             value.is_none_or(|(_, value)| Scalar::decode(value) == Scalar::Null)
         };
-        is_field(&self.message_id, Field::MessageId)
+        let is_meant = is_field(&self.message_id, Field::MessageId)
             && is_field(&self.correlation_id, Field::CorrelationId)
             && self.reason.as_ref().is_none_or(has_reason)
             && (!self.without_reason || has_none())
             && (self.filter.as_ref())
-                .is_none_or(|filter| filter.is_true_of(message, changed, facts, share))
-            && self.is_in_body(message, share)
+                .is_none_or(|filter| filter.is_true_of(message, changed, facts, share));
+        Ok(is_meant && self.is_in_body(message, share)?)
     }
 
-    fn is_in_body(&self, message: &Message, share: &mut Share) -> bool {
+    fn is_in_body(&self, message: &Message, share: &mut Share) -> Result<bool, Undecided> {
         if self.text.is_none() && self.json_path.is_none() {
-            return true;
+            return Ok(true);
         }
         let body = message.plain_body();
         let searched = body.len().min(limits::SEARCHED_BYTES_MAX);
+        let is_whole = searched == body.len();
         let body = body.get(..searched).unwrap_or_default();
         // Reading a byte takes about a step.
         share.spend(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let has_text = |text: &String| String::from_utf8_lossy(body).contains(text.as_str());
-        let has_node = |path: &JsonPath| {
-            let document = serde_json::from_slice(body);
-            document.is_ok_and(|document| !path.query(&document).is_empty())
+        if !self.text.as_ref().is_none_or(has_text) {
+            return Ok(false);
+        }
+        let Some(path) = &self.json_path else {
+            return Ok(true);
         };
-        self.text.as_ref().is_none_or(has_text) && self.json_path.as_ref().is_none_or(has_node)
+        if !is_whole {
+            return Ok(false);
+        }
+        let Ok(document) = Document::read(body) else {
+            return Ok(false);
+        };
+        let mut left = limits::JSON_PATH_STEPS_MAX;
+        let found = path.finds(&document, &mut left);
+        share.spend(limits::JSON_PATH_STEPS_MAX - left);
+        found.map_err(|TooSlow| Undecided)
     }
 }
 

@@ -97,6 +97,7 @@ impl Template {
             None
         };
         let mut out = String::new();
+        let mut values_bytes = 0;
         for part in &self.0 {
             let text = match part {
                 Part::Text(text) => Cow::Borrowed(text.as_str()),
@@ -107,7 +108,15 @@ impl Template {
                     let found = json.as_ref().and_then(|json| json.pointer(pointer));
                     let found =
                         found.ok_or_else(|| format!("body: it has nothing at {pointer}"))?;
-                    Cow::Owned(found.to_string())
+                    let value = found.to_string();
+                    values_bytes += value.len();
+                    if limits::TEMPLATE_VALUES_BYTES_MAX < values_bytes {
+                        let max = limits::TEMPLATE_VALUES_BYTES_MAX;
+                        return Err(format!(
+                            "body: the values at its pointers have more than {max} bytes"
+                        ));
+                    }
+                    Cow::Owned(value)
                 }
                 Part::Property(name) => {
                     let found = changed.property_of(message, name);
@@ -184,6 +193,10 @@ mod tests {
             let error = filled(template, body, 8).unwrap_err();
             assert!(error.contains(part), "{template}: {error}");
         }
+        let large = format!("[\"{}\"]", "x".repeat(1_000_000));
+        let again = "{{body:/0}}".repeat(limits::TEMPLATE_PLACEHOLDERS_MAX);
+        let error = filled(&again, &large, u64::MAX).unwrap_err();
+        assert!(error.contains("values at its pointers"), "{error}");
         let many = "{{body}}".repeat(limits::TEMPLATE_PLACEHOLDERS_MAX + 1);
         assert_eq!(Template::parse(&many), Err(TemplateError::TooMany));
         let long = "x".repeat(limits::TEMPLATE_BYTES_MAX + 1);

@@ -30,6 +30,9 @@ pub(super) struct Job {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Why it runs and does nothing, and what helps: the disk or the memory is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
@@ -283,6 +286,7 @@ impl Job {
                 JobState::Failed => RunState::Failed,
             },
             error: job.error,
+            waits: view.waits,
             created_at: time(job.created_at),
             ended_at: job.ended_at.map(time),
             total: job.total,

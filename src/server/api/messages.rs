@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
-use super::selection::{MessageSelection, State, compile};
+use super::searches::Chosen;
+use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, decoding, from_number};
 use crate::gateway::admin::{duration, time};
-use crate::gateway::operations::{HolderView, MessageView, MessagesView};
+use crate::gateway::operations::{HolderView, MessageView};
 use crate::gateway::rest::property_to_json;
 use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Scalar, render};
-use crate::namespace::{Selection, Selector};
+use crate::namespace::Selection;
 use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
-use crate::rules::{Facts, Share};
 use crate::time::{Millis, Timestamp};
 
 /// Which messages a list has, and from where on.
@@ -96,6 +96,9 @@ pub(super) struct Messages {
     /// search looks at a bounded number of messages at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
+    /// Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
+    #[serde(skip_serializing_if = "is_zero")]
+    undecided: u64,
 }
 
 /// A message.
@@ -264,18 +267,6 @@ pub(super) struct GroupsQuery {
     _namespace: Option<String>,
 }
 
-impl MessageShown {
-    /// Returns whether a receiver has it.
-    pub(super) const fn is_locked(&self) -> bool {
-        self.lock.is_some()
-    }
-
-    /// Returns its bytes as its sender encoded it.
-    pub(super) fn size_bytes(&self) -> u64 {
-        u64::from(self.size_bytes)
-    }
-}
-
 /// Looks at messages of one queue. Nothing changes.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/messages", operation_id = "list_messages", tag = "messages",
     params(("entity" = String, Path, description = "The path of a queue, a topic, a subscription, or one of their sub-queues: `orders/$DeadLetterQueue`, with slashes percent-encoded"), MessagesQuery),
@@ -301,27 +292,30 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         json_path: query.json_path,
     };
     let selector = compile(&selection.read("")?, "")?;
+    let mut search = call.search(selector)?;
     let shown = Shown {
         body: query.body,
         encoded: query.encoded,
     };
-    let with_bytes = query.body != BodyShown::None || query.encoded || selector.needs_bytes();
     // A search looks at some pages, and then says where to continue.
-    let mut pages = if selector.needs_bytes() {
+    let needs_bytes = search.selector().needs_bytes();
+    let mut pages = if needs_bytes {
         limits::SEARCHED_PAGES
     } else {
         1
     };
+    let with_bytes = query.body != BodyShown::None || query.encoded || needs_bytes;
     let mut page = Page::begin(call, "messages").await?;
-    let mut next = Some(query.from);
+    let (mut next, mut undecided) = (Some(query.from), 0);
     while let Some(from) = next
         && 0 < pages
         && page.items() < limit
         && !page.is_full()
+        && !search.is_over()
     {
         pages -= 1;
         let (from, most) = (from_number(from)?, limit - page.items());
-        let conditions = &selector.conditions;
+        let conditions = &search.selector().conditions;
         let (view, bodies) = if with_bytes {
             call.inspect(&authority, entity, from, conditions, most)
                 .await?
@@ -329,10 +323,17 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
             let view = call.look(&authority, entity, from, conditions, most);
             (view.await?, Vec::new())
         };
-        next = shown.fill(&mut page, view, bodies, &selector, |message| message)?;
+        let chosen = search.choose(view, bodies).await?;
+        let filled = shown.fill(&mut page, chosen, |message| message)?;
+        next = filled.next;
+        undecided += filled.undecided;
     }
     let messages = Vec::new();
-    page.respond(&Messages { messages, next })
+    page.respond(&Messages {
+        messages,
+        next,
+        undecided,
+    })
 }
 
 /// Looks at one message.
@@ -358,7 +359,8 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, number: &str) -> Answer {
         body: BodyShown::Full,
         encoded: true,
     };
-    let found = shown.selected(view, bodies, &selector).next();
+    let found = view.messages.first();
+    let found = found.map(|message| shown.of(message, bodies.first()));
     let missing = || Problem::not_found(format!("'{entity}' has no message {number}."));
     call.answer(StatusCode::OK, &found.ok_or_else(missing)?)
         .await
@@ -428,6 +430,14 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     .await
 }
 
+/// What became of messages that were chosen for a page.
+pub(super) struct Filled {
+    /// The number at which the next page begins, if there are more.
+    pub(super) next: Option<u64>,
+    /// Messages before it of which it is not known whether they are meant.
+    pub(super) undecided: u64,
+}
+
 /// How much is shown of messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
@@ -436,64 +446,27 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Adds the messages that are selected to a page, each as the item that `item` makes of it, until the page is full. Returns
-    /// the number at which the next page begins, if there are more.
+    /// Adds the messages that were chosen to a page, each as the item that `item` makes of it, until the page is full.
     pub(super) fn fill<T: Serialize>(
         self,
         page: &mut Page,
-        view: MessagesView,
-        bodies: Vec<Option<Bytes>>,
-        selector: &Selector,
+        chosen: Chosen,
         item: impl Fn(MessageShown) -> T,
-    ) -> Result<Option<u64>, Problem> {
-        let behind = view.next.map(|next| next.0);
-        let numbers = view.messages.iter();
-        let numbers: Vec<u64> = numbers.map(|message| message.inspected.number.0).collect();
-        let mut selected = self.selected(view, bodies, selector);
-        let mut last = None;
-        while !page.is_full() {
-            let Some(message) = selected.next() else {
-                return Ok(behind);
-            };
-            last = Some(message.sequence_number);
-            page.push(&item(message))?;
-        }
-        let mut rest = numbers.into_iter();
-        if last.is_some() {
-            rest.find(|number| Some(*number) == last);
-        }
-        Ok(rest.next().or(behind))
-    }
-
-    /// Returns the messages that are selected.
-    pub(super) fn selected(
-        self,
-        view: MessagesView,
-        bodies: Vec<Option<Bytes>>,
-        selector: &Selector,
-    ) -> impl Iterator<Item = MessageShown> {
-        let bodies = bodies.into_iter().map(Some).chain(std::iter::repeat(None));
-        let all = view.messages.into_iter().zip(bodies);
-        all.filter_map(move |(message, bytes)| {
-            let is_damaged = matches!(bytes, Some(None));
-            let parsed = bytes.flatten().and_then(|bytes| Message::parse(bytes).ok());
-            if let Some(parsed) = &parsed {
-                let none = Amendments::default();
-                let stamps = &message.inspected.stamps;
-                let changed = stamps.amendments.as_deref().unwrap_or(&none);
-                let facts = Facts {
-                    sequence_number: message.inspected.number,
-                    enqueued_time: stamps.enqueued_time,
-                    time_to_live: stamps.time_to_live,
-                    seed: 0,
-                };
-                if !selector.selects(parsed, changed, &facts, &mut Share::default()) {
-                    return None;
-                }
-            } else if selector.needs_bytes() {
-                return None;
+    ) -> Result<Filled, Problem> {
+        let mut next = chosen.next.map(|next| next.0);
+        for it in chosen.messages {
+            if page.is_full() {
+                next = Some(it.view.inspected.number.0);
+                break;
             }
-            Some(self.show(&message, parsed.as_ref(), is_damaged))
+            let shown = self.show(&it.view, it.message.as_ref(), it.is_damaged);
+            page.push(&item(shown))?;
+        }
+        let passed = |number: &&SequenceNumber| next.is_none_or(|next| number.0 < next);
+        let undecided = chosen.undecided.iter().filter(passed).count();
+        Ok(Filled {
+            next,
+            undecided: u64::try_from(undecided).unwrap_or(u64::MAX),
         })
     }
 

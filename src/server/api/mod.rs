@@ -31,6 +31,7 @@ mod rule_tests;
 mod rules;
 mod schedule;
 mod search;
+mod searches;
 mod selection;
 mod sending;
 mod server;
@@ -66,14 +67,17 @@ use crate::gateway::operations::{MessagesView, Operated, Operation};
 use crate::gateway::rest::RestError;
 use crate::ids::SequenceNumber;
 use crate::limits;
+use crate::namespace::Selector;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::queue::Conditions;
 use crate::shard::{Administration, OperationAnswer, OperationRequest};
 use entities::Kind;
 use page::{Page, Text};
 use problem::Problem;
+use searches::Search;
 
 pub(super) use changes::{Changes, follow};
+pub(super) use searches::Searches;
 
 /// The beginning of the paths of the API.
 const PREFIX: &str = "/api/v1/";
@@ -517,6 +521,11 @@ impl<'a> Call<'a> {
         let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
         let OperationAnswer { done, bodies } = answer.ok_or_else(Problem::stopping)?;
         Ok((done?, bodies))
+    }
+
+    /// Begins a search for the messages that a selection means.
+    fn search(&self, selector: Selector) -> Result<Search, Problem> {
+        self.server.searches.begin(self.namespace(), selector)
     }
 
     /// Reserves bytes for the answer; waits for a while until there is room for them.

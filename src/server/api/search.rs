@@ -5,12 +5,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
 use super::messages::{BodyShown, MessageShown, Shown};
-use super::selection::{MessageSelection, State, compile};
+use super::searches::Search;
+use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, from_number};
 use crate::access::Authority;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
-use crate::namespace::Selector;
 
 /// What is searched for, and from where on. At least one of the conditions is given.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -62,6 +62,9 @@ pub(super) struct Found {
     /// What `from_number` is to be to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_number: Option<u64>,
+    /// Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
+    #[serde(skip_serializing_if = "is_zero")]
+    undecided: u64,
 }
 
 /// A message that was found.
@@ -125,21 +128,24 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
         ));
     }
     let selector = compile(&selection.read("")?, "")?;
+    let mut search = call.search(selector)?;
     let mut page = Page::begin(call, "messages").await?;
+    let mut undecided = 0;
     for _ in 0..limits::SEARCHED_PAGES {
-        let is_done = limit <= page.items() || page.is_full();
+        let is_done = limit <= page.items() || page.is_full() || search.is_over();
         if is_done || !position.find_queue(call, &authority).await? {
             break;
         }
         let most = limit - page.items();
-        let looked = position.look(call, &authority, &selector, most, &mut page);
-        looked.await?;
+        let looked = position.look(call, &authority, &mut search, most, &mut page);
+        undecided += looked.await?;
     }
     let (next_queue, next_number) = position.next();
     page.respond(&Found {
         messages: Vec::new(),
         next_queue,
         next_number,
+        undecided,
     })
 }
 
@@ -173,19 +179,21 @@ impl Position {
         Ok(true)
     }
 
-    /// Looks at one page of the next queue, and adds what is found to the answer.
+    /// Looks at one page of the next queue, and adds what is found to the answer. Returns of how many messages it is not known
+    /// whether they are meant.
     async fn look(
         &mut self,
         call: &Call<'_>,
         authority: &Authority,
-        selector: &Selector,
+        search: &mut Search,
         most: usize,
         page: &mut Page,
-    ) -> Result<(), Problem> {
+    ) -> Result<u64, Problem> {
         let Some(queue) = self.queues.last().cloned() else {
-            return Ok(());
+            return Ok(0);
         };
-        let (from, conditions) = (from_number(self.number)?, &selector.conditions);
+        let from = from_number(self.number)?;
+        let conditions = &search.selector().conditions;
         let looked = call
             .inspect(authority, &queue, from, conditions, most)
             .await;
@@ -194,10 +202,11 @@ impl Position {
             Err(problem) if problem.is_not_found() => {
                 self.queues.pop();
                 self.number = 0;
-                return Ok(());
+                return Ok(0);
             }
             other => other?,
         };
+        let chosen = search.choose(view, bodies).await?;
         let shown = Shown {
             body: BodyShown::Preview,
             encoded: false,
@@ -206,14 +215,15 @@ impl Position {
             queue: queue.clone(),
             message,
         };
-        match shown.fill(page, view, bodies, selector, found)? {
+        let filled = shown.fill(page, chosen, found)?;
+        match filled.next {
             Some(next) => self.number = next,
             None => {
                 self.queues.pop();
                 self.number = 0;
             }
         }
-        Ok(())
+        Ok(filled.undecided)
     }
 
     /// Returns where to continue.

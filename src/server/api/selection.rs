@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::messages::{BodyShown, Shown};
 use super::{Answer, Call, Problem, from_number};
 use crate::gateway::admin::{parse_time, time};
 use crate::limits;
@@ -96,6 +95,10 @@ pub(super) struct SelectionCount {
     locked: u64,
     /// Bytes of all of them as their senders encoded them.
     size_bytes: u64,
+    /// Messages that are not counted because evaluating `json_path` in their bodies takes too many steps: a job would leave
+    /// them as they are.
+    #[serde(skip_serializing_if = "is_zero")]
+    undecided: u64,
     /// What `from` is to be to continue; without it, all were looked at. One answer looks at a bounded number of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
@@ -109,30 +112,31 @@ pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
     let request: CountRequest = call.json(body).await?;
     let selection = request.selection.read("selection.")?;
     let selector = compile(&selection, "selection.")?;
-    let shown = Shown {
-        body: BodyShown::None,
-        encoded: false,
-    };
+    let mut search = call.search(selector)?;
     let mut counted = SelectionCount {
         next: Some(request.from),
         ..SelectionCount::default()
     };
     for _ in 0..limits::SEARCHED_PAGES {
-        let Some(from) = counted.next else { break };
-        let (from, conditions) = (from_number(from)?, &selector.conditions);
+        let Some(from) = counted.next.filter(|_| !search.is_over()) else {
+            break;
+        };
+        let (from, conditions) = (from_number(from)?, &search.selector().conditions);
         let (entity, most) = (&request.entity, limits::INSPECTED_MAX);
-        let (view, bodies) = if selector.needs_bytes() {
+        let (view, bodies) = if search.selector().needs_bytes() {
             call.inspect(&authority, entity, from, conditions, most)
                 .await?
         } else {
             let view = call.look(&authority, entity, from, conditions, most);
             (view.await?, Vec::new())
         };
-        counted.next = view.next.map(|next| next.0);
-        for message in shown.selected(view, bodies, &selector) {
+        let chosen = search.choose(view, bodies).await?;
+        counted.next = chosen.next.map(|next| next.0);
+        counted.undecided += u64::try_from(chosen.undecided.len()).unwrap_or(u64::MAX);
+        for message in chosen.messages {
             counted.messages += 1;
-            counted.locked += u64::from(message.is_locked());
-            counted.size_bytes += message.size_bytes();
+            counted.locked += u64::from(message.view.inspected.is_locked);
+            counted.size_bytes += u64::from(message.view.inspected.body.length);
         }
     }
     call.answer(StatusCode::OK, &counted).await
@@ -143,6 +147,15 @@ pub(super) fn compile(selection: &Selection, prefix: &str) -> Result<Selector, P
     let compiled = selection.compile();
     compiled
         .map_err(|error| Problem::wrong(format!("{prefix}{}", error.field()), format!("{error}.")))
+}
+
+/// Returns whether a count is left out of an answer.
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the macro that serializes a field passes a reference"
+)]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Reads a time.

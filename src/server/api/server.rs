@@ -58,6 +58,9 @@ struct ShardShown {
     healthy: bool,
     /// Messages are accepted: neither its disk nor the memory is full.
     accepts_messages: bool,
+    /// Why they are not, and what helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortage: Option<String>,
     connections: usize,
     log_bytes: u64,
     /// Bytes of the log that messages still use.
@@ -123,7 +126,10 @@ impl ShardShown {
             number,
             namespaces: Vec::new(),
             healthy: true,
-            accepts_messages: statistics.accepts_messages,
+            accepts_messages: statistics.shortage.is_none(),
+            shortage: statistics
+                .shortage
+                .map(|it| format!("{it}. {}", it.remedy())),
             connections: statistics.gateway.connections,
             log_bytes: statistics.log.bytes,
             live_bytes: statistics.log.live_bytes,

@@ -55,18 +55,30 @@ impl JobArgs {
 /// The progress of a job: in place on a terminal, else a line a second.
 struct Progress {
     bar: Option<ProgressBar>,
+    /// Why the job does nothing, as it was shown last.
+    waits: Option<String>,
 }
 
 impl Progress {
     fn new() -> Self {
         Self {
             bar: std::io::stderr().is_terminal().then(ProgressBar::no_length),
+            waits: None,
         }
     }
 
     /// Shows what a job has done; `most` is where it ends at the latest.
-    fn show(&self, changed: u64, skipped: u64, most: Option<u64>) {
+    fn show(&mut self, (changed, skipped): (u64, u64), most: Option<u64>, waits: Option<&str>) {
         let text = format!("{changed} changed, {skipped} skipped");
+        if self.waits.as_deref() != waits {
+            self.waits = waits.map(ToOwned::to_owned);
+            if let Some(waits) = waits {
+                match &self.bar {
+                    Some(bar) => bar.suspend(|| print::complain(format_args!("{waits}"))),
+                    None => print::complain(format_args!("{waits}")),
+                }
+            }
+        }
         let Some(bar) = &self.bar else {
             print::complain(format_args!("{text} ..."));
             return;
@@ -186,9 +198,11 @@ impl Shell {
             .await?;
         let count =
             |job: &Value, name: &str| job.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let progress = Progress::new();
+        let mut progress = Progress::new();
         while !args.detach && job.get("state").and_then(Value::as_str) == Some("running") {
-            progress.show(count(&job, "changed"), count(&job, "skipped"), args.most);
+            let counts = (count(&job, "changed"), count(&job, "skipped"));
+            let waits = job.get("waits").and_then(Value::as_str);
+            progress.show(counts, args.most, waits);
             job = self
                 .get(&format!("jobs/{}?wait=1", count(&job, "id")))
                 .await?;
@@ -206,7 +220,7 @@ impl Shell {
 
     /// Counts the messages that a job would change.
     async fn count_selected(&self, mut body: Value) -> Result<ExitCode, CommandError> {
-        let (mut messages, mut locked, mut size) = (0, 0, 0);
+        let (mut messages, mut locked, mut size, mut undecided) = (0, 0, 0, 0);
         if let Some(fields) = body.as_object_mut() {
             fields.retain(|name, _| name == "entity" || name == "selection");
         }
@@ -219,12 +233,16 @@ impl Shell {
             messages += count("messages");
             locked += count("locked");
             size += count("size_bytes");
+            undecided += count("undecided");
             let (Some(next), Some(fields)) = (page.get("next"), body.as_object_mut()) else {
                 break;
             };
             fields.insert("from".to_owned(), next.clone());
         }
-        let counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
+        let mut counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
+        if let (1.., Some(fields)) = (undecided, counted.as_object_mut()) {
+            fields.insert("undecided".to_owned(), undecided.into());
+        }
         self.show_one(&counted);
         Ok(ExitCode::SUCCESS)
     }

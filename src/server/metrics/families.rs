@@ -71,6 +71,7 @@ families! {
     STORE_LAG = Gauge "jitney_store_standby_lag_bytes" &["store"], "Bytes of the database's log that the standby which is furthest behind has not flushed; 0 where the role may not see that";
     HEALTHY = Gauge "jitney_shard_healthy" SHARD, "1 if the shard's owner and disk make progress. A shard whose store is away has 0; /health leaves it out while the server reaches another store";
     ACCEPTS = Gauge "jitney_shard_accepts_messages" SHARD, "1 if messages are accepted, 0 if disk or memory is full";
+    MISSING = Gauge "jitney_shard_missing_bytes" &["shard", "of"], "Bytes of disk or memory that must become free before messages are accepted again; absent while they are accepted";
     CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";
     AMQP_SESSIONS = Gauge "jitney_amqp_sessions" SHARD, "AMQP sessions of the connections";
     LINKS = Gauge "jitney_links" &["shard", "role"], "Links of AMQP clients: sender (to an entity), receiver (from an entity), or other (service nodes, transactions)";

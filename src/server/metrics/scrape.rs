@@ -297,7 +297,15 @@ impl Scrape {
         )?;
         out.write(
             &families::ACCEPTS,
-            self.of_each(|report| truth(report.statistics.accepts_messages)),
+            self.of_each(|report| truth(report.statistics.shortage.is_none())),
+        )?;
+        out.write(
+            &families::MISSING,
+            shards().filter_map(|shard| {
+                let shortage = shard.report.statistics.shortage?;
+                let labels = with(shard.labels(), "of", shortage.name());
+                Some((labels, Sample::Number(shortage.missing()?)))
+            }),
         )?;
         out.write(
             &families::CONNECTIONS,

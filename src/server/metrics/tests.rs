@@ -57,7 +57,7 @@ fn report(paths: &[&str]) -> ShardReport {
             in_flight_bytes: 0,
             maintenance: MaintenanceCounters::default(),
             damaged: 0,
-            accepts_messages: true,
+            shortage: None,
         },
         commit_times: Histogram::default(),
         sync_times: Histogram::default(),

@@ -43,8 +43,8 @@ impl Model {
         let Some(page) = Arc::make_mut(&mut self.jobs).page.take() else {
             let id = self
                 .jobs
-                .turn()
-                .ok_or("no job runs, and one has its turn")?;
+                .turn(self.room)
+                .ok_or("no job may have its turn, and one has")?;
             Arc::make_mut(&mut self.jobs).last = Some(id);
             let place = self.jobs.all[&id].work.place;
             self.due(round, place)?;

@@ -3,7 +3,7 @@
 use jitney::namespace::JobState;
 
 use super::*;
-use crate::sim::operations::{Chosen, Work};
+use crate::sim::operations::{Change, Chosen, Work};
 
 /// All jobs that are known.
 #[derive(Debug, Clone, Default)]
@@ -50,11 +50,14 @@ impl Jobs {
         running.map(|(&id, _)| id)
     }
 
-    /// Returns whose turn it is: the one after the last.
-    pub(in crate::sim::audit) fn turn(&self) -> Option<u64> {
+    /// Returns whose turn it is: the one after the last. Without room, only those that delete have one.
+    pub(in crate::sim::audit) fn turn(&self, has_room: bool) -> Option<u64> {
         let last = self.last;
         let after = |id: &u64| last.is_none_or(|last| last < *id);
-        self.running().find(after).or_else(|| self.running().next())
+        let may_work = |id: &u64| has_room || self.all[id].work.change == Change::Delete;
+        let mut able = self.running().filter(may_work);
+        let first = self.running().find(may_work);
+        able.find(after).or(first)
     }
 
     /// The oldest of too many that have ended is forgotten.

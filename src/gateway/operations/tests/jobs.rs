@@ -1,0 +1,95 @@
+//! Jobs with costly selections, jobs of other releases, and jobs where there is no room.
+
+use super::*;
+use crate::access::Profile;
+use crate::namespace::{Lack, Room};
+
+/// A `JSONPath` for whose nesting a parser may take very long.
+pub(super) fn deep_path() -> String {
+    format!("${}{}", "[?@".repeat(40), "]".repeat(40))
+}
+
+#[test]
+fn a_message_in_which_a_json_path_takes_too_long_is_skipped_with_the_reason() {
+    let mut bench = Bench::new();
+    bench.send("q", with_property("color", "red", "[1, [2]]"));
+    let body = format!("[{}0]", "0,".repeat(100_000));
+    bench.send("q", with_property("color", "red", &body));
+    let costly = Selection {
+        json_path: Some("$[?count($..*) == 3]".to_owned()),
+        ..all()
+    };
+    let job = done(&mut bench, "q", costly, JobAction::Delete);
+    assert_eq!((job.matched, job.changed, job.skipped), (1, 1, 1));
+    let why = job.last_skipped.unwrap();
+    assert!(why.contains("more than 1000000 steps"), "{why}");
+    assert_eq!(numbers(&look(&mut bench, "q", &[])), [2]);
+}
+
+#[test]
+fn jobs_that_free_nothing_wait_on_a_full_disk_and_purges_go_on() {
+    let mut bench = Bench::new();
+    bench.send("q", message("x"));
+    let moving = JobAction::Move {
+        to: Some("q".to_owned()),
+        action: None,
+        body: None,
+    };
+    let id = start(&mut bench, "q", all(), moving);
+    let full = Room::None(Lack::Disk);
+    bench.gateway.namespaces_mut().set_room(full);
+    let waits = |bench: &mut Bench| match perform(bench, Operation::Job(id)) {
+        Ok(Operated::Job(view)) => view.waits,
+        other => panic!("{other:?}"),
+    };
+    let why = waits(&mut bench).unwrap();
+    assert!(
+        why.contains("disk is full") && why.contains("make space in the file system"),
+        "{why}"
+    );
+    let purged = start(&mut bench, "q", all(), JobAction::Delete);
+    for _ in 0..3 {
+        work(&mut bench);
+    }
+    let state = |bench: &Bench, id| bench.gateway.namespaces().job(id).unwrap().1.clone();
+    assert_eq!(state(&bench, purged).changed, 1);
+    assert_eq!(state(&bench, purged).state, JobState::Completed);
+    assert_eq!(state(&bench, id).state, JobState::Running);
+    bench.gateway.namespaces_mut().set_room(Room::Enough);
+    assert_eq!(waits(&mut bench), None);
+    work(&mut bench);
+    assert_eq!(state(&bench, id).state, JobState::Completed);
+}
+
+#[test]
+fn a_job_that_this_release_refuses_has_failed_after_a_restart() {
+    let mut bench = Bench::new();
+    bench.send("q", message("x"));
+    let known = Selection {
+        json_path: Some("$.known".to_owned()),
+        ..all()
+    };
+    let id = start(&mut bench, "q", known, JobAction::Delete);
+    let (queue, job) = bench.gateway.namespaces().job(id).unwrap();
+    let state = serde_json::to_string(job).unwrap();
+    let state = state.replace("$.known", &deep_path());
+    let mut later = Gateway::new(1, Profile::Development);
+    let record = Record::Job {
+        entity: queue,
+        job: id,
+        state: Some(state.as_bytes()),
+    };
+    // As often as an earlier release has recorded its progress.
+    for _ in 0..100 {
+        later.namespaces_mut().replay(&record, None).unwrap();
+    }
+    bench.run(|_, cx| later.namespaces_mut().replayed(cx));
+    assert_eq!(later.namespaces().running_jobs(), 0);
+    let (_, failed) = later.namespaces().job(id).unwrap();
+    assert_eq!(failed.state, JobState::Failed);
+    let why = failed.error.as_deref().unwrap();
+    assert!(
+        why.contains("selection.json_path") && why.contains("more than 32 deep"),
+        "{why}"
+    );
+}
