@@ -11,6 +11,7 @@ mod engine;
 mod messages;
 mod requests;
 mod rules;
+mod searches;
 
 use crate::gateway::Gateway;
 use crate::namespace::StepContext;
@@ -30,7 +31,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target {
         name: "administration",
         run: administration::run,
@@ -62,6 +63,10 @@ pub const TARGETS: [Target; 8] = [
     Target {
         name: "rules",
         run: rules::run,
+    },
+    Target {
+        name: "searches",
+        run: searches::run,
     },
 ];
 
