@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import answers  # noqa: E402
 import development  # noqa: E402
 import long  # noqa: E402
+import searches  # noqa: E402
 import with_listen  # noqa: E402
 import with_send  # noqa: E402
 import without_key  # noqa: E402
@@ -45,6 +46,7 @@ STAGES = [
     stage("keys", [*without_key.ATTACKS, *with_listen.ATTACKS, *with_send.ATTACKS], beside=without_key.BESIDE),
     stage("descriptors", [with_send.all_descriptors], descriptors=with_send.DESCRIPTORS),
     Stage("answers", answers.ATTACKS, MEMORY_MAX, GAP_MAX, "answers.json", arguments=ARGUMENTS),
+    Stage("neighbours", searches.ATTACKS, MEMORY_MAX, GAP_MAX, "neighbours.json", arguments=ARGUMENTS),
     Stage("development", development.ATTACKS, MEMORY_MAX, GAP_MAX, "long.json", has_keys=False),
 ]
 

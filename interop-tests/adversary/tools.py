@@ -44,14 +44,17 @@ class Answer:
     text: str
 
 
-async def http(scene: Scene, method: str, path: str, authorization: str | None = None, body: bytes = b"", host: str = "localhost") -> Answer:
+async def http(
+    scene: Scene, method: str, path: str, authorization: str | None = None, body: bytes = b"", host: str = "localhost",
+    patience: float = PATIENCE,
+) -> Answer:
     """One HTTP request on a connection of its own."""
     reader, writer = await asyncio.open_connection("127.0.0.1", scene.http_port)
     try:
         proof = f"Authorization: {authorization}\r\n" if authorization else ""
         head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{proof}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode() + body)
-        said = await asyncio.wait_for(reader.read(), PATIENCE)
+        said = await asyncio.wait_for(reader.read(), patience)
         return Answer(int(said.split(b" ", 2)[1]), said.decode(errors="replace"))
     finally:
         writer.close()
