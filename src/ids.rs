@@ -23,7 +23,7 @@ impl EntityId {
         Self(self.base().0 + 1)
     }
 
-    /// Returns the entity's transfer dead-letter queue: messages that could not be forwarded.
+    /// Returns the entity's transfer dead-letter queue: what a transaction sent by way of the entity, and its target refused.
     #[must_use]
     pub const fn transfer_dead_letters(self) -> Self {
         Self(self.base().0 + 2)

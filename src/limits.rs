@@ -264,7 +264,7 @@ pub const DUPLICATE_KEYS_MAX: usize = 1_000_000;
 pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of all states of one entity's message sessions: they are kept in memory.
 pub const SESSION_STATES_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Forwards of one message: the service's limit.
+/// Forwards of one message: the service's limit. A dead letter may be forwarded once more.
 pub const FORWARD_HOPS_MAX: u8 = 4;
 /// The one `max-message-size` of a receiver that is not honoured, bytes: SDKs in Python state it for
 /// every entity, and take larger messages.

@@ -733,5 +733,5 @@ func TestS170_S290_what_an_administrator_did_survives_a_kill(t *testing.T) {
 	after.same(gone == nil, true)
 	// What forwards to it has nowhere to go.
 	after.send("s290f", text("lost"))
-	after.same(bodies(after.transferDeadLetters("s290f").receive(1)), []string{"lost"})
+	after.same(bodies(after.deadLetters("s290f").receive(1)), []string{"lost"})
 }

@@ -321,12 +321,6 @@ func (b *bench) deadLetters(entity string) *receiver {
 	return b.receiverWith(entity, azservicebus.ReceiverOptions{SubQueue: queue})
 }
 
-func (b *bench) transferDeadLetters(entity string) *receiver {
-	b.Helper()
-	queue := azservicebus.SubQueueTransfer
-	return b.receiverWith(entity, azservicebus.ReceiverOptions{SubQueue: queue})
-}
-
 func (b *bench) receiverWith(entity string, options azservicebus.ReceiverOptions) *receiver {
 	b.Helper()
 	var inner *azservicebus.Receiver

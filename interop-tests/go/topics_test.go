@@ -273,7 +273,7 @@ func TestS193_four_times_and_no_more(t *testing.T) {
 	b.send("s193", text("five"))
 	b.send("s193b", text("four"))
 	b.same(bodies(b.receiver("s193f").receive(1)), []string{"four"})
-	letters := b.transferDeadLetters("s193e").receive(1)
+	letters := b.deadLetters("s193e").receive(1)
 	b.same(bodies(letters), []string{"five"})
 	b.same(reasons(letters), []string{"MaxTransferHopCountExceeded"})
 }
@@ -285,10 +285,10 @@ func TestS194_a_queue_that_forwards_is_not_received_from(t *testing.T) {
 	b.condition(err, amqp.ErrCondNotAllowed)
 }
 
-func TestS195_what_cannot_be_forwarded_is_a_transfer_dead_letter(t *testing.T) {
+func TestS195_what_cannot_be_forwarded_is_a_dead_letter(t *testing.T) {
 	b := begin(t)
 	b.send("s195", text(1))
-	receiver := b.transferDeadLetters("s195")
+	receiver := b.deadLetters("s195")
 	letter := receiver.one()
 	b.same(string(letter.Body), "1")
 	b.same(*letter.DeadLetterReason == "", false)
@@ -296,13 +296,13 @@ func TestS195_what_cannot_be_forwarded_is_a_transfer_dead_letter(t *testing.T) {
 	b.same(bodies(receiver.peekAll()), []string{})
 }
 
-func TestS196_what_does_not_fit_is_a_transfer_dead_letter(t *testing.T) {
+func TestS196_what_does_not_fit_is_a_dead_letter(t *testing.T) {
 	b := begin(t)
 	sender := b.sender("s196")
 	for _, name := range texts(11, 25) {
 		sender.send(titled(name, ofSize(100*1024)))
 	}
-	there, dead := b.receiver("s196b").peekAll(), b.transferDeadLetters("s196").peekAll()
+	there, dead := b.receiver("s196b").peekAll(), b.deadLetters("s196").peekAll()
 	b.same(len(there) > 0 && len(dead) > 0, true)
 	b.same(sorted(subjects(append(there, dead...))), texts(11, 25))
 }
@@ -367,7 +367,7 @@ func TestS202_what_is_forwarded_needs_a_session_where_sessions_are_required(t *t
 	b := begin(t)
 	b.send("s202", inSession("x", "with"), text("without"))
 	b.same(bodies(b.session("s202b", "x").receive(1)), []string{"with"})
-	dead := append(b.deadLetters("s202b").peekAll(), b.transferDeadLetters("s202").peekAll()...)
+	dead := b.deadLetters("s202").peekAll()
 	b.same(bodies(dead), []string{"without"})
 }
 

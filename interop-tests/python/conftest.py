@@ -247,9 +247,6 @@ class Queue(Entity):
     def dead_letters(self, **kwargs):
         return self.receiver(sub_queue=ServiceBusSubQueue.DEAD_LETTER, **kwargs)
 
-    def dead_transfers(self, **kwargs):
-        return self.receiver(sub_queue=ServiceBusSubQueue.TRANSFER_DEAD_LETTER, **kwargs)
-
     def session(self, session_id: str, **kwargs):
         """A receiver that accepts the session of that id when it is opened."""
         return self.receiver(session_id=session_id, **kwargs)

@@ -499,6 +499,7 @@ impl Gateway {
         step: impl FnOnce(&mut Namespaces, &mut StepContext<'_>) -> T,
     ) -> T {
         let result = step(&mut self.namespaces, cx);
+        self.namespaces.forward_ready(cx);
         self.pass_on(cx);
         result
     }

@@ -1,7 +1,7 @@
 //! Bytes that several messages share: a topic's message is stored once, for all its subscriptions,
 //! and counts once to what the topic holds. And messages whose bytes are in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::message::Message;
@@ -15,6 +15,8 @@ pub(super) struct SharedBodies {
     held: BTreeMap<EntityId, u64>,
     /// Shared bytes that a compaction has moved, by their old position: where one message has them now.
     moved: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
+    /// Topics that hold less than when these were taken last.
+    lessened: BTreeSet<EntityId>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +98,18 @@ impl SharedBodies {
         }
         let topic = shared.topic;
         self.all.remove(&body.position);
-        if let Some(held) = topic.and_then(|topic| self.held.get_mut(&topic)) {
+        if let Some(topic) = topic
+            && let Some(held) = self.held.get_mut(&topic)
+        {
             *held = held.saturating_sub(u64::from(body.length));
+            self.lessened.insert(topic);
         }
         true
+    }
+
+    /// Takes the topics that hold less than when they were taken last.
+    pub(super) fn take_lessened(&mut self) -> BTreeSet<EntityId> {
+        std::mem::take(&mut self.lessened)
     }
 
     /// Returns whether more than one message has these bytes.

@@ -243,11 +243,14 @@ impl Namespaces {
         Ok(true)
     }
 
-    /// Forwards what lies in an entity whose properties have changed, if it is to be forwarded from now on.
+    /// Forwards what lies in an entity whose properties have changed, if it is to be forwarded from now on, and what
+    /// waits for it elsewhere.
     pub(crate) fn resume(&mut self, cx: &mut StepContext<'_>, base: EntityId) {
         for id in base.all() {
             self.poke(cx, id);
         }
+        let path = self.node(base).map(|node| node.address.path.clone());
+        self.try_waiting_for(&path.unwrap_or_default());
     }
 
     /// Deletes an entity with all that it holds; a topic with its subscriptions.
@@ -274,6 +277,7 @@ impl Namespaces {
             entity: entity.base,
         });
         self.release_bodies(cx, entity.base);
+        self.note_room_in_topics();
         self.forget(entity.base);
         true
     }
@@ -368,7 +372,7 @@ impl Namespaces {
     /// Takes an entity out of everything but the paths.
     pub(super) fn forget(&mut self, base: EntityId) {
         for id in base.all() {
-            self.forwarding.forget(id);
+            self.forget_target(id);
             self.queues.remove(id);
         }
         self.topics.remove(&base);
@@ -423,6 +427,7 @@ impl Namespaces {
         }
         self.directory.insert(base, path, description.kind);
         self.directory.describe(path, description);
+        self.try_waiting_for(path);
     }
 
     /// Gives an entity's queues other properties.
@@ -431,12 +436,14 @@ impl Namespaces {
             self.directory.describe(&node.address.path, description);
         }
         for id in base.all() {
-            if let Some(node) = self.queues.get_mut(id) {
-                node.queue.describe(description.clone());
-                node.forwards_to = ForwardingTarget::of(description, node.address.queue);
-                if node.forwards_to.is_none() {
-                    self.forwarding.forget(id);
-                }
+            let Some(node) = self.queues.get_mut(id) else {
+                continue;
+            };
+            node.queue.describe(description.clone());
+            let target = ForwardingTarget::of(description, node.address.queue);
+            if node.forwards_to != target {
+                node.forwards_to = target;
+                self.forget_target(id);
             }
         }
     }

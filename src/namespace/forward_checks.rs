@@ -1,8 +1,7 @@
 //! Where entities forward to, checked when it is set.
 //!
 //! A target must be there and take messages. A circle is allowed, as in the service: messages in it
-//! end in the transfer dead-letter queue after the last forward that they may take, and the log warns
-//! of it.
+//! end in a dead-letter queue after the last forward that they may take, and the log warns of it.
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,9 @@
 //! message's bytes: they are in memory when the message has just been sent. Otherwise they are read back from
 //! the log ([`Namespaces::wanted`]), and the messages behind it wait. A crash loses nothing of this: a message
 //! that has not been forwarded yet is in its entity still.
+//!
+//! What a target does not take becomes a dead letter of the source. A dead letter that its own target does not take
+//! stays where it is; [`super::forward_waits`] says when it is tried again.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -11,12 +14,15 @@ use std::sync::Arc;
 
 use super::bodies::LoadedBodies;
 use super::denied::disabled_text;
+use super::forward_waits::Blocked;
 use super::{Namespaces, StepContext};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Field, Message};
-use crate::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind, Queue};
+use crate::queue::{
+    Arrival, Arriving, DeadLetter, Departure, Description, EntityKind, ForwardFacts, Queue,
+};
 use crate::rules::{Evaluation, Match, Progress, Share};
 
 /// Where an entity's messages are forwarded to.
@@ -28,12 +34,56 @@ pub(crate) enum ForwardingTarget {
     Entity(Arc<str>),
 }
 
+/// Why a message goes to another entity, which says what becomes of one that is not taken there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forward {
+    /// `ForwardTo`: it becomes a dead letter of the source.
+    Message,
+    /// `ForwardDeadLetteredMessagesTo`: it stays a dead letter of the source.
+    DeadLetter,
+    /// A transaction sent it by way of the source: it goes to the source's transfer dead-letter queue.
+    Via,
+}
+
+/// Why an entity does not take a message that is forwarded to it.
+#[derive(Debug)]
+pub(super) struct NotTaken {
+    /// The reason that the message gets as a dead letter.
+    pub(super) reason: DeadLetter,
+    /// Whether it is the message that is not taken, or any message.
+    of: Cause,
+}
+
+/// What a refusal to take a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// This message is not taken, others may be.
+    Message,
+    /// The target takes no message as it is now.
+    Target,
+}
+
+/// What became of the first message of a queue that forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progressed {
+    /// It went, or will not go: the next one has its turn.
+    Done,
+    /// Its bytes are to be read first, or it is for another group of records.
+    Stalled,
+    /// Its target takes nothing now.
+    Blocked,
+}
+
 /// The state of forwarding: queues whose messages wait for their bytes, and bytes that are in memory.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     /// Queues from which messages cannot be forwarded, or be given to receivers with selectors, before their
     /// bytes have been read.
-    stalled: BTreeSet<EntityId>,
+    pub(super) stalled: BTreeSet<EntityId>,
+    /// Dead-letter queues whose target takes nothing, or not all of them.
+    pub(super) blocked: Blocked,
+    /// Queues of `blocked` whose turn it is, at the end of this step.
+    pub(super) ready: BTreeSet<EntityId>,
     /// Queues that messages are being forwarded from in this step, each one behind the one that forwards to it.
     active: Vec<EntityId>,
     /// The queue of `stalled` whose bytes were read last: each has its turn.
@@ -54,6 +104,8 @@ impl Default for Forwarding {
     fn default() -> Self {
         Self {
             stalled: BTreeSet::new(),
+            blocked: Blocked::default(),
+            ready: BTreeSet::new(),
             active: Vec::new(),
             last_stalled: EntityId(0),
             read_back_count: limits::READ_BACK_MESSAGES,
@@ -71,9 +123,17 @@ impl Forwarding {
         self.share = Share::default();
     }
 
-    /// Forgets that a queue waits for bytes.
+    /// Forgets that a queue waits for bytes, or for room.
     pub(super) fn forget(&mut self, id: EntityId) {
         self.stalled.remove(&id);
+        self.unblock(id);
+        self.ready.remove(&id);
+    }
+
+    /// Notes that a queue does not wait for its target: the next one that does has its turn.
+    pub(super) fn unblock(&mut self, id: EntityId) {
+        let next = self.blocked.remove(id);
+        self.ready.extend(next);
     }
 
     /// Returns whose turn it is among the stalled queues.
@@ -86,6 +146,7 @@ impl Forwarding {
     /// Checks what holds between steps.
     pub(super) fn check(&self) {
         assert!(self.active.is_empty(), "forwarding ends with its step");
+        assert!(self.ready.is_empty(), "whose turn it is has it in the step");
         assert!(self.read_back_count > 0, "at least one message is read");
     }
 }
@@ -116,6 +177,23 @@ struct TopicCopy {
     amendments: Option<Arc<Amendments>>,
     /// It is a dead letter there: a rule could not be evaluated.
     dead_letter: Option<DeadLetter>,
+}
+
+impl NotTaken {
+    fn message(reason: DeadLetter) -> Self {
+        let of = Cause::Message;
+        Self { reason, of }
+    }
+
+    fn target(reason: DeadLetter) -> Self {
+        let of = Cause::Target;
+        Self { reason, of }
+    }
+
+    /// Returns whether the target takes no message as it is now.
+    pub(super) fn is_of_target(&self) -> bool {
+        self.of == Cause::Target
+    }
 }
 
 impl ForwardingTarget {
@@ -161,6 +239,7 @@ impl Namespaces {
             }
             // They were settled, cancelled or deleted meanwhile.
             self.forwarding.stalled.remove(&entity);
+            self.forwarding.unblock(entity);
         }
         Vec::new()
     }
@@ -207,31 +286,44 @@ impl Namespaces {
         let (first, target) = (node.queue.first_to_go(), node.forwards_to.clone());
         let (Some((number, body)), Some(target)) = (first, target) else {
             self.forwarding.stalled.remove(&id);
+            self.forwarding.unblock(id);
             return false;
         };
         // The rest is for another group: this one must not grow with the subscriptions.
-        let went = cx.journal.open_bytes() < limits::GROUP_BYTES
-            && match target {
+        let progressed = if cx.journal.open_bytes() < limits::GROUP_BYTES {
+            match target {
                 ForwardingTarget::Subscriptions => self.publish(cx, id, number, body),
-                ForwardingTarget::Entity(path) => self.forward(cx, id, number, body, &path),
-            };
-        if !went {
-            self.forwarding.stalled.insert(id);
-        }
-        went
+                ForwardingTarget::Entity(path) => {
+                    let why = if id == id.dead_letters() {
+                        Forward::DeadLetter
+                    } else {
+                        Forward::Message
+                    };
+                    self.forward(cx, id, (number, body), &path, why)
+                }
+            }
+        } else {
+            Progressed::Stalled
+        };
+        match progressed {
+            Progressed::Done => return true,
+            Progressed::Stalled => self.forwarding.stalled.insert(id),
+            Progressed::Blocked => self.forwarding.stalled.remove(&id),
+        };
+        false
     }
 
-    /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing, or
-    /// not all rules have been looked at.
+    /// Gives a topic's message to the subscriptions that want it, unless its bytes are missing, or not all rules have
+    /// been looked at.
     fn publish(
         &mut self,
         cx: &mut StepContext<'_>,
         topic: EntityId,
         number: SequenceNumber,
         body: BodyRef,
-    ) -> bool {
+    ) -> Progressed {
         let Some(message) = self.forwarding.loaded.get(body.position).cloned() else {
-            return false;
+            return Progressed::Stalled;
         };
         let mut matches = std::mem::take(&mut self.forwarding.matches);
         let progress = self.find_matches(topic, number, &message, &mut matches);
@@ -246,7 +338,7 @@ impl Namespaces {
         }
         self.forwarding.matches = matches;
         if progress == Progress::Paused {
-            return false;
+            return Progressed::Stalled;
         }
         // What the topic does is not a step of it, which would send on what is being sent on.
         match next {
@@ -267,7 +359,7 @@ impl Namespaces {
                 self.step(cx, topic, |queue, cx| queue.published(cx, number, is_taken));
             }
         }
-        true
+        Progressed::Done
     }
 
     /// Gives a subscription a copy of a topic's message.
@@ -367,58 +459,96 @@ impl Namespaces {
         self.arrive(cx, departure, arriving);
     }
 
-    /// Forwards a message; `false` if its bytes are missing.
-    pub(super) fn forward(
+    /// Forwards a message that a transaction sent by way of an entity.
+    pub(super) fn forward_via(
         &mut self,
         cx: &mut StepContext<'_>,
         from: EntityId,
-        number: SequenceNumber,
-        body: BodyRef,
+        message: (SequenceNumber, BodyRef),
         path: &str,
-    ) -> bool {
+    ) {
+        // Its bytes are in memory.
+        self.forward(cx, from, message, path, Forward::Via);
+    }
+
+    /// Forwards a message.
+    fn forward(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        from: EntityId,
+        (number, body): (SequenceNumber, BodyRef),
+        path: &str,
+        why: Forward,
+    ) -> Progressed {
         let target = self.resolve_path(path);
+        if self.forwarding.blocked.contains(from) && !self.has_room_for(from, number, path, why) {
+            return Progressed::Blocked;
+        }
         let message = self.forwarding.loaded.get(body.position).cloned();
         let needs_bytes = target.and_then(|id| self.queue(id)).is_some_and(|queue| {
             let description = queue.description();
             description.detects_duplicates || description.partitioned
         });
         if needs_bytes && message.is_none() {
-            return false;
+            return Progressed::Stalled;
         }
         if let Some(target) = target {
             // Expiry there may make room.
             self.poke(cx, target);
         }
-        let transfer = from.transfer_dead_letters();
+        // What was due there may have changed what is here.
+        let Some(facts) = self.queue(from).and_then(|it| it.forward_facts(number)) else {
+            return Progressed::Done;
+        };
+        let refused = self.refusal_to_forward(target, path, &facts, why);
+        match (why, refused.as_ref().map(|it| it.of)) {
+            (Forward::DeadLetter, Some(Cause::Target)) => {
+                self.forwarding.blocked.block(path, from);
+                return Progressed::Blocked;
+            }
+            (Forward::DeadLetter, Some(Cause::Message)) => {
+                self.forwarding.blocked.pass_over(path, from);
+                if let Some(node) = self.queues.get_mut(from) {
+                    node.queue.pass_over(number);
+                }
+                return Progressed::Done;
+            }
+            (Forward::DeadLetter, None) => self.forwarding.unblock(from),
+            (Forward::Message | Forward::Via, _) => {}
+        }
+        let refused = refused.map(|it| it.reason);
+        let aside = match why {
+            Forward::Via => from.transfer_dead_letters(),
+            Forward::Message | Forward::DeadLetter => from.dead_letters(),
+        };
         let source = self.node(from).map(|node| node.address.path.clone());
-        let to = target.unwrap_or(transfer);
+        let to = target.unwrap_or(aside);
         let departure = self
             .step(cx, from, |queue, _| queue.depart(number, to))
             .flatten();
         let Some(mut departure) = departure else {
-            return true;
+            return Progressed::Done;
         };
-        if from == from.dead_letters() {
-            let source = source.unwrap_or_default();
-            departure.set_dead_letter_source(address::without_namespace(&source));
-        }
-        let hops = departure.hop();
-        let refused = self.refusal_to_forward(target, path, hops, body);
         if let Some(node) = self.queues.get_mut(from) {
             node.queue.count_departed(refused.is_some());
         }
         match refused {
             None => {
+                departure.hop();
+                if why == Forward::DeadLetter {
+                    let source = source.unwrap_or_default();
+                    departure.set_dead_letter_source(address::without_namespace(&source));
+                }
                 self.record_access(cx.now, to);
                 let arriving = self.arriving(to, message.as_ref());
                 self.arrive(cx, departure, arriving);
             }
             Some(reason) => {
-                departure.redirect(transfer, reason);
+                departure.redirect(aside, reason);
                 self.arrive(cx, departure, Arriving::default());
             }
         }
-        true
+        Progressed::Done
     }
 
     /// Returns why a message cannot be forwarded (`entities.md#forwarding`).
@@ -426,32 +556,48 @@ impl Namespaces {
         &self,
         target: Option<EntityId>,
         path: &str,
-        hops: u8,
-        body: BodyRef,
-    ) -> Option<DeadLetter> {
-        if limits::FORWARD_HOPS_MAX < hops {
+        facts: &ForwardFacts,
+        why: Forward,
+    ) -> Option<NotTaken> {
+        let name = address::without_namespace(path);
+        // One that has gone as often as it may is a dead letter, which may go once more: to where dead letters are
+        // collected.
+        let hops_max = match why {
+            Forward::Message | Forward::Via => limits::FORWARD_HOPS_MAX,
+            Forward::DeadLetter => limits::FORWARD_HOPS_MAX + 1,
+        };
+        if hops_max <= facts.hops {
             let text = format!(
                 "The message was forwarded {} times, which is the most.",
-                limits::FORWARD_HOPS_MAX
+                facts.hops
             );
-            return Some(DeadLetter::broker("MaxTransferHopCountExceeded", text));
+            let reason = DeadLetter::broker("MaxTransferHopCountExceeded", text);
+            return Some(NotTaken::message(reason));
         }
         let Some(queue) = target.and_then(|id| self.queue(id)) else {
-            let text = format!("The messaging entity '{path}' could not be found.");
-            return Some(DeadLetter::broker("TransferDestinationNotFound", text));
+            let text = format!("The messaging entity '{name}' could not be found.");
+            let reason = DeadLetter::broker("TransferDestinationNotFound", text);
+            return Some(NotTaken::target(reason));
         };
         let description = queue.description();
-        let size = u64::from(body.length);
-        let refused = if !description.status.can_send() {
-            disabled_text(path)
-        } else if description.max_message_bytes < size {
-            format!("The message has {size} bytes, more than '{path}' takes.")
-        } else if description.max_bytes < self.held_bytes(queue.id()).saturating_add(size) {
-            format!("'{path}' has reached its maximum size.")
-        } else {
-            return None;
-        };
-        Some(DeadLetter::broker("TransferDestinationRefused", refused))
+        let size = facts.bytes;
+        let refused = |text| DeadLetter::broker("TransferDestinationRefused", text);
+        // Dead letters go to a target that takes nothing from senders (`entities.md#forwarding`).
+        if !description.status.can_send() && why != Forward::DeadLetter {
+            return Some(NotTaken::target(refused(disabled_text(name))));
+        }
+        if description.max_message_bytes < size {
+            let text = format!("The message has {size} bytes, more than '{name}' takes.");
+            return Some(NotTaken::message(refused(text)));
+        }
+        if queue.has_sessions() && !facts.has_session {
+            return Some(NotTaken::message(DeadLetter::without_session()));
+        }
+        if description.max_bytes < self.held_bytes(queue.id()).saturating_add(size) {
+            let text = format!("'{name}' has reached its maximum size.");
+            return Some(NotTaken::target(refused(text)));
+        }
+        None
     }
 
     /// Returns the properties of a message that its target entity needs.

@@ -18,6 +18,7 @@ mod directory;
 mod entities;
 mod extract;
 mod forward_checks;
+mod forward_waits;
 mod forwarding;
 mod jobs;
 mod loss;
@@ -331,9 +332,10 @@ impl Namespaces {
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let result = self.step(cx, id, step)?;
-        let forwards = self
-            .node(id)
-            .is_some_and(|node| node.forwards_to.is_some() && !node.queue.is_empty());
+        let forwards = self.node(id).is_some_and(|node| {
+            let is_waiting = !node.queue.is_empty() || self.forwarding.blocked.contains(id);
+            node.forwards_to.is_some() && is_waiting
+        });
         if forwards {
             self.forward_all(cx, id);
         } else if self.queue(id).is_some_and(Queue::is_undecided) {
@@ -372,11 +374,13 @@ impl Namespaces {
             random: &mut self.random,
             effects: &mut effects,
         };
+        let bytes = node.queue.bytes();
         if node.is_due(cx.now) {
             node.queue
                 .handle_timeout(&mut queue_cx, limits::DUE_MESSAGES);
         }
         let result = step(&mut node.queue, &mut queue_cx);
+        let has_less = node.queue.bytes() < bytes;
         // A departure is recorded where it arrives, in this same group.
         if journal.wrote || !effects.departures.is_empty() {
             node.group = cx.group;
@@ -385,6 +389,10 @@ impl Namespaces {
             self.groups.push((effects.deliveries.len(), node.group));
         }
         self.queues.rearm(cx.now, id);
+        if has_less && !self.forwarding.blocked.is_empty() {
+            self.note_room(id);
+        }
+        self.note_room_in_topics();
         for departure in std::mem::take(&mut effects.departures) {
             self.effects = effects;
             self.arrive(cx, departure, Arriving::default());
@@ -481,6 +489,7 @@ impl Namespaces {
         self.directory.check();
         self.queues.check();
         self.forwarding.check();
+        self.check_blocked();
         self.transactions.check();
         for entity in self.directory.entities() {
             let node = self.node(entity.base).expect("each entity has queues");

@@ -19,7 +19,7 @@ pub(super) struct Queues {
     idle_ends: BTreeSet<(Timestamp, EntityId)>,
 }
 
-/// A queue in its place: an entity has three, for messages, dead letters, and what could not be forwarded.
+/// A queue in its place: an entity has three, for messages, dead letters, and transfer dead letters.
 #[derive(Debug)]
 pub(crate) struct EntityNode {
     /// The queue.

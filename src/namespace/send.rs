@@ -99,7 +99,7 @@ impl Namespaces {
         match destination {
             Some(path) => {
                 for taken in leaving {
-                    self.forward(cx, id, taken.number, taken.body, path);
+                    self.forward_via(cx, id, (taken.number, taken.body), path);
                 }
             }
             None if keeps => self.forward_all(cx, id),

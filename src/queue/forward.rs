@@ -21,6 +21,17 @@ pub struct Departure {
     pub(super) copied: bool,
 }
 
+/// What decides whether another entity takes a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForwardFacts {
+    /// How often it was forwarded.
+    pub hops: u8,
+    /// Its bytes as its sender encoded them.
+    pub bytes: u64,
+    /// It belongs to a message session.
+    pub has_session: bool,
+}
+
 /// Facts about a message that its destination needs and cannot read from the bytes.
 #[derive(Debug, Default)]
 pub struct Arriving {
@@ -54,10 +65,9 @@ impl Departure {
         super::receive::amend(&mut self.entry.amendments, Some(later));
     }
 
-    /// Counts one forward more; returns how many it has been.
-    pub fn hop(&mut self) -> u8 {
+    /// Counts one forward more.
+    pub fn hop(&mut self) {
         self.entry.hops = self.entry.hops.saturating_add(1);
-        self.entry.hops
     }
 
     /// Puts it into another message session, or takes it out of its own.
@@ -105,6 +115,41 @@ impl Queue {
         let fresh = self.index.first_available(self.cursor);
         self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
         fresh.map(|(ordinal, body)| (number(ordinal), body))
+    }
+
+    /// Returns what decides whether another entity takes a message; `None` if it cannot leave.
+    #[must_use]
+    pub fn forward_facts(&self, number: SequenceNumber) -> Option<ForwardFacts> {
+        let entry = self.index.get(self.ordinal(number))?;
+        entry.is_available().then(|| ForwardFacts {
+            hops: entry.hops,
+            bytes: u64::from(entry.body.length),
+            has_session: entry.message_session.is_some(),
+        })
+    }
+
+    /// Leaves the first message that can be forwarded where it is: those behind it have their turn.
+    pub fn pass_over(&mut self, number: SequenceNumber) {
+        let ordinal = self.ordinal(number);
+        self.returned.remove(&ordinal);
+        if !self.description.partitioned {
+            self.cursor = self.cursor.max(ordinal + 1);
+        }
+        self.check();
+    }
+
+    /// Gives those that were passed over their turn again.
+    pub fn turn_back(&mut self) {
+        if self.sessions.is_some() {
+            return;
+        }
+        self.returned.clear();
+        if self.description.partitioned {
+            let available = self.index.available(0);
+            self.returned = available.map(|entry| entry.ordinal).collect();
+        } else {
+            self.cursor = 0;
+        }
     }
 
     /// Removes a message that is forwarded.

@@ -68,7 +68,7 @@ pub use browse::{Browsed, Doomed, LookOn, Looks};
 pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
-pub use forward::{Arriving, Departure};
+pub use forward::{Arriving, Departure, ForwardFacts};
 pub use inspect::{Conditions, Inspected, ReceiverState, Schedule, SessionInspected, Spans, Until};
 pub use message_session::MessageSession;
 pub use positions::Positions;

@@ -165,7 +165,9 @@ impl DeadLetter {
         Self::broker("MaxDeliveryCountExceeded", text)
     }
 
-    pub(super) fn without_session() -> Self {
+    /// Its entity requires message sessions, and it belongs to none.
+    #[must_use]
+    pub fn without_session() -> Self {
         Self::broker(
             "Session ID is null.",
             "The entity requires message sessions, and the message belongs to none.".to_owned(),

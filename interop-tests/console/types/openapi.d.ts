@@ -1026,7 +1026,7 @@ export interface components {
             size_bytes: number;
             /** @description What clients may do with it. */
             status: components["schemas"]["EntityStatus"];
-            /** @description Messages that could not be forwarded. */
+            /** @description Messages that a transaction sent by way of it, and their target refused. */
             transfer_dead_letters: number;
         };
         /** @description Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations. */

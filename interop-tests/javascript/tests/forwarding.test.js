@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
 import {
-  accept, at, bodies, completeAll, deadLetters, fails, inMilliseconds, noRenewal, numbers, peekAll, range, receive,
+  accept, at, bodies, completeAll, deadLetters, fails, inMilliseconds, numbers, peekAll, range, receive,
   receiveNothing, receiveOne, sendNumbered, topic,
 } from "../harness.js";
-
-function transferDeadLetters(client, queue) {
-  return client.createReceiver(queue, { subQueueType: "transferDeadLetter", ...noRenewal });
-}
 
 function original(messages) {
   return messages.map((message) => message.enqueuedSequenceNumber);
@@ -41,7 +37,7 @@ topic("forwarding", (scenario) => {
     await sendBodies(client, "s193", "five");
     await sendBodies(client, "s193b", "four");
     assert.deepEqual(bodies(await receive(client.createReceiver("s193f"), 1)), ["four"]);
-    const letter = await receiveOne(transferDeadLetters(client, "s193e"));
+    const letter = await receiveOne(deadLetters(client, "s193e"));
     assert.deepEqual([letter.body, letter.deadLetterReason], ["five", "MaxTransferHopCountExceeded"]);
   });
 
@@ -51,9 +47,9 @@ topic("forwarding", (scenario) => {
     await fails(receiver.peekMessages(1), "GeneralError", /InvalidOperation/);
   });
 
-  scenario("S195 what cannot be forwarded is a transfer dead letter", async (client) => {
+  scenario("S195 what cannot be forwarded is a dead letter", async (client) => {
     await sendBodies(client, "s195", 1);
-    const receiver = transferDeadLetters(client, "s195");
+    const receiver = deadLetters(client, "s195");
     const letter = await receiveOne(receiver);
     assert.equal(letter.body, 1);
     assert.ok(letter.deadLetterReason);
@@ -61,11 +57,11 @@ topic("forwarding", (scenario) => {
     assert.deepEqual(await receiver.peekMessages(10), []);
   });
 
-  scenario("S196 what does not fit is a transfer dead letter", async (client) => {
+  scenario("S196 what does not fit is a dead letter", async (client) => {
     const sender = client.createSender("s196");
     const content = Buffer.alloc(100 * 1024);
     for (const n of range(1, 15)) await sender.sendMessages({ body: content, applicationProperties: { n } });
-    const [there, dead] = [await peekAll(client.createReceiver("s196b")), await peekAll(transferDeadLetters(client, "s196"))];
+    const [there, dead] = [await peekAll(client.createReceiver("s196b")), await peekAll(deadLetters(client, "s196"))];
     assert.ok(there.length > 0 && dead.length > 0, `${there.length} and ${dead.length}`);
     const all = [...there, ...dead].map((message) => message.applicationProperties.n);
     assert.deepEqual(all.sort((one, another) => one - another), range(1, 15));
@@ -130,7 +126,7 @@ topic("forwarding", (scenario) => {
     await sender.sendMessages({ body: "with", sessionId: "x" });
     await sender.sendMessages({ body: "without" });
     assert.deepEqual(bodies(await receive(await accept(client, "s202b", "x"), 1)), ["with"]);
-    const dead = [...(await peekAll(deadLetters(client, "s202b"))), ...(await peekAll(transferDeadLetters(client, "s202")))];
+    const dead = await peekAll(deadLetters(client, "s202"));
     assert.deepEqual(bodies(dead), ["without"]);
   });
 

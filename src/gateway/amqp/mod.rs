@@ -8,6 +8,8 @@ mod damage;
 mod damage_tests;
 mod delivery;
 mod filters;
+#[cfg(test)]
+mod forwarding_tests;
 pub(crate) mod grants;
 #[cfg(test)]
 mod grants_tests;

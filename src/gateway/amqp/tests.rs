@@ -417,7 +417,7 @@ fn a_chain_of_forwards_keeps_the_first_number_and_ends_where_there_is_no_way_on(
         .run(|gateway, cx| gateway.ensure_entity(cx, "q", disabled))
         .unwrap();
     bench.send("one", message("y"));
-    assert_eq!(bench.seen("two/transfer"), [(2, 2)]);
+    assert_eq!(bench.seen("two/dead"), [(2, 2)]);
     bench.check_replay();
 }
 
@@ -433,10 +433,10 @@ fn forward(bench: &mut Bench, path: &str, to: &str, of: Description) {
     bench.gateway.namespaces().check_forwards(path).unwrap();
 }
 
-/// Checks that one message is among what could not be forwarded, and why.
+/// Checks that one message is among the dead letters, and why.
 fn check_hops_exceeded(bench: &Bench, path: &str, number: u64) {
-    let transfer = bench.id(path).transfer_dead_letters();
-    let queue = bench.gateway.namespaces.queue(transfer).unwrap();
+    let dead_letters = bench.id(path).dead_letters();
+    let queue = bench.gateway.namespaces.queue(dead_letters).unwrap();
     assert_eq!(queue.len(), 1, "{path}");
     let why = queue.amendments(SequenceNumber(number)).unwrap();
     let plain = message("");

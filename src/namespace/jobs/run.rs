@@ -10,10 +10,11 @@ use crate::address;
 use crate::ids::{BodyRef, EntityId, JobId};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Stamps, render_with_body};
+use crate::namespace::forwarding::Forward;
 use crate::namespace::{Lack, Namespaces, Room, StepContext};
 use crate::queue::{
-    Arrival, Arriving, Conditions, DeadLetter, Inspected, LookOn, Looks, Queue, Record,
-    without_dead_letter,
+    Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, LookOn, Looks, Queue,
+    Record, without_dead_letter,
 };
 use crate::rules::{Facts, Share};
 use crate::time::Millis;
@@ -379,8 +380,14 @@ impl Namespaces {
             return Err("the destination requires sessions, and the message has none".to_owned());
         }
         let path = self.name_of(target);
-        if let Some(refused) = self.refusal_to_forward(Some(target), &path, 0, inspected.body) {
-            return Err(refused.description.unwrap_or_default());
+        let facts = ForwardFacts {
+            hops: 0,
+            bytes: u64::from(inspected.body.length),
+            has_session: session.is_some(),
+        };
+        let refused = self.refusal_to_forward(Some(target), &path, &facts, Forward::Message);
+        if let Some(refused) = refused {
+            return Err(refused.reason.description.unwrap_or_default());
         }
         let arrival = Arrival::of(message, &description);
         let number = inspected.number;

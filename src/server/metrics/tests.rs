@@ -154,7 +154,7 @@ fn document() -> String {
         from this machine needs none. `--metrics ADDR` opens an address for `/metrics` and `/health` alone, without a key.\n\n\
         Counters begin with the process. Entities beyond `--metrics-entities` (1,000 in each shard), and temporary nodes, are added up for each\n\
         namespace with the labels `entity=\"*\"` and `kind=\"*\"`, so that sums over all entities stay right. `sub_queue` is empty for an entity's\n\
-        own messages, `dead_letter` for its dead letters, and `transfer_dead_letter` for messages that could not be forwarded. A histogram's\n\
+        own messages, `dead_letter` for its dead letters, and `transfer_dead_letter` for messages that a transaction sent by way of it to a target that refused them. A histogram's\n\
         buckets are the same everywhere, from 0.1 ms to a day.\n\n\
         This list is made by the test `server::metrics::tests::the_document_is_up_to_date`; `UPDATE_DOCS=1 cargo test up_to_date` writes it.\n\n\
         | metric | kind | labels | meaning |\n|---|---|---|---|\n"

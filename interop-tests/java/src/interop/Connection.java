@@ -92,10 +92,6 @@ final class Connection implements AutoCloseable {
         return keep(receivers(entity).subQueue(SubQueue.DEAD_LETTER_QUEUE).buildClient());
     }
 
-    ServiceBusReceiverClient transferDeadLetters(String entity) {
-        return keep(receivers(entity).subQueue(SubQueue.TRANSFER_DEAD_LETTER_QUEUE).buildClient());
-    }
-
     ServiceBusReceiverClient prefetching(String entity, int count) {
         return keep(receivers(entity).prefetchCount(count).buildClient());
     }

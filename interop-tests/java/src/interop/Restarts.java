@@ -152,7 +152,7 @@ class Restarts extends Scenarios {
         assertEquals(List.of("2"), bodies(receive(reader.session("s290", "y"), 1)));
         reader.topicSender("s290t").sendMessages(List.of(with("n", "2"), with("n", "1")));
         assertEquals(List.of("1"), bodies(peekAll(reader.receiver("s290t/a"))));
-        assertEquals(List.of("2", "1"), bodies(receive(reader.transferDeadLetters("s290t/b"), 2)));
+        assertEquals(List.of("2", "1"), bodies(receive(reader.deadLetters("s290t/b"), 2)));
     }
 
     private static long number(ServiceBusReceivedMessage message) {

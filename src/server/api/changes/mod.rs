@@ -99,7 +99,7 @@ pub(super) struct EntityNow {
     /// When the oldest message was enqueued that waits for a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_enqueued_at: Option<String>,
-    /// Messages that could not be forwarded.
+    /// Messages that a transaction sent by way of it, and their target refused.
     transfer_dead_letters: usize,
     /// Message sessions that have messages, a state or a holder.
     sessions: usize,

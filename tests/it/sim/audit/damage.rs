@@ -155,6 +155,7 @@ impl Auditor {
         if let Some(told) = told.first() {
             return Err(format!("{told:?} has lost its bytes, and nobody met it"));
         }
+        self.model.all_go_on(&mut round)?;
         Ok((round.finish()?, amended))
     }
 
@@ -193,6 +194,7 @@ impl Auditor {
                 return Err(format!("{told:?} has lost its bytes, and is not there"));
             }
         }
+        self.model.all_go_on(&mut round)?;
         round.finish().map(drop)
     }
 }
@@ -286,6 +288,7 @@ impl Model {
         message.size = u64::try_from(message.draft.encode().len()).expect("fits");
         message.properties = message.amended.clone();
         message.lock = None;
+        message.stays = false;
         message.changed = group;
         let reason = [(REASON, DAMAGED), (DESCRIPTION, ANY)];
         if !place.is_dead() {
@@ -417,6 +420,7 @@ impl Model {
             amended,
             enqueued_number: seen.number,
             hops: 0,
+            stays: false,
             source: None,
             changed: round.group,
         };

@@ -115,10 +115,7 @@ impl Model {
             }
         }
         self.arrive(round)?;
-        for place in self.places() {
-            self.go_on(round, place)?;
-        }
-        Ok(())
+        self.all_go_on(round)
     }
 
     /// Returns whether senders send to a place.

@@ -13,7 +13,7 @@
 //! - a message session has one holder at a time, who gets its messages in their order; what its
 //!   end takes back counts, what its holder gives back does not; states are kept;
 //! - each subscription that wants a topic's message gets one copy, with a number of its own, and
-//!   what is forwarded is in one place, or in the transfer dead-letter queue, never in two;
+//!   what is forwarded is in one place, or in the dead-letter queue, never in two;
 //! - a transaction is done as a whole, or not at all, whatever happens between;
 //! - a message-id is accepted once in its window;
 //! - whatever depends on time happens at its millisecond: what runs by elapsed time also where the
@@ -109,7 +109,8 @@ impl Auditor {
             if entity.description == *description {
                 return round.finish();
             }
-            entity.description = description.clone();
+            let before = std::mem::replace(&mut entity.description, description.clone());
+            self.model.described(queue, &before);
         } else {
             let main = Queue {
                 next: BTreeMap::from([(0, planned.first)]),
@@ -168,6 +169,7 @@ impl Auditor {
             self.model.arrive(&mut round)?;
             self.model.go_on(&mut round, place)?;
         }
+        self.model.all_go_on(&mut round)?;
         round.finish()
     }
 
@@ -217,6 +219,8 @@ impl Auditor {
         self.model.due(&mut round, place)?;
         self.model.arrive(&mut round)?;
         self.model.go_on(&mut round, place)?;
+        round.at_hand.clear();
+        self.model.all_go_on(&mut round)?;
         round.finish()
     }
 

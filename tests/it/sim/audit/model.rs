@@ -59,6 +59,8 @@ pub(in crate::sim) struct Model {
     /// are in one AMQP session.
     pub(super) groups: BTreeMap<u32, usize>,
     pub(super) jobs: Arc<Jobs>,
+    /// How many messages have been forwarded, or could not be.
+    pub(super) forwards: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -114,6 +116,8 @@ pub(super) struct Queue {
     pub(super) waiting: Vec<(LinkKey, i64)>,
     /// The states of message sessions, also of those whose state was cleared.
     pub(super) states: BTreeMap<Session, SessionState>,
+    /// Its dead letters wait for their target.
+    pub(super) waits: bool,
 }
 
 /// Who has a message session.
@@ -181,6 +185,8 @@ pub(super) struct Message {
     /// The number that it had where it was sent to; 0 if that is here.
     pub(super) enqueued_number: i64,
     pub(super) hops: u32,
+    /// It is a dead letter that its target does not take.
+    pub(super) stays: bool,
     pub(super) source: Option<String>,
     /// The group with the newest change that must outlive a crash once somebody was told of it.
     pub(super) changed: u64,
@@ -391,6 +397,22 @@ impl Model {
         places.map(|place| self.queue(place).bytes()).sum()
     }
 
+    /// An entity has other properties than before: what waits for it elsewhere is tried again, and so is what waits here,
+    /// if it is to go elsewhere.
+    pub(super) fn described(&mut self, entity: usize, before: &Description) {
+        let path = self.entities[entity].path.clone();
+        for (at, source) in self.entities.iter_mut().enumerate() {
+            let target = &source.description.forward_dead_letters_to;
+            let moved = at == entity && *target != before.forward_dead_letters_to;
+            if moved || target.as_ref() == Some(&path) {
+                source.dead.waits = false;
+                for message in source.dead.messages.values_mut() {
+                    message.stays = false;
+                }
+            }
+        }
+    }
+
     /// A crash forgets locks and links, and nothing else that was kept.
     pub(super) fn restart(&mut self) {
         self.links.clear();
@@ -409,8 +431,10 @@ impl Model {
             queue.lapsed.clear();
             queue.waiting.clear();
             queue.turn = 0;
+            queue.waits = false;
             for message in queue.messages.values_mut() {
                 message.lock = None;
+                message.stays = false;
             }
         }
     }
@@ -838,6 +862,7 @@ impl Model {
             amended: BTreeMap::new(),
             enqueued_number: 0,
             hops: 0,
+            stays: false,
             source: None,
             changed: round.group,
         };

@@ -123,6 +123,7 @@ impl Auditor {
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         self.model.work(&mut round)?;
+        self.model.all_go_on(&mut round)?;
         round.finish()
     }
 

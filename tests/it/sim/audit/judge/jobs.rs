@@ -289,6 +289,7 @@ fn renewed(message: Message, paint: Option<&Paint>) -> Message {
         time_to_live: own.map_or(NEVER, i64::from),
         enqueued_number: 0,
         hops: 0,
+        stays: false,
         source: None,
         ..message
     };

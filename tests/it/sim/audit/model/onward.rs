@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Whose fault it is that a message cannot be forwarded.
+#[derive(Clone, Copy)]
+enum Whose {
+    Messages,
+    Targets,
+}
+
 impl Model {
     /// Returns where messages of a queue go on to, if they do.
     pub(super) fn onward(&self, place: Place) -> Option<Onward> {
@@ -32,7 +39,9 @@ impl Model {
         let mut did_due = false;
         while let Some(onward) = self.onward(place) {
             let mut messages = self.queue(place).messages.iter();
-            let Some((&ordinal, message)) = messages.find(|(_, m)| m.is_available()) else {
+            let goes = |message: &Message| message.is_available() && !message.stays;
+            let Some((&ordinal, message)) = messages.find(|(_, message)| goes(message)) else {
+                self.queue_mut(place).waits = false;
                 break;
             };
             let is_there = round.at_hand.contains(&message.draft.id);
@@ -48,6 +57,11 @@ impl Model {
             // A step of the queue does what is due in it first: an operator may have scheduled something for a time that is over.
             let is_overdue = self.next_due_at(place).is_some_and(|at| at <= round.now);
             match onward {
+                Onward::Forward(path)
+                    if self.queue(place).waits && self.is_blocked(place, ordinal, &path) =>
+                {
+                    break;
+                }
                 _ if needs_bytes && !is_there => break,
                 _ if is_overdue && !did_due => {
                     did_due = true;
@@ -55,10 +69,71 @@ impl Model {
                     self.arrive(round)?;
                 }
                 Onward::Publish => self.publish(round, place, ordinal)?,
-                Onward::Forward(path) => self.forward(round, place, ordinal, &path)?,
+                Onward::Forward(path) => {
+                    if !self.forward(round, place, ordinal, &path)? {
+                        break;
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// Lets messages go on from all queues, until none can.
+    pub(in crate::sim) fn all_go_on(&mut self, round: &mut Round) -> Result<(), String> {
+        loop {
+            let before = self.forwards;
+            for place in self.places() {
+                self.go_on(round, place)?;
+            }
+            if self.forwards == before {
+                return Ok(());
+            }
+        }
+    }
+
+    fn named(&self, path: &str) -> Option<usize> {
+        let mut entities = self.entities.iter();
+        entities.position(|entity| entity.path == path)
+    }
+
+    /// Returns whether dead letters stay because of what their target is now.
+    fn is_blocked(&self, place: Place, ordinal: u64, path: &str) -> bool {
+        let message = &self.queue(place).messages[&ordinal];
+        matches!(
+            self.not_taken(place, message, self.named(path)),
+            Some((_, Whose::Targets))
+        )
+    }
+
+    /// Says why a message cannot be forwarded.
+    fn not_taken(
+        &self,
+        place: Place,
+        message: &Message,
+        target: Option<usize>,
+    ) -> Option<(&'static str, Whose)> {
+        let is_dead = place.part == Part::Dead;
+        // A dead letter may go once more than others.
+        if 4 + u32::from(is_dead) <= message.hops {
+            return Some(("MaxTransferHopCountExceeded", Whose::Messages));
+        }
+        let Some(to) = target else {
+            return Some(("TransferDestinationNotFound", Whose::Targets));
+        };
+        let description = &self.entities[to].description;
+        const REFUSED: &str = "TransferDestinationRefused";
+        if !description.status.can_send() && !is_dead {
+            Some((REFUSED, Whose::Targets))
+        } else if description.max_message_bytes < message.size {
+            Some((REFUSED, Whose::Messages))
+        } else if self.has_sessions(Place::main(to)) && message.draft.session.is_none() {
+            Some(("Session ID is null.", Whose::Messages))
+        } else if description.max_bytes < self.held(to) + message.size {
+            Some((REFUSED, Whose::Targets))
+        } else {
+            None
+        }
     }
 
     /// A topic's message goes to each subscription that wants it, once.
@@ -85,42 +160,49 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn forward(
+    /// Forwards a message; `false` if those behind it wait, too.
+    fn forward(
         &mut self,
         round: &mut Round,
         place: Place,
         ordinal: u64,
         path: &str,
-    ) -> Result<(), String> {
-        let mut entities = self.entities.iter();
-        let target = entities.position(|entity| entity.path == path);
+    ) -> Result<bool, String> {
+        let target = self.named(path);
         if let Some(to) = target {
             let to = Place::main(to);
             self.due(round, to)?;
             self.arrive(round)?;
             self.go_on(round, to)?;
         }
-        let entity = &mut self.entities[place.queue];
-        let source = (place.part == Part::Dead).then(|| entity.path.clone());
+        let is_dead = place.part == Part::Dead;
+        let message = &self.queue(place).messages[&ordinal];
+        let refused = self.not_taken(place, message, target);
+        let queue = self.queue_mut(place);
+        match refused {
+            Some((_, Whose::Targets)) if is_dead => {
+                queue.waits = true;
+                return Ok(false);
+            }
+            Some((_, Whose::Messages)) if is_dead => {
+                let message = queue.messages.get_mut(&ordinal).expect("it was found");
+                message.stays = true;
+                return Ok(true);
+            }
+            _ => queue.waits = false,
+        }
+        self.forwards += 1;
+        let source = is_dead.then(|| self.entities[place.queue].path.clone());
         let queue = self.queue_mut(place);
         let mut message = queue.messages.remove(&ordinal).expect("it was found");
-        message.source = source.or(message.source);
-        message.hops += 1;
-        let refused = match target {
-            _ if 4 < message.hops => Some("MaxTransferHopCountExceeded"),
-            None => Some("TransferDestinationNotFound"),
-            Some(to) => {
-                let description = &self.entities[to].description;
-                let takes = description.status.can_send()
-                    && message.size <= description.max_message_bytes
-                    && self.held(to) + message.size <= description.max_bytes;
-                (!takes).then_some("TransferDestinationRefused")
-            }
-        };
         match (refused, target) {
-            (None, Some(to)) => self.settle_in(round, Place::main(to), message, number(ordinal)),
+            (None, Some(to)) => {
+                message.source = source.or(message.source);
+                message.hops += 1;
+                self.settle_in(round, Place::main(to), message, number(ordinal))?;
+            }
             (reason, _) => {
-                let reason = reason.expect("it is not taken");
+                let (reason, _) = reason.expect("it is not taken");
                 let texts = [
                     ("DeadLetterReason", reason),
                     ("DeadLetterErrorDescription", ANY),
@@ -130,17 +212,11 @@ impl Model {
                 }
                 message.time_to_live = NEVER;
                 message.changed = round.group;
-                let place = Place {
-                    part: Part::Transfer,
-                    ..place
-                };
-                self.due(round, place)?;
-                let queue = self.queue_mut(place);
-                queue.messages.insert(ordinal, message);
-                queue.pass(ordinal);
-                self.dispatch(round, place, &BTreeSet::from([ordinal]))
+                round.arrivals.push((place.queue, ordinal, message));
+                self.arrive(round)?;
             }
         }
+        Ok(true)
     }
 
     /// A message comes from another entity: with a number, a time and a life of its own here.
