@@ -51,6 +51,16 @@ pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
 /// Bytes of a batch's own sections, beside those of its messages: the service's limit for a message's
 /// headers.
 pub const ENVELOPE_BYTES: u64 = 64 * 1024;
+/// Sizes that an entity may have over the administration API, megabytes: the service's, those of the Standard tier first.
+pub const ENTITY_SIZES_MEGABYTES: [u64; 9] = [
+    1_024, 2_048, 3_072, 4_096, 5_120, 10_240, 20_480, 40_960, 81_920,
+];
+/// How many of them the Standard tier has.
+pub const ENTITY_SIZES_STANDARD: usize = 5;
+/// Bytes of one application-property, as it is encoded: the service's limit.
+pub const PROPERTY_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a message's properties, application-properties and annotations together: the service's limit.
+pub const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
 /// Messages in one batch: more than any batch of the default size can hold, so that its bytes are
 /// the bound; of larger ones it bounds the work of one transfer, a tenth of a second.
 pub const BATCH_MESSAGES_MAX: usize = 128 * 1024;
@@ -71,7 +81,9 @@ pub const CONFIG_NAME_MAX: usize = 64;
 /// than the service's.
 pub const CONFIG_DUPLICATE_WINDOW_MIN: Millis = Millis::from_secs(5);
 /// Most messages that one batch-delete takes: the Premium tier's limit.
-pub const BATCH_DELETE_MAX: i64 = 4_000;
+pub const BATCH_DELETE_MAX: usize = 4_000;
+/// The same in a namespace of the Standard tier: the service's limit.
+pub const BATCH_DELETE_STANDARD: usize = 500;
 /// Nesting of AMQP values: the Python SDK's own limit (`transport.md#encoding`).
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Elements in one AMQP list, map or array: the Python SDK's own limit.

@@ -85,3 +85,15 @@ async def test_s189_sessions_share_the_ids(queue):
         messages = await receive(receiver, 1)
         assert bodies(messages) == ["first"]
         await complete(receiver, messages)
+
+
+async def test_s476_a_duplicate_that_is_scheduled_has_a_number(queue):
+    due = soon(6)
+    first = await queue.schedule(due, ServiceBusMessage("1", message_id="same"))
+    second = await queue.schedule(due, ServiceBusMessage("2", message_id="same"))
+    assert 0 < first[0] < second[0]
+    async with queue.receiver() as receiver:
+        messages = await receive(receiver, 1)
+        assert bodies(messages) == ["1"]
+        await complete(receiver, messages)
+        await nothing(receiver)

@@ -153,6 +153,49 @@ async def test_s202_a_queue_forwards_to_sessions(queue, follower):
     assert (str(message), message.dead_letter_reason) == ("2", "Session ID is null.")
 
 
+async def test_s470_what_cannot_be_forwarded_goes_to_the_collector(queue, follower):
+    await queue.send("1")
+    (message,) = await follower().take(1)
+    assert (str(message), message.dead_letter_reason) == ("1", "TransferDestinationRefused")
+    assert message.dead_letter_source == "s470"
+
+
+async def test_s471_a_dead_letter_waits_for_room(queue, follower, suite_administrator):
+    async def waiting() -> int:
+        return (await suite_administrator.get_queue_runtime_properties("s471")).dead_letter_message_count
+
+    last, large = follower(), "x" * 102_400
+    with pytest.raises(ServiceBusError):
+        while True:
+            await last.send(large)
+    await queue.send(f"{'dead':<102400}")
+    async with queue.receiver() as receiver:
+        (message,) = await receive(receiver, 1)
+        await receiver.dead_letter_message(message, reason="why")
+    assert await waiting() == 1
+    async with last.receiver() as receiver:
+        before, found = 0, None
+        while found is None:
+            (message,) = await receive(receiver, 1)
+            await complete(receiver, [message])
+            if str(message) == large:
+                before += 1
+            else:
+                found = message
+    assert before >= 5
+    assert (str(found).strip(), found.dead_letter_reason, found.dead_letter_source) == ("dead", "why", "s471")
+    assert await waiting() == 0
+
+
+async def test_s475_what_an_action_sets_holds_at_the_target(topic, follower):
+    await topic.send("1", "2")
+    last = follower()
+    await last.send(ServiceBusMessage("3", message_id="one"))
+    (message,) = await last.take(1)
+    assert (str(message), message.message_id) == ("1", "one")
+    assert await last.left() == []
+
+
 async def test_s203_duplicates_are_told_where_a_message_goes(queue, follower):
     last = follower()
     await queue.send(*(ServiceBusMessage(f"try {attempt}", message_id="1") for attempt in range(2)))

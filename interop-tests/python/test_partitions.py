@@ -2,8 +2,9 @@
 
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageState
+from azure.servicebus.exceptions import ServiceBusError
 
-from conftest import bodies, complete, nothing, numbers, of, receive, soon
+from conftest import Queue, bodies, complete, nothing, numbers, of, receive, soon
 
 # The partition of a message is the topmost 16 bits of its number.
 PARTITION = 48
@@ -111,6 +112,17 @@ async def test_s215_a_batch_may_have_a_key(queue):
     assert {each.partition_key for each in messages} == {"k"}
     partition_of(messages)
     assert places(messages) == list(range(1, 11))
+
+
+async def test_s472_a_batch_is_of_one_partition(queue, client):
+    detecting = Queue(client, "s472b")
+    with pytest.raises(ServiceBusError, match="distinct SessionId or PartitionKey"):
+        await queue.send_batch(keyed("k", "1"), keyed("j", "2"))
+    with pytest.raises(ServiceBusError, match="distinct SessionId, PartitionKey, or MessageId"):
+        await detecting.send_batch(ServiceBusMessage("1", message_id="1"), ServiceBusMessage("2", message_id="2"))
+    for each in (queue, detecting):
+        await each.send_batch(keyed("k", "1", message_id="1"), keyed("k", "2", message_id="2"))
+        assert bodies(await each.take(2)) == ["1", "2"]
 
 
 async def test_s216_a_subscription_is_partitioned_as_its_topic(topic):

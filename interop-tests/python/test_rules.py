@@ -1,6 +1,7 @@
 """S161 to S167 and S172: rules, as config.json has them. (S168 to S170, which change them, are in test_administration.py.)"""
 
 import asyncio
+from datetime import timedelta
 
 from azure.servicebus import ServiceBusMessage
 
@@ -114,3 +115,9 @@ async def test_s172_an_action_may_move_to_another_session(topic):
         (message,) = await receive(receiver, 1)
         assert (str(message), message.session_id) == ("1", "moved")
         await receiver.complete_message(message)
+
+
+async def test_s474_an_action_sets_the_time_to_live(topic):
+    await topic.send("1")
+    (message,) = await gets(topic, "a", 1)
+    assert message.time_to_live == timedelta(minutes=2)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpMessageHeader
-from azure.servicebus.exceptions import MessageSizeExceededError
+from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusError
 
 from conftest import bodies, complete, nothing, numbers, receive
 
@@ -161,3 +161,12 @@ async def test_s13_two_thousand_messages_of_two_senders(queue, connect):
     for name in "ab":
         assert [body for body in found if body.startswith(name)] == [f"{name}-{index:04}" for index in range(1000)]
     assert len(found) == 2000
+
+
+async def test_s483_properties_have_bounds(queue):
+    for sizes in ([33_000], [24_000] * 3):
+        large = {f"p{at}": "x" * size for at, size in enumerate(sizes)}
+        with pytest.raises(ServiceBusError, match="bytes are the most"):
+            await queue.send(ServiceBusMessage("large", application_properties=large))
+    await queue.send(ServiceBusMessage("fits", application_properties={"p": "x" * 32_000}))
+    assert bodies(await queue.take(1)) == ["fits"]

@@ -60,6 +60,7 @@ fn stamps(amendments: Option<Amendments>) -> Stamps {
     Stamps {
         sequence_number: 7,
         enqueued_sequence_number: 5,
+        keyed_by_id: false,
         partition_id: Some(3),
         default_message_id: [9; 16],
         enqueued_time: now,

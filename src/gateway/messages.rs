@@ -33,6 +33,13 @@ pub enum MessageOperation {
         /// The messages.
         messages: Vec<Message>,
     },
+    /// Take these messages, of one partition, if the entity has any: all, or none.
+    SendBatch {
+        /// The path of a queue or a topic.
+        path: String,
+        /// The messages.
+        messages: Vec<Message>,
+    },
     /// Do something about a message that is locked.
     Locked {
         /// The path of the queue or the subscription that it is in.
@@ -105,9 +112,16 @@ impl Gateway {
     ) -> Result<MessageOutcome, Denied> {
         match operation {
             MessageOperation::Send { path, messages } => {
-                let (queue, address) = self.named(host, authority, &path, Right::Send)?;
-                self.namespaces.check_sendable(queue, &address)?;
+                let queue = self.sendable(host, authority, &path)?;
                 let numbers = self.with_namespaces(cx, |namespaces, cx| {
+                    namespaces.take_messages(cx, queue, messages)
+                })?;
+                Ok(MessageOutcome::Taken(numbers))
+            }
+            MessageOperation::SendBatch { path, messages } => {
+                let queue = self.sendable(host, authority, &path)?;
+                let numbers = self.with_namespaces(cx, |namespaces, cx| {
+                    namespaces.check_batch(queue, &messages)?;
                     namespaces.take_messages(cx, queue, messages)
                 })?;
                 Ok(MessageOutcome::Taken(numbers))
@@ -130,6 +144,18 @@ impl Gateway {
                 Ok(MessageOutcome::Completed)
             }
         }
+    }
+
+    /// Finds the queue or topic that a peer may send to.
+    fn sendable(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+    ) -> Result<EntityId, Denied> {
+        let (queue, address) = self.named(host, authority, path, Right::Send)?;
+        self.namespaces.check_sendable(queue, &address)?;
+        Ok(queue)
     }
 
     fn renew_one(

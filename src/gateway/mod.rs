@@ -543,10 +543,7 @@ impl Gateway {
     /// Deletes the entities that have been idle for as long as they may.
     fn delete_idle(&mut self, cx: &mut StepContext<'_>) {
         while let Some(base) = self.namespaces.next_idle(cx.now) {
-            let is_linked = self.connections.have_links(base) || self.receives.wait_at(base);
-            self.with_namespaces(cx, |namespaces, cx| {
-                namespaces.end_idle(cx, base, is_linked);
-            });
+            self.with_namespaces(cx, |namespaces, cx| namespaces.end_idle(cx, base));
         }
     }
 

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Field, Malformed};
-use crate::codec::value::{is_compound, text};
+use crate::codec::value::{is_compound, long, text, timestamp};
 use crate::codec::write::{write_null, write_string, write_symbol};
 use crate::codec::{Encoded, value_length};
+use crate::time::{Millis, Timestamp};
 
 /// Changes to a message's application-properties and to fields of its properties, and the message-format
 /// that it came with, if that is not AMQP's own.
@@ -16,24 +17,70 @@ use crate::codec::{Encoded, value_length};
 /// Kept in the log as, for each: the length of its name (u16, big-endian), its name in UTF-8, the
 /// length of its value (u32, big-endian), its value. First the application-properties in the order
 /// of their names, with encoded AMQP for a value, or nothing where the property is removed; then
-/// the fields, by AMQP's names of them, with 0x01 before the encoded AMQP; then the message-format, without
-/// a name, as 0x02 and a u32, big-endian.
+/// the fields, by AMQP's names of them, with 0x01 before the encoded AMQP; then the settings, by their names, with
+/// 0x03 before the encoded AMQP; then the message-format, without a name, as 0x02 and a u32, big-endian.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Amendments {
     /// Ordered by name, so that a peer's thousands of them cost no more than they weigh.
     /// `None` is removed.
     set: BTreeMap<String, Option<Bytes>>,
     fields: BTreeMap<Field, Bytes>,
+    settings: BTreeMap<Setting, Bytes>,
     /// 0 is AMQP's own, and is not kept.
     format: u32,
 }
 
 /// Marks the value of a field in the log: no AMQP value begins with it.
 const FIELD: u8 = 0x01;
+/// Marks the value of a setting in the log.
+const SETTING: u8 = 0x03;
 /// Marks the message-format in the log.
 const FORMAT: u8 = 0x02;
 /// Bytes of the message-format in the log: the lengths of no name and of its value, and the value.
 const FORMAT_SIZE: usize = 2 + 4 + 1 + 4;
+
+/// What an action may change beside properties: annotations, and the time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// x-opt-partition-key.
+    PartitionKey,
+    /// x-opt-scheduled-enqueue-time: it holds where the message is forwarded to.
+    ScheduledEnqueueTime,
+    /// The time to live, milliseconds, as a `long`.
+    TimeToLive,
+    /// x-opt-via-partition-key.
+    ViaPartitionKey,
+}
+
+impl Setting {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::PartitionKey,
+        Self::ScheduledEnqueueTime,
+        Self::TimeToLive,
+        Self::ViaPartitionKey,
+    ];
+
+    /// Returns its name in the log: that of its annotation, if it is one.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PartitionKey => "x-opt-partition-key",
+            Self::ScheduledEnqueueTime => "x-opt-scheduled-enqueue-time",
+            Self::TimeToLive => "ttl",
+            Self::ViaPartitionKey => "x-opt-via-partition-key",
+        }
+    }
+
+    /// Returns whether it is an annotation.
+    #[must_use]
+    pub const fn is_annotation(self) -> bool {
+        match self {
+            Self::PartitionKey | Self::ScheduledEnqueueTime | Self::ViaPartitionKey => true,
+            Self::TimeToLive => false,
+        }
+    }
+}
 
 impl Amendments {
     /// Takes the properties to modify of an outcome or of a management request, an encoded map:
@@ -88,6 +135,37 @@ impl Amendments {
         self.fields.insert(field, encoded.into());
     }
 
+    /// Changes a setting to an encoded value; null removes it.
+    pub fn set_setting(&mut self, setting: Setting, value: Vec<u8>) {
+        self.settings.insert(setting, value.into());
+    }
+
+    /// Returns the encoded value of a setting, if that is changed.
+    #[must_use]
+    pub fn setting(&self, setting: Setting) -> Option<&[u8]> {
+        self.settings.get(&setting).map(|value| &value[..])
+    }
+
+    /// Returns what annotations are changed to.
+    pub(super) fn annotations(&self) -> impl Iterator<Item = (Setting, &[u8])> {
+        let settings = self.settings.iter().filter(|(it, _)| it.is_annotation());
+        settings.map(|(&setting, value)| (setting, &value[..]))
+    }
+
+    /// Returns the time to live, if that is changed; [`Millis::MAX`] where it is removed.
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Millis> {
+        let value = self.setting(Setting::TimeToLive)?;
+        Some(long(value).map_or(Millis::MAX, Millis::from_millis))
+    }
+
+    /// Returns when the message becomes active where it is forwarded to, if that is set.
+    #[must_use]
+    pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
+        let value = self.setting(Setting::ScheduledEnqueueTime)?;
+        timestamp(value).map(Timestamp::from_millis)
+    }
+
     /// Keeps a message-format; `None` for AMQP's own.
     #[must_use]
     pub fn of_format(format: u32) -> Option<Self> {
@@ -139,6 +217,9 @@ impl Amendments {
         let fields = later.fields.iter();
         self.fields
             .extend(fields.map(|(&field, value)| (field, value.clone())));
+        let settings = later.settings.iter();
+        self.settings
+            .extend(settings.map(|(&setting, value)| (setting, value.clone())));
         if later.format != 0 {
             self.format = later.format;
         }
@@ -155,13 +236,15 @@ impl Amendments {
     /// Returns whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.fields.is_empty() && self.format == 0
+        let nothing = self.set.is_empty() && self.fields.is_empty() && self.settings.is_empty();
+        nothing && self.format == 0
     }
 
     /// Returns how many changes there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.set.len() + self.fields.len() + usize::from(self.format != 0)
+        let changed = self.set.len() + self.fields.len() + self.settings.len();
+        changed + usize::from(self.format != 0)
     }
 
     /// Returns whether no application-property is changed.
@@ -192,7 +275,10 @@ impl Amendments {
         let set =
             set.map(|(name, value)| (name.as_str(), &[][..], value.as_deref().unwrap_or_default()));
         let fields = self.fields.iter();
-        set.chain(fields.map(|(field, value)| (field.name(), &[FIELD][..], &value[..])))
+        let fields = fields.map(|(field, value)| (field.name(), &[FIELD][..], &value[..]));
+        let settings = self.settings.iter();
+        let settings = settings.map(|(it, value)| (it.name(), &[SETTING][..], &value[..]));
+        set.chain(fields).chain(settings)
     }
 
     /// Returns the form in which the log keeps them.
@@ -270,6 +356,12 @@ impl Amendments {
                 let field = Field::from_name(name);
                 let field = field.ok_or_else(|| Malformed(format!("'{name}' is no field")))?;
                 self.fields.insert(field, check(value)?);
+            }
+            [SETTING, value @ ..] => {
+                let setting = Setting::ALL.into_iter().find(|it| it.name() == name);
+                let setting =
+                    setting.ok_or_else(|| Malformed(format!("'{name}' is no setting")))?;
+                self.settings.insert(setting, check(value)?);
             }
             value => {
                 self.set.insert(name.to_owned(), Some(check(value)?));

@@ -8,14 +8,13 @@ use crate::codec::value::binary;
 use crate::codec::{descriptor, value_length};
 use crate::limits;
 
-/// Splits a batch into its messages, which share its buffer.
+/// Splits a batch into its messages, which share its buffer; none if it has no data section.
 ///
 /// Other fields of the envelope are routing hints, and ignored.
 ///
 /// # Errors
 ///
-/// [`Malformed`] if it is not a message, holds none, or more than
-/// [`limits::BATCH_MESSAGES_MAX`].
+/// [`Malformed`] if it is not a message, or holds more than [`limits::BATCH_MESSAGES_MAX`].
 pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
     let mut messages = Vec::new();
     let mut rest: &[u8] = batch;
@@ -36,9 +35,6 @@ pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
             messages.push(batch.slice_ref(message));
         }
         rest = after;
-    }
-    if messages.is_empty() {
-        return Err(Malformed("the batch holds no message".to_owned()));
     }
     Ok(messages)
 }

@@ -1,6 +1,6 @@
 //! Keys that entities derive from a message: message session, partition, duplicate detection.
 
-use super::Message;
+use super::{Amendments, Field, Message, Setting};
 use crate::codec::value::{binary, text};
 
 /// FNV-1a with 128 bits: stable, and wide enough that two ids do not meet by chance.
@@ -39,14 +39,8 @@ impl Message {
     /// the partition key too. `None` without a message-id.
     #[must_use]
     pub fn duplicate_key(&self, scoped: bool) -> Option<u128> {
-        let id = self.message_id()?;
-        let hash = hash_id(Hash::new(), id);
         let scope = if scoped { self.partition_key() } else { None };
-        Some(
-            hash.write(&[0xff])
-                .write(scope.unwrap_or_default().as_bytes())
-                .0,
-        )
+        Some(duplicate_key(self.message_id()?, scope))
     }
 
     /// Returns the annotation x-opt-via-partition-key.
@@ -69,13 +63,58 @@ impl Message {
     pub fn partition_hash(&self, by_id: bool) -> Option<u64> {
         let key = self.group_id().or_else(|| self.partition_key());
         let key = key.or_else(|| self.via_partition_key());
-        let hash = match key {
-            Some(key) => hash_key(key),
-            None if by_id => self.duplicate_key(false)?,
-            None => return None,
-        };
-        Some(fold(hash))
+        let id = if by_id { self.message_id() } else { None };
+        partition_hash(key, id)
     }
+}
+
+impl Amendments {
+    /// Returns the key for duplicate detection of a message with these changes, as [`Message::duplicate_key`] does.
+    #[must_use]
+    pub fn duplicate_key_of(&self, message: &Message, scoped: bool) -> Option<u128> {
+        let id = self.field_of(message, Field::MessageId)?;
+        let scope = if scoped {
+            self.key_of(message, Setting::PartitionKey)
+        } else {
+            None
+        };
+        Some(duplicate_key(id, scope))
+    }
+
+    /// Returns the number that decides the partition of a message with these changes, as [`Message::partition_hash`] does.
+    #[must_use]
+    pub fn partition_hash_of(&self, message: &Message, by_id: bool) -> Option<u64> {
+        let session = self.field_of(message, Field::SessionId).and_then(text);
+        let key = session.or_else(|| self.key_of(message, Setting::PartitionKey));
+        let key = key.or_else(|| self.key_of(message, Setting::ViaPartitionKey));
+        let id = if by_id {
+            self.field_of(message, Field::MessageId)
+        } else {
+            None
+        };
+        partition_hash(key, id)
+    }
+
+    fn key_of<'a>(&'a self, message: &'a Message, setting: Setting) -> Option<&'a str> {
+        let value = self.setting(setting);
+        value
+            .or_else(|| message.annotation(setting.name()))
+            .and_then(text)
+    }
+}
+
+fn duplicate_key(id: &[u8], scope: Option<&str>) -> u128 {
+    let hash = hash_id(Hash::new(), id).write(&[0xff]);
+    hash.write(scope.unwrap_or_default().as_bytes()).0
+}
+
+fn partition_hash(key: Option<&str>, id: Option<&[u8]>) -> Option<u64> {
+    let hash = match (key, id) {
+        (Some(key), _) => hash_key(key),
+        (None, Some(id)) => duplicate_key(id, None),
+        (None, None) => return None,
+    };
+    Some(fold(hash))
 }
 
 fn hash_key(key: &str) -> u128 {

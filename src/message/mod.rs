@@ -11,6 +11,7 @@ mod amendments;
 #[cfg(test)]
 mod amendments_tests;
 mod batch;
+mod bounds;
 mod compose;
 mod control;
 mod jms;
@@ -27,8 +28,9 @@ mod trace_context;
 
 use crate::time::{Millis, Timestamp};
 
-pub use amendments::Amendments;
+pub use amendments::{Amendments, Setting};
 pub use batch::split_batch;
+pub use bounds::PropertiesRefused;
 pub use compose::{Composer, Draft};
 pub use control::Control;
 pub use parse::Message;
@@ -55,6 +57,9 @@ pub struct Stamps {
     pub sequence_number: i64,
     /// x-opt-enqueue-sequence-number.
     pub enqueued_sequence_number: i64,
+    /// Its message-id is its partition key, if it has neither a message session nor a key of its own: a partitioned queue
+    /// detects duplicates.
+    pub keyed_by_id: bool,
     /// x-opt-partition-id: of a partitioned entity only.
     pub partition_id: Option<i16>,
     /// The message-id of a message whose sender gave it none, as the service does: a UUID, written

@@ -6,7 +6,7 @@ use crate::codec::descriptor;
 use crate::codec::value::{elements, entries, extent, is_called, text};
 use crate::codec::write::{
     begin_list, begin_map, end_compound, write_binary, write_descriptor, write_null, write_string,
-    write_timestamp, write_uint,
+    write_symbol, write_timestamp, write_uint,
 };
 use crate::time::{Millis, Timestamp};
 
@@ -23,6 +23,19 @@ const OURS: [&str; 8] = [
     "x-opt-message-state",
     "x-opt-deadletter-source",
     "x-opt-partition-id",
+];
+
+/// The same where the broker gives the partition key too: the sender's is null, if there is one.
+const OURS_AND_KEY: [&str; 9] = [
+    "x-opt-sequence-number",
+    "x-opt-enqueue-sequence-number",
+    "x-opt-enqueued-time",
+    "x-opt-locked-until",
+    LOCK_TOKEN,
+    "x-opt-message-state",
+    "x-opt-deadletter-source",
+    "x-opt-partition-id",
+    "x-opt-partition-key",
 ];
 
 /// Appends a message as it is delivered: the sender's bytes, with the broker's stamps
@@ -142,8 +155,23 @@ impl<'m> Front<'m> {
         out.reserve(FRONT_BYTES);
         header(out, self.header, stamps);
         delivery_annotations(out, self.delivery_annotations, stamps);
-        annotations(out, self.message_annotations, stamps);
+        annotations(out, self, stamps);
         properties(out, self.properties, stamps);
+    }
+}
+
+impl Front<'_> {
+    /// Returns the message-id where it decides the partition: the sender gave neither a session nor a key.
+    fn id_as_key(&self) -> Option<&str> {
+        const GROUP_ID: usize = 10;
+        const KEYS: [&str; 2] = ["x-opt-partition-key", "x-opt-via-partition-key"];
+        let mut fields = elements(self.properties?);
+        let id = text(fields.next()?)?;
+        let session = fields.nth(GROUP_ID - 1).and_then(text);
+        let annotations = entries(self.message_annotations.unwrap_or_default());
+        let is_key = |key: &[u8]| KEYS.iter().any(|name| is_called(key, name));
+        let mut keys = annotations.filter(|(key, value)| is_key(key) && text(value).is_some());
+        (session.is_none() && keys.next().is_none()).then_some(id)
     }
 }
 
@@ -210,7 +238,7 @@ fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) 
     }
     write_descriptor(out, descriptor::DELIVERY_ANNOTATIONS);
     let map = begin_map(out);
-    let mut count = own.map_or(0, |own| others(out, own, &[LOCK_TOKEN]));
+    let mut count = own.map_or(0, |own| others(out, own, |key| is_called(key, LOCK_TOKEN)));
     if let Some(token) = stamps.lock_token {
         let entry = *b"\xa3\x10x-opt-lock-token\x98\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
         out.extend_from_slice(&with(entry, entry.len() - token.len(), token));
@@ -219,12 +247,12 @@ fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) 
     end_compound(out, map, count);
 }
 
-/// Appends the entries of a sender's map but those with these names, and returns how many keys and
+/// Appends the entries of a sender's map but those whose keys are left out, and returns how many keys and
 /// values they are.
-fn others(out: &mut Vec<u8>, own: &[u8], names: &[&str]) -> usize {
+fn others(out: &mut Vec<u8>, own: &[u8], is_left_out: impl Fn(&[u8]) -> bool) -> usize {
     let mut count = 0;
     for (key, value) in entries(own) {
-        if !names.iter().any(|name| is_called(key, name)) {
+        if !is_left_out(key) {
             out.extend_from_slice(key);
             out.extend_from_slice(value);
             count += 2;
@@ -233,12 +261,28 @@ fn others(out: &mut Vec<u8>, own: &[u8], names: &[&str]) -> usize {
     count
 }
 
-fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
+fn annotations(out: &mut Vec<u8>, front: &Front<'_>, stamps: &Stamps) {
+    let own = front.message_annotations;
     write_descriptor(out, descriptor::MESSAGE_ANNOTATIONS);
     let map = begin_map(out);
-    let mut count = own.map_or(0, |own| others(out, own, &OURS));
+    let key = front.id_as_key().filter(|_| stamps.keyed_by_id);
+    let ours: &[&str] = if key.is_some() { &OURS_AND_KEY } else { &OURS };
+    let amended = stamps.amendments.as_deref();
+    let changed = |key: &[u8]| {
+        let mut settings = amended.into_iter().flat_map(Amendments::annotations);
+        settings.any(|(setting, _)| is_called(key, setting.name()))
+    };
+    let is_ours = |key: &[u8]| ours.iter().any(|name| is_called(key, name)) || changed(key);
+    let mut count = own.map_or(0, |own| others(out, own, is_ours));
+    for (setting, value) in amended.into_iter().flat_map(Amendments::annotations) {
+        if value != [0x40] {
+            write_symbol(out, setting.name());
+            out.extend_from_slice(value);
+            count += 2;
+        }
+    }
     out.extend_from_slice(&usual_stamps(stamps));
-    count += 4 + unusual_stamps(out, stamps);
+    count += 6 + unusual_stamps(out, stamps);
     if let Some(until) = stamps.locked_until {
         let entry = *b"\xa3\x12x-opt-locked-until\x83\0\0\0\0\0\0\0\0";
         let until = until.as_millis().to_be_bytes();
@@ -248,6 +292,11 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     if let Some(partition) = stamps.partition_id {
         out.extend_from_slice(b"\xa3\x12x-opt-partition-id\x61");
         out.extend_from_slice(&partition.to_be_bytes());
+        count += 2;
+    }
+    if let Some(key) = key {
+        out.extend_from_slice(b"\xa3\x13x-opt-partition-key");
+        write_string(out, key);
         count += 2;
     }
     if let Some(source) = &stamps.dead_letter_source {
@@ -260,33 +309,31 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
 
 /// The entries that every message has, as they are encoded: one piece of a known size, so that it is
 /// written as such.
-fn usual_stamps(stamps: &Stamps) -> [u8; 62] {
+fn usual_stamps(stamps: &Stamps) -> [u8; 102] {
     const NUMBER: usize = 24;
-    const ENQUEUED_TIME: usize = NUMBER + 8 + 22;
+    const ENQUEUED_NUMBER: usize = NUMBER + 8 + 32;
+    const ENQUEUED_TIME: usize = ENQUEUED_NUMBER + 8 + 22;
     let entries = *b"\xa3\x15x-opt-sequence-number\x81\0\0\0\0\0\0\0\0\
+        \xa3\x1dx-opt-enqueue-sequence-number\x81\0\0\0\0\0\0\0\0\
         \xa3\x13x-opt-enqueued-time\x83\0\0\0\0\0\0\0\0";
     let enqueued_time = stamps.enqueued_time.as_millis().to_be_bytes();
+    let enqueued_number = stamps.enqueued_sequence_number.to_be_bytes();
     let entries = with(entries, NUMBER, stamps.sequence_number.to_be_bytes());
+    let entries = with(entries, ENQUEUED_NUMBER, enqueued_number);
     with(entries, ENQUEUED_TIME, enqueued_time)
 }
 
-/// Writes the annotations that the service leaves out at their defaults: the sequence number in the
-/// first entity, and the state. Returns how many keys and values were written.
+/// Writes the annotation that the service leaves out at its default: the state. Returns how many keys and values were
+/// written.
 fn unusual_stamps(out: &mut Vec<u8>, stamps: &Stamps) -> usize {
-    let mut count = 0;
-    if stamps.enqueued_sequence_number != 0 {
-        out.extend_from_slice(b"\xa3\x1dx-opt-enqueue-sequence-number\x81");
-        out.extend_from_slice(&stamps.enqueued_sequence_number.to_be_bytes());
-        count += 2;
-    }
     let state: i32 = match stamps.state {
-        MessageState::Active => return count,
+        MessageState::Active => return 0,
         MessageState::Deferred => 1,
         MessageState::Scheduled => 2,
     };
     out.extend_from_slice(b"\xa3\x13x-opt-message-state\x71");
     out.extend_from_slice(&state.to_be_bytes());
-    count + 2
+    2
 }
 
 /// Puts bytes into the place that is left for them.

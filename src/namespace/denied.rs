@@ -259,14 +259,19 @@ impl From<EntityRefused> for Denied {
         let kind = match &refused {
             EntityRefused::Rule { path, name, why } => return Self::rule(path, name, *why),
             EntityRefused::NoTopic(_) => DeniedKind::NotFound,
-            EntityRefused::Fixed { .. }
-            | EntityRefused::OtherKind { .. }
-            | EntityRefused::Forward { .. } => DeniedKind::InvalidField,
+            // Its sub-code is that of what is not found, though its status is not.
+            EntityRefused::NoTarget { .. } => {
+                let text = format!("SubCode=40400. {refused}.");
+                return Self::new(DeniedKind::InvalidField, text, "");
+            }
+            EntityRefused::Fixed { .. } | EntityRefused::OtherKind { .. } => {
+                DeniedKind::InvalidField
+            }
         };
         let field = match &refused {
             EntityRefused::Fixed { property, .. } => field_of(property),
             EntityRefused::NoTopic(_) => Some("topic"),
-            EntityRefused::Forward { .. }
+            EntityRefused::NoTarget { .. }
             | EntityRefused::OtherKind { .. }
             | EntityRefused::Rule { .. } => None,
         };

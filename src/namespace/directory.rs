@@ -107,7 +107,7 @@ impl Directory {
     }
 
     /// Returns the tier of the namespace of a path.
-    pub(super) fn tier_of(&self, path: &str) -> Tier {
+    pub(crate) fn tier_of(&self, path: &str) -> Tier {
         if self.standard.contains(address::namespace_of(path)) {
             Tier::Standard
         } else {

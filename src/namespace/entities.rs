@@ -48,15 +48,16 @@ pub enum EntityRefused {
     /// A subscription's topic is not there.
     #[error("the topic '{0}' does not exist")]
     NoTopic(String),
-    /// Messages cannot be sent to where it forwards.
-    #[error("'{path}' forwards to '{target}', which {what}")]
-    Forward {
+    /// There is nothing where it forwards to. The first sentence is the service's.
+    #[error(
+        "The auto forwarding destination entity doesn't exist: '{path}' forwards to '{target}', and there is no such \
+         entity"
+    )]
+    NoTarget {
         /// The entity.
         path: String,
         /// Where it forwards to.
         target: String,
-        /// The problem of the target.
-        what: &'static str,
     },
 }
 
@@ -201,6 +202,10 @@ impl Namespaces {
         self.install(base, path, &description);
         self.watch(cx.now, base);
         if let Some(topic) = topic {
+            // As the service tells it; that the topic is used says something else.
+            if let Some(node) = self.queues.get_mut(topic) {
+                node.accessed_at = Some(cx.now);
+            }
             self.topic(topic).subscriptions.insert(base);
             for rule in &rules {
                 self.record_rule(cx, base, &rule.name, Some(rule));
@@ -284,10 +289,27 @@ impl Namespaces {
 
     /// Notes that an entity is used, which keeps it from being deleted as idle.
     pub(crate) fn record_access(&mut self, now: Timestamp, id: EntityId) {
+        self.note_use(now, id);
+        self.note_contact(now, id);
+    }
+
+    fn note_use(&mut self, now: Timestamp, id: EntityId) {
         if let Some(node) = self.queues.get_mut(id.base()) {
             node.last_used = now;
+        }
+    }
+
+    /// Notes that a client has a link to an entity, or holds something of it, which is no use that keeps it.
+    pub(crate) fn note_contact(&mut self, now: Timestamp, id: EntityId) {
+        if let Some(node) = self.queues.get_mut(id.base()) {
             node.accessed_at = Some(now);
         }
+    }
+
+    /// Returns whether a receiver waits for messages of an entity.
+    fn is_awaited(&self, base: EntityId) -> bool {
+        let mut queues = base.all().into_iter().filter_map(|id| self.queue(id));
+        queues.any(|queue| 0 < queue.credit())
     }
 
     /// Looks after an entity that is to be deleted when it is idle.
@@ -308,9 +330,9 @@ impl Namespaces {
         self.queues.next_idle(now)
     }
 
-    /// Deletes an entity that has been idle for as long as it may be; `is_linked` says whether a client has a
-    /// link to it.
-    pub(crate) fn end_idle(&mut self, cx: &mut StepContext<'_>, base: EntityId, is_linked: bool) {
+    /// Deletes an entity that has been idle for as long as it may be (`entities.md#idle-entities`). A receiver that waits
+    /// for messages keeps it; an open link alone does not.
+    pub(crate) fn end_idle(&mut self, cx: &mut StepContext<'_>, base: EntityId) {
         let Some(node) = self.node(base) else {
             return;
         };
@@ -319,12 +341,10 @@ impl Namespaces {
             return;
         }
         let (last_used, path) = (node.last_used, node.address.path.clone());
-        let has_scheduled = node.queue.has_scheduled();
-        if has_scheduled {
-            // The time counts from when the last of them has become active.
-            self.record_access(cx.now, base);
-        }
-        if has_scheduled || is_linked {
+        // The time counts from when the last of them has become active, or the receiver has gone.
+        let is_used = node.queue.has_scheduled() || self.is_awaited(base);
+        if is_used {
+            self.note_use(cx.now, base);
             self.queues.watch_idle(cx.now.after(idle), base);
         } else if cx.now < last_used.after(idle) {
             self.queues.watch_idle(last_used.after(idle), base);
@@ -363,9 +383,14 @@ impl Namespaces {
         queue: EntityId,
         consumer: ConsumerId,
     ) {
-        self.record_access(now, queue);
-        if let Some(node) = self.queues.get_mut(queue) {
-            node.queue.remove_consumer(consumer);
+        self.note_contact(now, queue);
+        let Some(node) = self.queues.get_mut(queue) else {
+            return;
+        };
+        let credit = node.queue.credit();
+        node.queue.remove_consumer(consumer);
+        if node.queue.credit() < credit {
+            self.note_use(now, queue);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where entities forward to, checked when it is set.
 //!
-//! A target must be there and take messages. A circle is allowed, as in the service: messages in it
+//! A target must be there. A circle is allowed, as in the service: messages in it
 //! end in a dead-letter queue after the last forward that they may take, and the log warns of it.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,6 @@ use super::{ForwardingTarget, Namespaces};
 use crate::address;
 use crate::ids::EntityId;
 use crate::limits;
-use crate::queue::EntityKind;
 
 impl Namespaces {
     /// Checks that messages can be sent to where an entity forwards its messages and its dead
@@ -34,25 +33,17 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Checks that an entity may forward to another: that it is there, and takes messages.
+    /// Checks that an entity may forward to another: that it is there. It may be a subscription, too.
     ///
     /// # Errors
     ///
     /// If not.
     pub(super) fn check_target(&self, path: &str, target: &str) -> Result<(), EntityRefused> {
-        let wrong = |what| {
-            Err(EntityRefused::Forward {
+        if self.resolve_path(target).is_none() {
+            return Err(EntityRefused::NoTarget {
                 path: address::without_namespace(path).to_owned(),
                 target: address::without_namespace(target).to_owned(),
-                what,
-            })
-        };
-        let Some(target) = self.resolve_path(target) else {
-            return wrong("does not exist");
-        };
-        let kind = self.queue(target).map(|queue| queue.description().kind);
-        if kind == Some(EntityKind::Subscription) {
-            return wrong("is a subscription, to which nothing can be sent");
+            });
         }
         Ok(())
     }

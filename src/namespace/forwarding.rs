@@ -448,6 +448,9 @@ impl Namespaces {
             if amendments.field(Field::SessionId).is_some() {
                 departure.set_message_session(amendments.group_id());
             }
+            if let Some(life) = amendments.time_to_live() {
+                departure.set_time_to_live(life);
+            }
             departure.amend(amendments);
         }
         let arriving = Arriving {
@@ -509,7 +512,7 @@ impl Namespaces {
             (Forward::DeadLetter, Some(Cause::Message)) => {
                 self.forwarding.blocked.pass_over(path, from);
                 if let Some(node) = self.queues.get_mut(from) {
-                    node.queue.pass_over(number);
+                    node.queue.leave_behind(number);
                 }
                 return Progressed::Done;
             }
@@ -541,6 +544,9 @@ impl Namespaces {
                 }
                 self.record_access(cx.now, to);
                 let arriving = self.arriving(to, message.as_ref());
+                let mut arriving = self.as_changed(arriving, &departure, message.as_ref());
+                // A dead letter has had its time.
+                arriving.due = arriving.due.filter(|_| why != Forward::DeadLetter);
                 self.arrive(cx, departure, arriving);
             }
             Some(reason) => {
@@ -609,7 +615,38 @@ impl Namespaces {
         Arriving {
             duplicate_key: arrival.duplicate_key,
             partition_hash: arrival.partition_hash,
+            due: None,
             dead_letter: None,
+        }
+    }
+
+    /// Returns what the target of a forward needs of a message that was changed on its way: an action's ids, keys and
+    /// times hold where the copy is forwarded to, and not before (`rules.md#actions`).
+    fn as_changed(
+        &self,
+        arriving: Arriving,
+        departure: &Departure,
+        message: Option<&Message>,
+    ) -> Arriving {
+        let (Some(changes), Some(queue)) = (departure.amendments(), self.queue(departure.to))
+        else {
+            return arriving;
+        };
+        let description = queue.description();
+        let (detects, partitioned) = (description.detects_duplicates, description.partitioned);
+        let due = changes.scheduled_enqueue_time();
+        let Some(message) = message else {
+            return Arriving { due, ..arriving };
+        };
+        Arriving {
+            duplicate_key: detects
+                .then(|| changes.duplicate_key_of(message, partitioned))
+                .flatten(),
+            partition_hash: partitioned
+                .then(|| changes.partition_hash_of(message, detects))
+                .flatten(),
+            due,
+            ..arriving
         }
     }
 

@@ -5,9 +5,18 @@ use std::sync::Arc;
 use super::{Denied, DeniedKind, Namespaces, StepContext};
 use crate::ids::{EntityId, SequenceNumber};
 use crate::limits;
-use crate::message::Message;
-use crate::queue::{Arrival, Taken};
+use crate::message::{Message, PropertiesRefused};
+use crate::queue::{Arrival, Queue, Taken};
 use crate::time::Timestamp;
+
+/// Whether a message that is dropped as a duplicate has a number.
+#[derive(Debug, Clone, Copy)]
+enum Dropped {
+    /// It has one, by which its sender may ask to cancel it.
+    Numbered,
+    /// It has none.
+    Unnumbered,
+}
 
 impl Namespaces {
     /// Takes messages into a queue, all or none, and returns their numbers; 0 for a duplicate.
@@ -23,6 +32,21 @@ impl Namespaces {
         Ok(numbers)
     }
 
+    /// Takes messages that wait for their time into a queue, all or none, and returns their numbers. A duplicate is
+    /// dropped, and has a number all the same, which stays unused.
+    pub(crate) fn schedule_messages(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: EntityId,
+        messages: Vec<Message>,
+    ) -> Result<Vec<SequenceNumber>, Denied> {
+        self.admit(cx, id, &messages)?;
+        let mut numbers = Vec::with_capacity(messages.len());
+        let (to, dropped) = ((id, None), Dropped::Numbered);
+        self.put_in(cx, to, dropped, messages, |number| numbers.push(number));
+        Ok(numbers)
+    }
+
     /// Checks whether a queue takes these messages.
     pub(crate) fn admit(
         &mut self,
@@ -34,8 +58,10 @@ impl Namespaces {
             "messages are received and settled, and none are taken until there is room again",
         )?;
         for message in messages {
+            check_properties(message)?;
             check_keys(message)?;
         }
+        self.check_partition_keys(id, messages)?;
         // Expiry may move bytes to the dead letters, where they count too.
         if self.is_due(cx.now, id) {
             self.poke(cx, id);
@@ -54,6 +80,49 @@ impl Namespaces {
         }
     }
 
+    /// Checks that each message has what its partition depends on, where duplicates are detected in partitions.
+    fn check_partition_keys(&self, id: EntityId, messages: &[Message]) -> Result<(), Denied> {
+        let description = self.queue(id).map(Queue::description);
+        if !description.is_some_and(|it| it.partitioned && it.detects_duplicates) {
+            return Ok(());
+        }
+        if messages.iter().all(|it| it.partition_hash(true).is_some()) {
+            return Ok(());
+        }
+        let text = "Message to a partitioned entity with duplicate detection enabled must have either \
+                    PartitionKey or MessageId.";
+        Err(Denied::new(DeniedKind::NotAllowed, text, &self.name_of(id)))
+    }
+
+    /// Checks that the messages of one batch are of one partition, as the service has it
+    /// (`messaging.md#answers-to-sends`).
+    pub(crate) fn check_batch(&self, id: EntityId, messages: &[Message]) -> Result<(), Denied> {
+        let description = self.queue(id).map(Queue::description);
+        let Some(description) = description.filter(|it| it.partitioned) else {
+            return Ok(());
+        };
+        let detects = description.detects_duplicates;
+        let mut keys = messages.iter().map(|message| {
+            let session_or_key = message.group_id().or_else(|| message.partition_key());
+            let via = message.via_partition_key();
+            let id = (detects && session_or_key.is_none() && via.is_none())
+                .then(|| message.duplicate_key(false));
+            (session_or_key, via, id)
+        });
+        let first = keys.next();
+        if keys.all(|key| Some(key) == first) {
+            return Ok(());
+        }
+        let text = if detects {
+            "Batching brokered messages with distinct SessionId, PartitionKey, or MessageId is not \
+             supported for an entity with partitioning and duplicate detection enabled."
+        } else {
+            "Batching brokered messages with distinct SessionId or PartitionKey is not supported for an \
+             entity with partitioning enabled."
+        };
+        Err(Denied::new(DeniedKind::NotAllowed, text, &self.name_of(id)))
+    }
+
     /// Puts messages that were admitted into a queue, or through it to where they are forwarded. Calls
     /// `numbered` with each number; 0 for a duplicate, and also for a message after the rollover. Returns how many are duplicates.
     pub(crate) fn put(
@@ -61,6 +130,18 @@ impl Namespaces {
         cx: &mut StepContext<'_>,
         id: EntityId,
         destination: Option<&Arc<str>>,
+        messages: impl IntoIterator<Item = Message>,
+        numbered: impl FnMut(SequenceNumber),
+    ) -> usize {
+        let to = (id, destination);
+        self.put_in(cx, to, Dropped::Unnumbered, messages, numbered)
+    }
+
+    fn put_in(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        (id, destination): (EntityId, Option<&Arc<str>>),
+        dropped: Dropped,
         messages: impl IntoIterator<Item = Message>,
         mut numbered: impl FnMut(SequenceNumber),
     ) -> usize {
@@ -84,7 +165,11 @@ impl Namespaces {
                     accepted.push((context, taken.number));
                 }
                 duplicates += usize::from(taken.is_none());
-                numbered(taken.map_or(SequenceNumber(0), |taken| taken.number));
+                numbered(match (taken, dropped) {
+                    (Some(taken), _) => taken.number,
+                    (None, Dropped::Numbered) => queue.reserve(cx, arrival.partition_hash),
+                    (None, Dropped::Unnumbered) => SequenceNumber(0),
+                });
                 if let Some(taken) = taken.filter(|_| keeps || selects) {
                     loaded.insert(taken.body.position, message);
                     leaving.push(taken);
@@ -135,6 +220,19 @@ impl Namespaces {
 pub(crate) fn is_ahead(now: Timestamp, message: &Message) -> bool {
     let due = message.scheduled_enqueue_time();
     due.is_some_and(|due| now < due)
+}
+
+/// Checks what a message has beside its body.
+fn check_properties(message: &Message) -> Result<(), Denied> {
+    message.check_properties().map_err(|refused| {
+        let kind = match refused {
+            PropertiesRefused::Name => DeniedKind::Decode,
+            PropertiesRefused::NullAnnotation(_)
+            | PropertiesRefused::Property { .. }
+            | PropertiesRefused::Properties(_) => DeniedKind::Argument,
+        };
+        Denied::new(kind, format!("The message cannot be taken: {refused}."), "")
+    })
 }
 
 /// Checks what has a length limit (`entities.md#quotas`), and keys that contradict each other.

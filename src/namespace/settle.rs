@@ -25,6 +25,9 @@ impl Namespaces {
     ) -> Result<(), Denied> {
         self.check_not_enlisted(queue, token)?;
         let result = self.settle_now(cx, queue, token, settlement);
+        if result == Some(Ok(())) {
+            self.record_access(cx.now, queue);
+        }
         self.settled(queue, lost, result)
     }
 

@@ -27,6 +27,15 @@ impl Tier {
         }
     }
 
+    /// Returns the most messages that one batch-delete takes.
+    #[must_use]
+    pub const fn batch_delete_max(self) -> usize {
+        match self {
+            Self::Standard => limits::BATCH_DELETE_STANDARD,
+            Self::Premium => limits::BATCH_DELETE_MAX,
+        }
+    }
+
     /// Returns the largest message of an entity that sets no other, bytes.
     #[must_use]
     pub const fn message_size_default(self) -> u64 {

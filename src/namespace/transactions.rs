@@ -14,7 +14,7 @@ use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
 use crate::limits;
 use crate::memory::{Held, Purpose};
 use crate::message::Message;
-use crate::queue::{Arrival, Settlement};
+use crate::queue::{Arrival, Queue, Settlement};
 use crate::time::{ClockStep, Timestamp};
 
 /// The open transactions of all connections.
@@ -435,8 +435,23 @@ impl Namespaces {
         if let Operation::Settle { queue, token, .. } = operation {
             self.check_not_enlisted(*queue, *token)?;
         }
-        let scope = self.scope_of(operation)?;
-        self.join_scopes(of_transaction, scope)
+        let scope = self.scope_of(operation);
+        let joined = scope.and_then(|scope| self.join_scopes(of_transaction, scope));
+        if joined.is_err() {
+            self.give_up_of_other_partition(cx, operation);
+        }
+        joined
+    }
+
+    /// Abandons the message of a settlement in a partition that is not the transaction's, as the service does.
+    fn give_up_of_other_partition(&mut self, cx: &mut StepContext<'_>, operation: &Operation) {
+        let Operation::Settle { queue, token, .. } = operation else {
+            return;
+        };
+        let description = self.queue(*queue).map(Queue::description);
+        if description.is_some_and(|description| description.partitioned) {
+            self.settle_now(cx, *queue, *token, Settlement::Abandon(None));
+        }
     }
 
     /// Checks that the open transactions of a connection, and of all, may hold so much more.

@@ -90,12 +90,12 @@ impl Description {
     }
 
     /// Returns how long the entity may be idle before it is deleted; [`Millis::MAX`] for never. An
-    /// entity that forwards its messages is never idle.
+    /// entity that forwards its messages or its dead letters is never idle.
     #[must_use]
     pub fn idle_deletion(&self) -> Millis {
-        match self.forward_to {
-            Some(_) => Millis::MAX,
-            None => self.auto_delete_on_idle,
+        match (&self.forward_to, &self.forward_dead_letters_to) {
+            (None, None) => self.auto_delete_on_idle,
+            (Some(_), _) | (None, Some(_)) => Millis::MAX,
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     Queue, Record, SequenceNumber, StoredState, number,
 };
 use crate::rules::Facts;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// A message on its way to another queue, which it leaves or is copied from. No record of it is
 /// written yet: [`Queue::arrive`] writes it.
@@ -39,6 +39,8 @@ pub struct Arriving {
     pub duplicate_key: Option<u128>,
     /// The hash that decides its partition there, if any.
     pub partition_hash: Option<u64>,
+    /// When it becomes active there, if that was set; a time in the past means now.
+    pub due: Option<Timestamp>,
     /// The destination stores it as a dead letter.
     pub dead_letter: Option<DeadLetter>,
 }
@@ -63,6 +65,17 @@ impl Departure {
     /// Changes its properties.
     pub fn amend(&mut self, later: Arc<Amendments>) {
         super::receive::amend(&mut self.entry.amendments, Some(later));
+    }
+
+    /// Returns the changes to it.
+    #[must_use]
+    pub fn amendments(&self) -> Option<&Amendments> {
+        self.entry.amendments.as_deref()
+    }
+
+    /// Gives it another time to live; the destination may shorten it.
+    pub fn set_time_to_live(&mut self, life: Millis) {
+        self.entry.time_to_live = life;
     }
 
     /// Counts one forward more.
@@ -129,7 +142,7 @@ impl Queue {
     }
 
     /// Leaves the first message that can be forwarded where it is: those behind it have their turn.
-    pub fn pass_over(&mut self, number: SequenceNumber) {
+    pub fn leave_behind(&mut self, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.returned.remove(&ordinal);
         if !self.description.partitioned {
@@ -138,7 +151,7 @@ impl Queue {
         self.check();
     }
 
-    /// Gives those that were passed over their turn again.
+    /// Gives those that were left behind their turn again.
     pub fn turn_back(&mut self) {
         if self.sessions.is_some() {
             return;
@@ -258,7 +271,16 @@ impl Queue {
         self.record_passage(cx, (from, from_number), &entry, copied);
         let ordinal = entry.ordinal;
         let lost = self.sessions.is_some() && entry.message_session.is_none();
+        let due = arriving.due.filter(|due| cx.now < *due);
+        let due = due.filter(|_| matches!(self.kind, Kind::Main { .. }));
+        if let Some(due) = due {
+            entry.state = StoredState::Scheduled { due };
+        }
         self.add(entry);
+        if due.is_some() {
+            // The passage says nothing of a time.
+            self.record_change(cx, ordinal);
+        }
         self.count().incoming += 1;
         let failed = arriving
             .dead_letter

@@ -226,6 +226,7 @@ impl Queue {
         Origin {
             queue: self.id,
             partitioned: self.description.partitioned,
+            keyed_by_id: self.description.partitioned && self.description.detects_duplicates,
             ids: self.message_ids,
         }
     }
@@ -556,6 +557,8 @@ impl std::fmt::Debug for Context<'_> {
 struct Origin {
     queue: EntityId,
     partitioned: bool,
+    /// The message-id decides the partition of a message without another key.
+    keyed_by_id: bool,
     ids: MessageIds,
 }
 
@@ -564,6 +567,7 @@ fn stamps(origin: Origin, entry: &Entry) -> Stamps {
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
         enqueued_sequence_number: wire_number(entry.enqueued_number),
+        keyed_by_id: origin.keyed_by_id,
         partition_id: origin
             .partitioned
             .then(|| i16::try_from(numbers::partition(entry.ordinal)).unwrap_or_default()),

@@ -6,7 +6,8 @@ use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
 use super::work::Share;
 use crate::limits;
-use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
+use crate::message::{Amendments, Field, Message, Part, Scalar, Setting, same_name};
+use crate::time::TICKS_PER_MILLI;
 
 /// Statements that change a copy, compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +27,7 @@ pub(super) enum Statement {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ActionTarget {
     Field(Field),
-    /// Something that makes no difference to the copy.
-    Nothing,
+    Setting(Setting),
     User(String),
 }
 
@@ -120,7 +120,8 @@ impl Action {
 /// The result of a `SET`.
 enum Change {
     Field(Field, Option<String>),
-    Nothing,
+    /// With its encoded value.
+    Setting(Setting, Vec<u8>),
     /// The name as it is spelled in the message, and the encoded value.
     User(String, Vec<u8>),
 }
@@ -148,7 +149,9 @@ impl Change {
                 }
                 Ok(Self::Field(*field, Some(text)))
             }
-            ActionTarget::Nothing => Ok(Self::Nothing),
+            ActionTarget::Setting(setting) => {
+                Ok(Self::Setting(*setting, encoded(*setting, &value)?))
+            }
             ActionTarget::User(name) => {
                 let mut encoded = Vec::new();
                 let found = |name: &str| view.changed.property_of(view.message, name);
@@ -172,16 +175,85 @@ impl Change {
     fn make(self, changes: &mut Amendments) {
         match self {
             Self::Field(field, text) => changes.set_field(field, text.as_deref()),
-            Self::Nothing => {}
+            Self::Setting(setting, encoded) => changes.set_setting(setting, encoded),
             Self::User(name, encoded) => changes.set_encoded(&name, encoded),
         }
     }
 }
 
+/// The constructor of null, and all of it.
+const NULL: u8 = 0x40;
+
+/// Encodes what a statement sets a setting to. Texts are read as what they are for.
+fn encoded(setting: Setting, value: &Scalar<'_>) -> Result<Vec<u8>, EvaluationError> {
+    let mut out = Vec::new();
+    if *value == Scalar::Null {
+        return Ok(vec![NULL]);
+    }
+    let wrong = |wanted| EvaluationError::NoSetting(kind(value), wanted);
+    match setting {
+        Setting::PartitionKey | Setting::ViaPartitionKey => {
+            let text = text(value).ok_or_else(|| wrong("a text"))?;
+            if limits::MESSAGE_ID_LENGTH_MAX < text.chars().count() {
+                let max = limits::MESSAGE_ID_LENGTH_MAX;
+                return Err(EvaluationError::TooLong(setting.name(), max));
+            }
+            Scalar::Text(text.into()).encode(&mut out);
+        }
+        Setting::TimeToLive => {
+            let ticks = match value {
+                Scalar::Duration(ticks) => Some(*ticks),
+                Scalar::Text(text) => span(text),
+                _ => None,
+            };
+            let ticks = ticks.filter(|ticks| 0 <= *ticks);
+            let ticks = ticks.ok_or_else(|| wrong("a span of time, such as '0:2:0'"))?;
+            out.push(0x81);
+            out.extend_from_slice(&(ticks / TICKS_PER_MILLI).to_be_bytes());
+        }
+        Setting::ScheduledEnqueueTime => {
+            let millis = match value {
+                Scalar::Timestamp(ticks) => Some(ticks.div_euclid(TICKS_PER_MILLI)),
+                Scalar::Text(text) => {
+                    let at = text.parse::<jiff::Timestamp>().ok();
+                    at.map(jiff::Timestamp::as_millisecond)
+                }
+                _ => None,
+            };
+            let millis = millis.ok_or_else(|| wrong("a time, such as '2030-01-31T12:00:00Z'"))?;
+            out.push(0x83);
+            out.extend_from_slice(&millis.to_be_bytes());
+        }
+    }
+    Ok(out)
+}
+
+/// Reads a span of time as .NET writes it, `[d.]hh:mm[:ss[.fffffff]]`; in units of 100 ns.
+fn span(text: &str) -> Option<i64> {
+    const TICKS_PER_SECOND: i64 = 1_000 * TICKS_PER_MILLI;
+    let number = |text: &str, most: i64| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse::<i64>().ok().filter(|_| digits);
+        number.filter(|number: &i64| *number <= most)
+    };
+    let (hours, rest) = text.trim().split_once(':')?;
+    let (days, hours) = match hours.split_once('.') {
+        Some((days, hours)) => (number(days, i64::from(i32::MAX))?, hours),
+        None => (0, hours),
+    };
+    let (minutes, seconds) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let ticks = number(fraction, 9_999_999).filter(|_| fraction.len() <= 7)?;
+    let ticks = ticks * 10_i64.pow(7 - u32::try_from(fraction.len()).ok()?);
+    let hours = days * 24 + number(hours, 23)?;
+    let seconds = (hours * 60 + number(minutes, 59)?) * 60 + number(seconds, 59)?;
+    seconds.checked_mul(TICKS_PER_SECOND)?.checked_add(ticks)
+}
+
 fn remove(changes: &mut Amendments, message: &Message, target: &ActionTarget) {
     match target {
         ActionTarget::Field(field) => changes.set_field(*field, None),
-        ActionTarget::Nothing => {}
+        ActionTarget::Setting(setting) => changes.set_setting(*setting, vec![NULL]),
         ActionTarget::User(name) => {
             let names = message.application_properties().map(|(name, _)| name);
             let names = names.filter(|found| same_name(found, name));

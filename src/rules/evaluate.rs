@@ -93,6 +93,8 @@ pub(super) enum EvaluationError {
     NoSign(&'static str),
     #[error("{0} is no text, as {1} wants it")]
     NoText(&'static str, &'static str),
+    #[error("{0} where {1} must be")]
+    NoSetting(&'static str, &'static str),
     #[error("{0} where a condition must be")]
     NotBoolean(&'static str),
     #[error("the result does not fit into 64 bits")]

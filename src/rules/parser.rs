@@ -123,9 +123,9 @@ impl<'a> Parser<'a> {
             Property::User(name) => Ok(ActionTarget::User(name)),
             Property::System(system) => match system.settable() {
                 Settable::Changed(field) => Ok(ActionTarget::Field(field)),
-                Settable::Ignored => Ok(ActionTarget::Nothing),
+                Settable::Set(setting) => Ok(ActionTarget::Setting(setting)),
                 Settable::No => {
-                    let problem = "an action cannot change this property: it can change MessageId, CorrelationId, To, ReplyTo, Label, SessionId, ReplyToSessionId, ContentType, and user properties";
+                    let problem = "an action cannot change this property: it can change MessageId, CorrelationId, To, ReplyTo, Label, SessionId, ReplyToSessionId, ContentType, TimeToLive, PartitionKey, ViaPartitionKey, ScheduledEnqueueTimeUtc, and user properties";
                     Err(self.error(at, problem.to_owned()))
                 }
             },

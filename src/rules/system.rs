@@ -1,7 +1,7 @@
 //! The `sys.` properties: those that a message has besides the sender's own.
 
 use super::Facts;
-use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
+use crate::message::{Amendments, Field, Message, Part, Scalar, Setting, same_name};
 use crate::time::{Millis, TICKS_PER_MILLI, Timestamp};
 
 /// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
@@ -32,8 +32,8 @@ pub(super) enum System {
 pub(super) enum Settable {
     /// It is changed.
     Changed(Field),
-    /// The service takes the statement, and the copy comes at once all the same.
-    Ignored,
+    /// It is changed; the time of a schedule holds where the copy is forwarded to (`rules.md#actions`).
+    Set(Setting),
     /// It is the broker's.
     No,
 }
@@ -97,7 +97,10 @@ impl System {
     pub(super) const fn settable(self) -> Settable {
         match self {
             Self::Field(field) => Settable::Changed(field),
-            Self::ScheduledEnqueueTime => Settable::Ignored,
+            Self::PartitionKey => Settable::Set(Setting::PartitionKey),
+            Self::ScheduledEnqueueTime => Settable::Set(Setting::ScheduledEnqueueTime),
+            Self::TimeToLive => Settable::Set(Setting::TimeToLive),
+            Self::ViaPartitionKey => Settable::Set(Setting::ViaPartitionKey),
             Self::Absent(_)
             | Self::DeliveryCount
             | Self::EnqueuedTime
@@ -107,12 +110,9 @@ impl System {
             | Self::JmsExpiration
             | Self::JmsPriority
             | Self::JmsTimestamp
-            | Self::PartitionKey
             | Self::SequenceNumber
             | Self::Size
-            | Self::State
-            | Self::TimeToLive
-            | Self::ViaPartitionKey => Settable::No,
+            | Self::State => Settable::No,
         }
     }
 
@@ -147,6 +147,10 @@ impl System {
         facts: &Facts,
     ) -> Scalar<'a> {
         let decoded = |value: Option<&'a [u8]>| value.map_or(Scalar::Null, Scalar::decode);
+        let annotation = |setting: Setting| {
+            let set = changed.setting(setting);
+            decoded(set.or_else(|| message.message_annotation(setting.name())))
+        };
         match self {
             Self::Absent(_) => Scalar::Null,
             Self::DeliveryCount | Self::State => Scalar::Long(0),
@@ -164,23 +168,18 @@ impl System {
             Self::JmsExpiration => message.absolute_expiry_time(),
             Self::JmsPriority => Scalar::Long(message.priority()),
             Self::JmsTimestamp => message.creation_time(),
-            Self::PartitionKey => decoded(message.message_annotation("x-opt-partition-key")),
-            Self::ScheduledEnqueueTime => {
-                decoded(message.message_annotation("x-opt-scheduled-enqueue-time"))
-            }
+            Self::PartitionKey => annotation(Setting::PartitionKey),
+            Self::ScheduledEnqueueTime => annotation(Setting::ScheduledEnqueueTime),
             Self::SequenceNumber => {
                 let number = i128::from(facts.sequence_number.0);
                 Scalar::from_integer(number).unwrap_or(Scalar::Null)
             }
             Self::Size => Scalar::Long(i64::try_from(message.bytes().len()).unwrap_or(i64::MAX)),
-            Self::TimeToLive if facts.time_to_live == Millis::MAX => Scalar::Duration(i64::MAX),
-            Self::TimeToLive => Scalar::Duration(
-                facts
-                    .time_to_live
-                    .as_millis()
-                    .saturating_mul(TICKS_PER_MILLI),
-            ),
-            Self::ViaPartitionKey => decoded(message.message_annotation("x-opt-via-partition-key")),
+            Self::TimeToLive => match changed.time_to_live().unwrap_or(facts.time_to_live) {
+                Millis::MAX => Scalar::Duration(i64::MAX),
+                life => Scalar::Duration(life.as_millis().saturating_mul(TICKS_PER_MILLI)),
+            },
+            Self::ViaPartitionKey => annotation(Setting::ViaPartitionKey),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Request<'_> {
                 if let Some(quota) = quota {
                     quota.take(messages.iter().map(|message| message.bytes().len()).sum());
                 }
-                let operation = MessageOperation::Send { path, messages };
+                let operation = MessageOperation::SendBatch { path, messages };
                 self.operate(authority, operation).await?;
                 Ok(respond(RestResponse::plain(201), None))
             }
@@ -175,7 +175,8 @@ impl Request<'_> {
         operation: MessageOperation,
     ) -> Result<(), RestError> {
         let bytes = match &operation {
-            MessageOperation::Send { messages, .. } => {
+            MessageOperation::Send { messages, .. }
+            | MessageOperation::SendBatch { messages, .. } => {
                 let bytes = messages.iter().map(|message| message.bytes().len());
                 Some(bytes.sum())
             }

@@ -51,9 +51,10 @@ impl AdminError {
         let at = text::time(*at);
         let detail =
             format!("{sub_code}{text}. TrackingId:{id}, SystemTracker:{system}, Timestamp:{at}");
-        // Clients of Go show the status line: the service has the refusal of a right in it, too.
+        // Clients of Go show the status line: the service has the refusal of a right to a subscription or a rule in it,
+        // and the usual words for a queue or a topic.
         let reason = detail
-            .starts_with("SubCode=40100: ")
+            .starts_with(PART_UNAUTHORIZED)
             .then(|| detail.clone());
         let mut out = Writer::document();
         out.within("Error", "", |out| {
@@ -82,6 +83,9 @@ impl AdminError {
         }
     }
 }
+
+/// Begins the refusal of a right to a subscription or a rule.
+const PART_UNAUTHORIZED: &str = "SubCode=40100: Unauthorized : Unauthorized access for";
 
 /// Returns the sub-code by which clients distinguish refusals with the same status: 40301 and 40901
 /// would mean something else to them.

@@ -121,12 +121,6 @@ impl Connections {
         self.ended.remove(&id).unwrap_or_default()
     }
 
-    /// Returns whether a client has a link to an entity.
-    pub(crate) fn have_links(&self, base: EntityId) -> bool {
-        let mut links = self.open.values().flat_map(|state| state.links.values());
-        links.any(|state| state.queue().is_some_and(|queue| queue.base() == base))
-    }
-
     /// Returns the links for which `wanted` is true.
     pub(super) fn links_where(
         &self,

@@ -127,11 +127,16 @@ impl Gateway {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
                 let allowance = self.allowance(connection);
-                self.with_queue(cx, queue, |queue, cx| {
+                let asks = self.with_queue(cx, queue, |queue, cx| {
                     // It may have been accepted since.
                     queue.allow(cx, consumer, allowance);
+                    let before = queue.credit();
                     queue.set_credit(cx, consumer, limit, drain);
+                    0 < before || 0 < queue.credit()
                 });
+                if asks == Some(true) {
+                    self.namespaces.record_access(cx.now, queue);
+                }
             }
             Some(Link::Responses(_)) => self.respond_credit(cx, connection, link, limit, drain),
             Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) | None => {

@@ -4,7 +4,8 @@ use super::tests::{Bench, message};
 use super::*;
 use crate::ids::SequenceNumber;
 use crate::message::Scalar;
-use crate::queue::{Description, EntityKind, Status};
+use crate::queue::{Description, EntityKind, ReceiveMode, Status};
+use crate::rules::{Action, Filter, Rule};
 use crate::time::{Millis, Timestamp};
 
 /// Makes an entity, or gives it other properties.
@@ -52,7 +53,7 @@ fn reason(bench: &Bench, path: &str, number: u64) -> String {
     let changes = queue.amendments(SequenceNumber(number)).unwrap();
     let plain = message("");
     let reason = changes.property_of(&plain, "DeadLetterReason").unwrap().1;
-    let Ok(Scalar::Text(reason)) = Scalar::decode(reason).ok_or(()) else {
+    let Scalar::Text(reason) = Scalar::decode(reason) else {
         panic!("it has a reason");
     };
     reason.to_string()
@@ -273,6 +274,66 @@ fn what_has_no_session_is_a_dead_letter_where_it_was_to_go_from() {
     bench.now = Timestamp::from_millis(9_000);
     bench.run(|_, _| ());
     assert_eq!(reason(&bench, "dying/dead", 1), "TTLExpiredException");
+    bench.check_replay();
+}
+
+/// Gives a subscription one rule, which takes all and has an action.
+fn act(bench: &mut Bench, action: &str) {
+    let rule = Rule {
+        name: "$Default".to_owned(),
+        filter: Filter::True,
+        action: Some(Action::parse(action).unwrap()),
+        created_at: bench.now,
+    };
+    let of = Description {
+        kind: EntityKind::Subscription,
+        forward_to: Some("target".to_owned()),
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_subscription(cx, "t/Subscriptions/a", of, vec![rule]))
+        .unwrap();
+}
+
+#[test]
+fn what_an_action_sets_holds_where_the_copy_is_forwarded_to() {
+    let mut bench = Bench::new();
+    let detects = Description {
+        detects_duplicates: true,
+        ..Description::default()
+    };
+    describe(&mut bench, "target", detects);
+    act(&mut bench, "SET sys.MessageId = 'one'");
+    bench.send("t", message("1"));
+    bench.send("t", message("2"));
+    assert_eq!(bench.seen("target"), [(1, 1)]);
+    act(
+        &mut bench,
+        "SET sys.MessageId = 'two'; SET sys.ScheduledEnqueueTimeUtc = '1970-01-01T00:01:00Z'",
+    );
+    bench.send("t", message("3"));
+    let target = bench.id("target");
+    let scheduled = |bench: &Bench| bench.gateway.namespaces.queue(target).unwrap().scheduled();
+    assert_eq!(scheduled(&bench), 1);
+    bench.check_replay();
+    bench.now = Timestamp::from_millis(60_000);
+    bench.run(|_, _| ());
+    assert_eq!(scheduled(&bench), 0);
+    assert_eq!(bench.seen("target").len(), 2);
+    bench.check_replay();
+}
+
+#[test]
+fn an_action_shortens_and_lengthens_the_life_of_a_copy() {
+    let mut bench = Bench::new();
+    describe(&mut bench, "target", Description::default());
+    act(&mut bench, "SET sys.TimeToLive = '0:0:2'");
+    bench.send("t", message("1"));
+    assert_eq!(bench.seen("target").len(), 1);
+    second(&mut bench);
+    assert_eq!(bench.seen("target").len(), 1);
+    second(&mut bench);
+    assert_eq!(bench.seen("target"), []);
     bench.check_replay();
 }
 

@@ -68,7 +68,7 @@ impl Gateway {
         if let Some(mut state) = state {
             self.join_group(connection, attach.session, &mut state);
             if let Some(queue) = state.queue() {
-                self.namespaces.record_access(cx.now, queue);
+                self.namespaces.note_contact(cx.now, queue);
             }
             self.keep_link(connection, &state);
             self.connection(connection).links.insert(link, state);
@@ -358,7 +358,8 @@ impl Gateway {
             (Some(_), false) => (
                 DeniedKind::NotAllowed,
                 "A sessionful message receiver cannot be created on an entity that does not require \
-                 sessions.",
+                 sessions. Ensure RequiresSession is set to true when creating a Queue or Subscription to \
+                 enable sessionful behavior.",
             ),
             (Some(SessionFilter::Named(id)), true)
                 if limits::MESSAGE_ID_LENGTH_MAX < id.chars().count() =>

@@ -13,6 +13,8 @@ mod forwarding_tests;
 pub(crate) mod grants;
 #[cfg(test)]
 mod grants_tests;
+#[cfg(test)]
+mod idle_tests;
 mod jms;
 #[cfg(test)]
 mod jms_tests;
@@ -22,6 +24,8 @@ mod links;
 mod loss_tests;
 pub mod management;
 pub(crate) mod send;
+#[cfg(test)]
+mod sending_tests;
 pub(crate) mod settle;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -11,6 +11,7 @@ use crate::gateway::Gateway;
 use crate::gateway::denied::rejected;
 use crate::gateway::request_log::Numbers;
 use crate::ids::{ConnectionId, EntityId};
+use crate::limits;
 use crate::message::{BATCH_FORMAT, Message, split_batch};
 use crate::namespace::{Operation, StepContext, is_ahead};
 
@@ -49,12 +50,16 @@ impl Gateway {
             }
             Some(Link::Requests { .. }) => {
                 let accepted = self.request(cx, connection, &incoming);
+                let accepted = accepted.map_err(NotTaken::Delivery);
                 accepted.map(|()| {
                     credit = CreditReturn::Later;
                     (provisionally(&incoming, Outcome::Accepted), 0)
                 })
             }
-            Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
+            Some(Link::Coordinator { .. }) => {
+                let controlled = self.control(cx, connection, &incoming);
+                controlled.map_err(NotTaken::Delivery)
+            }
             // The link is detached by now: no answer is expected.
             Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
                 return;
@@ -63,16 +68,18 @@ impl Gateway {
         let (outcome, rests_on) = match taken {
             Ok(taken) => taken,
             // No outcome can tell a requester that has settled its request: only the end of its link can.
-            Err(denied) if incoming.settled && self.is_of_requests(connection, link) => {
+            Err(NotTaken::Delivery(denied))
+                if incoming.settled && self.is_of_requests(connection, link) =>
+            {
                 return self.end_link(cx, connection, link, denied);
             }
-            Err(denied) => {
-                if let Some(state) = self.link(connection, link) {
-                    self.log_not_taken(connection, state, &denied);
-                }
-                if let Some(id) = &incoming.transaction {
-                    self.abort(connection, id, &denied.text);
-                }
+            Err(NotTaken::Link(denied)) => {
+                self.note_not_taken(connection, &incoming, &denied);
+                self.end_link(cx, connection, link, denied);
+                return;
+            }
+            Err(NotTaken::Delivery(denied)) => {
+                self.note_not_taken(connection, &incoming, &denied);
                 (rejected(self.refusal(cx.now, denied)), 0)
             }
         };
@@ -94,6 +101,16 @@ impl Gateway {
         matches!(self.link(connection, link), Some(Link::Requests { .. }))
     }
 
+    /// Logs that a delivery is refused, and lets nothing of its transaction happen.
+    fn note_not_taken(&mut self, connection: ConnectionId, incoming: &Incoming, denied: &Denied) {
+        if let Some(state) = self.link(connection, incoming.link) {
+            self.log_not_taken(connection, state, denied);
+        }
+        if let Some(id) = &incoming.transaction {
+            self.abort(connection, id, &denied.text);
+        }
+    }
+
     /// Takes the messages of one delivery: all of them, or none.
     fn take_delivery(
         &mut self,
@@ -101,7 +118,10 @@ impl Gateway {
         connection: ConnectionId,
         to: Leg,
         incoming: &Incoming,
-    ) -> Result<Outcome, Denied> {
+    ) -> Result<Outcome, NotTaken> {
+        if incoming.message_format == BATCH_FORMAT {
+            check_batch_size(incoming.payload.len())?;
+        }
         let payload = match incoming.transaction {
             // A message that waits for its transaction must not keep the whole buffer it was received in.
             Some(_) => {
@@ -115,13 +135,23 @@ impl Gateway {
             let message = Message::parse(payload);
             let message = message.map_err(|error| undecodable(&error.to_string()))?;
             let message = message.with_format(incoming.message_format);
-            return self.take_parsed(cx, connection, to, incoming, [message]);
+            return Ok(self.take_parsed(cx, connection, to, incoming, [message])?);
         }
-        let parts = split_batch(&payload);
-        let messages: Result<Vec<Message>, _> =
-            parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
+        let parts = split_batch(&payload).map_err(|error| undecodable(&error.to_string()))?;
+        if parts.is_empty() {
+            let text = "The link is force detached by the broker because publisher received a batch \
+                        message with no data in it. Detach origin: Publisher.";
+            return Err(NotTaken::Link(Denied::new(
+                DeniedKind::NotAllowed,
+                text,
+                "",
+            )));
+        }
+        let messages: Result<Vec<Message>, _> = parts.into_iter().map(Message::parse).collect();
         let messages = messages.map_err(|error| undecodable(&error.to_string()))?;
-        self.take_parsed(cx, connection, to, incoming, messages)
+        let (queue, ..) = to;
+        self.namespaces.check_batch(queue, &messages)?;
+        Ok(self.take_parsed(cx, connection, to, incoming, messages)?)
     }
 
     fn take_parsed(
@@ -158,6 +188,40 @@ impl Gateway {
         self.log_taken(connection, queue, &numbers);
         Ok(Outcome::Accepted)
     }
+}
+
+/// Why a delivery is not taken, and what is told of it.
+#[derive(Debug)]
+enum NotTaken {
+    /// The delivery is rejected.
+    Delivery(Denied),
+    /// The link ends, as the service has it (`messaging.md#answers-to-sends`).
+    Link(Denied),
+}
+
+impl From<Denied> for NotTaken {
+    fn from(denied: Denied) -> Self {
+        Self::Delivery(denied)
+    }
+}
+
+/// Checks that a batch is as large as links announce, whatever a single message may have.
+fn check_batch_size(bytes: usize) -> Result<(), NotTaken> {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    let max = limits::MESSAGE_SIZE_DEFAULT;
+    if bytes <= max + limits::ENVELOPE_BYTES {
+        return Ok(());
+    }
+    let text = format!(
+        "The link is force detached by the broker because publisher received a batch message of {bytes} \
+         bytes, and {max} bytes are the most of a batch, as the link's property \
+         com.microsoft:max-message-batch-size says. Detach origin: Publisher."
+    );
+    Err(NotTaken::Link(Denied::new(
+        DeniedKind::NotAllowed,
+        text,
+        "",
+    )))
 }
 
 /// The queue that a sender's link leads to, the destination to which its messages are transferred,

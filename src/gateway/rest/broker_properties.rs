@@ -83,7 +83,11 @@ pub(super) fn write(message: &Message, amended: &Amendments, handover: &Handover
     };
     let default_id = u128::from_be_bytes(stamps.default_message_id);
     set("MessageId", format!("{default_id:032x}").into());
-    if let Some(key) = message.partition_key() {
+    let key = message.partition_key().map(ToOwned::to_owned);
+    let has_key = key.is_some() || message.group_id().is_some();
+    let by_id = (stamps.keyed_by_id && !has_key).then(|| message.field(Field::MessageId));
+    let by_id = by_id.flatten().and_then(|id| text_of(&Scalar::decode(id)));
+    if let Some(key) = key.or(by_id) {
         set("PartitionKey", key.into());
     }
     if let Some(due) = message.scheduled_enqueue_time() {

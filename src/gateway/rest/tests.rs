@@ -252,6 +252,7 @@ fn handover(mode: ReceiveMode, amendments: Option<Amendments>) -> Handover {
         stamps: Stamps {
             sequence_number: 7,
             enqueued_sequence_number: 0,
+            keyed_by_id: false,
             partition_id: None,
             default_message_id: [0xab; 16],
             enqueued_time: THEN,

@@ -143,7 +143,7 @@ impl Properties {
             supports_ordering: self.supports_ordering.unwrap_or(true),
             express: self.express.unwrap_or(false),
             authorization: self.authorization(before)?,
-            max_bytes: self.max_bytes(before, default)?,
+            max_bytes: self.max_bytes(before, default, tier)?,
             max_message_bytes: self.max_message_bytes(default, tier)?,
             history: before.history,
         };
@@ -228,15 +228,37 @@ impl Properties {
 
     /// Returns the size of the entity: that of each of its partitions, as the size is asked for, and
     /// told, as in the service, for all of them together.
-    fn max_bytes(&self, before: &Description, default: &Description) -> Result<u64, Wrong> {
+    fn max_bytes(
+        &self,
+        before: &Description,
+        default: &Description,
+        tier: Tier,
+    ) -> Result<u64, Wrong> {
         const MEGABYTE: u64 = 1024 * 1024;
         let asked = match self.max_size_megabytes {
             // Clients send it back as they read it, and may read 0 from others.
             None | Some(0) => Some(default.max_bytes),
             Some(size) => size.checked_mul(MEGABYTE),
         };
-        if before.partitioned && asked == Some(before.max_bytes) {
+        // What an update sends back as it was read, which for a file may be any size.
+        if asked == Some(before.max_bytes) {
             return Ok(before.max_bytes);
+        }
+        if let Some(size) = self.max_size_megabytes.filter(|&size| size != 0) {
+            let sizes = limits::ENTITY_SIZES_MEGABYTES;
+            let (usual, premium) = sizes.split_at(limits::ENTITY_SIZES_STANDARD);
+            let allowed = match tier {
+                Tier::Standard => usual,
+                Tier::Premium => &sizes[..],
+            };
+            if !allowed.contains(&size) {
+                let list = |sizes: &[u64]| {
+                    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+                    sizes.join(", ")
+                };
+                let words = format!("{}; in Premium also {}", list(usual), list(premium));
+                return Err(Wrong::new("MaxSizeInMegabytes", size, &words));
+            }
         }
         let is_partitioned = self.partitioned.unwrap_or(before.partitioned);
         let times = if is_partitioned {

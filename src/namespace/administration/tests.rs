@@ -180,15 +180,19 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
         ),
         (
             of(|it| it.forward_to = Some("nowhere".to_owned())),
-            "does not exist",
+            "SubCode=40400. The auto forwarding destination entity doesn't exist",
         ),
         (
             of(|it| it.forward_to = Some("x".to_owned())),
-            "does not exist",
+            "The auto forwarding destination entity doesn't exist",
         ),
         (
-            of(|it| it.forward_to = Some("t/Subscriptions/a".to_owned())),
-            "is a subscription",
+            of(|it| it.max_size_megabytes = Some(1)),
+            "1024, 2048, 3072, 4096, 5120; in Premium also 10240",
+        ),
+        (
+            of(|it| it.max_size_megabytes = Some(1_500)),
+            "MaxSizeInMegabytes",
         ),
     ] {
         check_refused(create(&mut bench, "x", properties), words);
@@ -609,6 +613,26 @@ fn of_size(bench: &mut Bench, path: &str, size: u64) -> Description {
         ..Properties::default()
     };
     entity(create(bench, path, properties)).description
+}
+
+#[test]
+fn an_entity_may_forward_to_a_subscription_and_is_never_idle_then() {
+    let mut bench = Bench::new();
+    let forwards = Properties {
+        forward_to: Some("t/Subscriptions/a".to_owned()),
+        auto_delete_on_idle: Some(Millis::from_secs(300)),
+        ..Properties::default()
+    };
+    let made = entity(create(&mut bench, "to-a", forwards)).description;
+    assert_eq!(made.forward_to.as_deref(), Some("t/Subscriptions/a"));
+    assert_eq!(made.auto_delete_on_idle, Millis::MAX);
+    let dead = Properties {
+        forward_dead_letters_to: Some("q".to_owned()),
+        auto_delete_on_idle: Some(Millis::from_secs(300)),
+        ..Properties::default()
+    };
+    let made = entity(create(&mut bench, "dead-to-q", dead)).description;
+    assert_eq!(made.auto_delete_on_idle, Millis::MAX);
 }
 
 #[test]

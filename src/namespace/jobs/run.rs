@@ -404,6 +404,7 @@ impl Namespaces {
             // The entity knows its key already: it is no duplicate of itself.
             duplicate_key: None,
             partition_hash: arrival.partition_hash,
+            due: None,
             dead_letter: None,
         };
         self.record_access(cx.now, target);

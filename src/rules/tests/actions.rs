@@ -1,6 +1,8 @@
 //! The effects of actions.
 
 use super::*;
+use crate::message::Setting;
+use crate::time::{Millis, Timestamp};
 
 fn sent() -> Sent {
     Sent::default()
@@ -130,7 +132,50 @@ fn system_properties_are_set_and_removed() {
     );
     let changes = applied("SET sys.SessionId = 'other'", &message).unwrap();
     assert_eq!(changes.group_id(), Some("other"));
+    assert_eq!(changes.time_to_live(), None);
     assert_eq!(applied("SET a = 1", &message).unwrap().group_id(), None);
+}
+
+#[test]
+fn times_and_keys_are_set_and_removed() {
+    let message = sent().message();
+    let life = |action: &str| applied(action, &message).unwrap().time_to_live();
+    let millis = |millis| Some(Millis::from_millis(millis));
+    // The documentation's example.
+    assert_eq!(life("SET sys.TimeToLive = '0:2:0'"), millis(120_000));
+    assert_eq!(
+        life("SET sys.TimeToLive = '1.02:03:04.5'"),
+        millis(93_784_500)
+    );
+    assert_eq!(
+        life("SET sys.TimeToLive = sys.ExpiresAtUtc - sys.EnqueuedTimeUtc"),
+        life("SET sys.TimeToLive = sys.TimeToLive")
+    );
+    assert_eq!(life("REMOVE sys.TimeToLive"), Some(Millis::MAX));
+    for wrong in [
+        "'2 minutes'",
+        "'0:60:0'",
+        "'-0:1:0'",
+        "5",
+        "'0:0:0.12345678'",
+    ] {
+        let why = applied(&format!("SET sys.TimeToLive = {wrong}"), &message).unwrap_err();
+        assert!(why.contains("a span of time"), "{wrong}: {why}");
+    }
+    let due = |action: &str| applied(action, &message).unwrap().scheduled_enqueue_time();
+    let at = due("SET sys.ScheduledEnqueueTimeUtc = '2030-01-31T12:00:00Z'");
+    assert_eq!(at.map(Timestamp::as_millis), Some(1_896_091_200_000));
+    assert_eq!(due("REMOVE sys.ScheduledEnqueueTimeUtc"), None);
+    let both = "SET sys.PartitionKey = 'p'; SET sys.ViaPartitionKey = sys.PartitionKey + '!'";
+    let changes = applied(both, &message).unwrap();
+    let text = |setting| changes.setting(setting).map(Scalar::decode);
+    assert_eq!(text(Setting::PartitionKey), Some(Scalar::Text("p".into())));
+    assert_eq!(
+        text(Setting::ViaPartitionKey),
+        Some(Scalar::Text("p!".into()))
+    );
+    let kept = Amendments::decode(&changes.encode()).unwrap();
+    assert_eq!(kept, changes);
 }
 
 #[test]

@@ -524,6 +524,14 @@ impl Run {
             }
         }
         self.world.work_all()?;
+        // Dead letters that their target does not take can be received where they are, if they have none.
+        for at in 0..self.plan.entities.len() {
+            let mut description = self.world.entities[at].description.clone();
+            if description.forward_dead_letters_to.take().is_some() {
+                self.world.describe(at, description)?;
+            }
+        }
+        self.settle_log()?;
         self.inspect()?;
         self.settle_log()?;
         for act in self.clients.collect() {

@@ -321,4 +321,6 @@ fn the_words_about_a_right_are_the_service_s() {
         reason.starts_with("SubCode=40100: Unauthorized : Unauthorized access for 'GetSub"),
         "{reason}"
     );
+    let queue = told("SubCode=40100: Unauthorized : Authorization failed for specified action.");
+    assert_eq!(queue.reason, None);
 }

@@ -5,7 +5,7 @@ use serde_amqp::Value;
 use serde_amqp::primitives::Timestamp as WireTimestamp;
 use serde_bytes::ByteBuf;
 
-use super::operations::{Answer, Failure, Operation, Progress};
+use super::operations::{Answer, Failure, Holders, Operation, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::limits;
@@ -20,7 +20,7 @@ const IN_USE: Timestamp = Timestamp::from_millis(253_402_300_799_000);
 impl Operation<'_, '_> {
     pub(super) fn renew_session(&mut self, map: Map<'_>) -> Answer {
         let session = map.string("session-id")?;
-        self.check_holder(session)?;
+        self.check_holder(session, Holders::OfConnection)?;
         match self.step(|queue, cx| queue.renew_session(cx.now, session))? {
             Ok(until) => {
                 let until = Value::Timestamp(WireTimestamp::from(until.as_millis()));
@@ -34,7 +34,7 @@ impl Operation<'_, '_> {
 
     pub(super) fn session_state(&mut self, map: Map<'_>) -> Answer {
         let session = map.string("session-id")?;
-        self.check_holder(session)?;
+        self.check_holder(session, Holders::All)?;
         let state = self.step(|queue, _| queue.session_state(session).cloned())?;
         let state = state.map_or(Value::Null, |state| {
             Value::Binary(ByteBuf::from(state.to_vec()))
@@ -53,7 +53,7 @@ impl Operation<'_, '_> {
                 None => return Err(wrong("session-state", "a binary or null", value).into()),
             },
         };
-        self.check_holder(session)?;
+        self.check_holder(session, Holders::All)?;
         if state.is_some() {
             self.gateway
                 .namespaces

@@ -76,7 +76,11 @@ impl Gateway {
     ) -> Result<(u64, Status, Body), Progress> {
         let answer = match self.namespaces.resolve(address) {
             Some(queue) => {
-                self.namespaces.record_access(cx.now, queue);
+                if is_of_session(&call.request.operation) {
+                    self.namespaces.note_contact(cx.now, queue);
+                } else {
+                    self.namespaces.record_access(cx.now, queue);
+                }
                 let mut operation = Operation {
                     gateway: self,
                     cx,
@@ -113,6 +117,26 @@ impl Gateway {
         };
         Ok((rests_on, status, body))
     }
+}
+
+/// Returns whether an operation is about a message session and no message: none keeps its entity
+/// (`entities.md#idle-entities`).
+fn is_of_session(operation: &str) -> bool {
+    matches!(
+        operation,
+        "com.microsoft:renew-session-lock"
+            | "com.microsoft:get-session-state"
+            | "com.microsoft:set-session-state"
+    )
+}
+
+/// The receivers that may hold a message session of which a request names no link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holders {
+    /// Any: Go's first SDK has a connection for requests alone.
+    All,
+    /// Those of the request's connection.
+    OfConnection,
 }
 
 /// One operation on one queue.
@@ -236,7 +260,8 @@ impl Operation<'_, '_> {
             named => named.map(str::to_owned),
         };
         if self.has_sessions() {
-            self.check_holder(session.as_deref().unwrap_or_default())?;
+            let session = session.as_deref().unwrap_or_default();
+            self.check_holder(session, Holders::All)?;
         }
         let session = session.as_deref();
         match self.step(|queue, cx| queue.receive_deferred(cx, &numbers, mode, session))? {
@@ -360,7 +385,7 @@ impl Operation<'_, '_> {
         }
         let queue = self.queue;
         let numbers = self.gateway.with_namespaces(self.cx, |namespaces, cx| {
-            namespaces.take_messages(cx, queue, messages)
+            namespaces.schedule_messages(cx, queue, messages)
         })?;
         Ok((Status::ok(), Body::SequenceNumbers(numbers)))
     }
@@ -387,12 +412,22 @@ impl Operation<'_, '_> {
     fn delete_batch(&mut self, map: Map<'_>) -> Answer {
         let count = positive(map, "message-count")?;
         let before = map.timestamp("enqueued-time-utc")?;
-        if usize::try_from(limits::BATCH_DELETE_MAX).unwrap_or(usize::MAX) < count {
+        let tier = self
+            .gateway
+            .namespaces
+            .directory()
+            .tier_of(&self.address.path);
+        let max = tier.batch_delete_max();
+        if max < count {
             let text = format!(
-                "'message-count' is {count}, and {} is the most",
-                limits::BATCH_DELETE_MAX
+                "'message-count' is {count}, and {max} is the most: the namespace is {tier}"
             );
             return Err(text.into());
+        }
+        let queue = self.gateway.namespaces.queue(self.queue);
+        if queue.is_some_and(|queue| queue.description().partitioned) {
+            let text = "Batch delete is not supported for an entity with partitioning enabled.";
+            return Err(self.deny(DeniedKind::NotAllowed, text));
         }
         self.gateway
             .namespaces
@@ -418,9 +453,9 @@ impl Operation<'_, '_> {
         }
     }
 
-    /// Checks that a message session's lock is held by the link that the request is about, on this
-    /// connection.
-    pub(super) fn check_holder(&mut self, session: &str) -> Result<(), Failure> {
+    /// Checks that a message session's lock is held by the link that the request is about, on this connection; `of` says
+    /// by whom it may be held if the request names no link (`management.md#session-state`).
+    pub(super) fn check_holder(&mut self, session: &str, of: Holders) -> Result<(), Failure> {
         self.step(|_, _| ())?;
         let queue = self.gateway.namespaces.queue(self.queue);
         let holder = queue.and_then(|queue| queue.session_holder(session));
@@ -430,7 +465,11 @@ impl Operation<'_, '_> {
                 Some(Link::Receiver { name, .. }) => name.as_deref(),
                 _ => None,
             };
-            connection == self.connection && (self.link.is_none() || self.link == name)
+            match (self.link, of) {
+                (None, Holders::All) => true,
+                (None, Holders::OfConnection) => connection == self.connection,
+                (named, _) => connection == self.connection && named == name,
+            }
         });
         if holds {
             return Ok(());
@@ -442,7 +481,7 @@ impl Operation<'_, '_> {
     /// session is held, by its name or by the link that the request is about.
     fn lost_lock(&mut self, session: Option<&str>) -> Result<LostLock, Failure> {
         if let Some(session) = session {
-            self.check_holder(session)?;
+            self.check_holder(session, Holders::All)?;
             return Ok(LostLock::Message);
         }
         if self.has_sessions() {

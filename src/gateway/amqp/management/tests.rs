@@ -478,3 +478,46 @@ fn rules_are_told_in_answers_of_so_many_bytes() {
         assert_eq!(status, expected, "{text}");
     }
 }
+
+#[test]
+fn a_batch_delete_is_bounded_by_the_tier() {
+    use crate::namespace::Tier;
+    let delete = |bench: &mut Bench, path: &str, count: i32| {
+        let when = serde_amqp::primitives::Timestamp::from(2_000);
+        let entries = vec![
+            ("message-count", Value::Int(count)),
+            ("enqueued-time-utc", Value::Timestamp(when)),
+        ];
+        bench.run(|gateway, cx| {
+            attach_both(gateway, cx, ConnectionId(1), path);
+            gateway.apply(
+                cx,
+                ConnectionId(1),
+                request("batch-delete-messages", entries),
+            );
+        });
+        let (_, status, text, _) = answers(bench).remove(0);
+        (status, text)
+    };
+    let mut bench = Bench::new();
+    let partitioned = crate::queue::Description {
+        partitioned: true,
+        ..crate::queue::Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "p", partitioned))
+        .unwrap();
+    assert_eq!(delete(&mut bench, "q", 4_000).0, 204);
+    assert_eq!(delete(&mut bench, "q", 4_001).0, 400);
+    let (status, text) = delete(&mut bench, "p", 10);
+    assert_eq!(status, 400);
+    assert!(text.contains("partitioning"), "{text}");
+    bench.run(|gateway, cx| gateway.set_tier(cx, "", Tier::Standard));
+    assert_eq!(delete(&mut bench, "q", 500).0, 204);
+    let (status, text) = delete(&mut bench, "q", 501);
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("500 is the most: the namespace is Standard"),
+        "{text}"
+    );
+}

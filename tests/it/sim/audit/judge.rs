@@ -420,6 +420,9 @@ impl Model {
             let taken = if drafts.iter().any(|draft| draft.malformed) {
                 self.spoil(at.connection, id);
                 Err((400, DECODE_ERROR))
+            } else if self.is_torn(queue, drafts) {
+                self.spoil(at.connection, id);
+                Err((400, NOT_ALLOWED))
             } else {
                 let send = Operation::Send(queue, drafts.to_vec());
                 self.enlist(round, at.connection, id, (send, group))?
@@ -430,7 +433,12 @@ impl Model {
             };
             return round.expect(&sight).map(drop);
         }
-        let taken = self.take(round, queue, drafts)?;
+        let malformed = drafts.iter().any(|draft| draft.malformed);
+        let taken = if !malformed && self.is_torn(queue, drafts) {
+            Err((400, NOT_ALLOWED))
+        } else {
+            self.take(round, queue, drafts)?
+        };
         let expected = match &taken {
             Ok(_) => Ok(()),
             Err((_, condition)) => Err((*condition).to_owned()),
@@ -577,24 +585,6 @@ impl Model {
         } else {
             LOCK_LOST
         }
-    }
-
-    /// Returns which lock is lost where a request settles without one: only the message's, if the link
-    /// that it is about holds a message session.
-    fn lost_over(
-        &mut self,
-        round: &mut Round,
-        call: &Call,
-        connection: u32,
-    ) -> Result<&'static str, String> {
-        if !self.has_sessions(call.place) {
-            return Ok(LOCK_LOST);
-        }
-        self.due(round, call.place)?;
-        let mut holders = self.queue(call.place).holders.values();
-        let holds = holders
-            .any(|holder| holder.at.connection == connection && call.about == Some(holder.at));
-        Ok(if holds { LOCK_LOST } else { SESSION_LOST })
     }
 
     /// Carries out what the holder of a lock decides.
@@ -762,10 +752,14 @@ impl Model {
             Ask::Schedule { drafts } if call.transaction.is_some() => {
                 self.schedule_within(round, connection, call, drafts)?
             }
-            Ask::Schedule { drafts } => self
-                .take(round, place.queue, drafts)?
-                .map(|(numbers, pin)| Expected::numbers(numbers, pin)),
+            Ask::Schedule { drafts } => {
+                self.numbers_dropped = true;
+                let taken = self.take(round, place.queue, drafts)?;
+                self.numbers_dropped = false;
+                taken.map(|(numbers, pin)| Expected::numbers(numbers, pin))
+            }
             Ask::Peek { .. } if self.forwards(place) => Err((400, NOT_ALLOWED)),
+            Ask::Purge { .. } if self.description(place).partitioned => Err((400, NOT_ALLOWED)),
             Ask::Deferred { .. } | Ask::Purge { .. } if !status.can_receive() => {
                 Err((400, DISABLED))
             }

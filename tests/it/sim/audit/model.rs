@@ -61,6 +61,8 @@ pub(in crate::sim) struct Model {
     pub(super) jobs: Arc<Jobs>,
     /// How many messages have been forwarded, or could not be.
     pub(super) forwards: u64,
+    /// Duplicates have numbers: messages are being scheduled.
+    pub(super) numbers_dropped: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -395,22 +397,6 @@ impl Model {
     pub(super) fn held(&self, queue: usize) -> u64 {
         let places = Place::all(queue).into_iter();
         places.map(|place| self.queue(place).bytes()).sum()
-    }
-
-    /// An entity has other properties than before: what waits for it elsewhere is tried again, and so is what waits here,
-    /// if it is to go elsewhere.
-    pub(super) fn described(&mut self, entity: usize, before: &Description) {
-        let path = self.entities[entity].path.clone();
-        for (at, source) in self.entities.iter_mut().enumerate() {
-            let target = &source.description.forward_dead_letters_to;
-            let moved = at == entity && *target != before.forward_dead_letters_to;
-            if moved || target.as_ref() == Some(&path) {
-                source.dead.waits = false;
-                for message in source.dead.messages.values_mut() {
-                    message.stays = false;
-                }
-            }
-        }
     }
 
     /// A crash forgets locks and links, and nothing else that was kept.
@@ -868,48 +854,19 @@ impl Model {
         };
         if let Some(group) = self.duplicate(round, place, draft) {
             self.dropped.insert(draft.id);
-            return (0, group);
+            if !self.numbers_dropped {
+                return (0, group);
+            }
+            // Of a message that is scheduled a number is told, though it is dropped.
+            let partition = self.partition(place, draft);
+            let ordinal = self.queue_mut(place).take(partition);
+            return (number(ordinal), round.group);
         }
         let partition = self.partition(place, draft);
         let queue = self.queue_mut(place);
         let ordinal = queue.take(partition);
         queue.messages.insert(ordinal, message);
         (number(ordinal), round.group)
-    }
-
-    /// Returns the group of an earlier message for which this one is dropped; it is remembered.
-    fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
-        if draft.bare {
-            // Its message-id was among its bytes.
-            return None;
-        }
-        let window = self.description(place).duplicates()?.as_millis();
-        let queue = self.queue_mut(place);
-        queue.knows(round, window, draft.message_id())
-    }
-
-    /// Returns the partition of a message. Which one it is is not documented, but that it is always
-    /// the same for a session, and for a message-id where duplicates are dropped: so the broker's
-    /// own hash is asked, and its turns are counted.
-    pub(super) fn partition(&mut self, place: Place, draft: &Draft) -> u64 {
-        let description = self.description(place);
-        if !description.partitioned {
-            return 0;
-        }
-        let decided = self.decided_partition(place, draft);
-        let queue = self.queue_mut(place);
-        decided.unwrap_or_else(|| {
-            queue.turn += 1;
-            queue.turn % PARTITIONS
-        })
-    }
-
-    /// Returns the partition of a message for a partitioned queue, if something in it decides it.
-    pub(super) fn decided_partition(&self, place: Place, draft: &Draft) -> Option<u64> {
-        let by_id = self.description(place).detects_duplicates;
-        let message = jitney::message::Message::parse(draft.encode().into());
-        let message = message.expect("it was taken");
-        Some(message.partition_hash(by_id)? % PARTITIONS)
     }
 
     /// Returns the window that a receiver begins with, bytes.

@@ -5,13 +5,50 @@ use jitney::namespace::DeniedKind;
 use super::*;
 
 impl Model {
-    /// Returns whether a message session is held over this connection, by the link that a call
-    /// names if it names one.
+    /// Returns which lock is lost where a request settles without one: only the message's, if the link
+    /// that it is about holds a message session.
+    pub(super) fn lost_over(
+        &mut self,
+        round: &mut Round,
+        call: &Call,
+        connection: u32,
+    ) -> Result<&'static str, String> {
+        if !self.has_sessions(call.place) {
+            return Ok(LOCK_LOST);
+        }
+        self.due(round, call.place)?;
+        let mut holders = self.queue(call.place).holders.values();
+        let holds = holders
+            .any(|holder| holder.at.connection == connection && call.about == Some(holder.at));
+        Ok(if holds { LOCK_LOST } else { SESSION_LOST })
+    }
+
+    /// Returns whether messages of one batch are for several partitions, by what their sender says.
+    pub(super) fn is_torn(&self, queue: usize, drafts: &[Draft]) -> bool {
+        let description = self.description(Place::main(queue));
+        let key = |draft: &Draft| {
+            let id = draft.session.is_none() && description.detects_duplicates;
+            (draft.session, id.then(|| draft.message_id()))
+        };
+        let mut keys = drafts.iter().map(key);
+        let first = keys.next();
+        description.partitioned && keys.any(|key| Some(key) != first)
+    }
+
+    /// Returns whether a message session is held, over this connection by the link that a call names if it names
+    /// one.
+    ///
+    /// A renewal needs the connection even if it names no link.
     pub(super) fn holds(&self, call: &Call, connection: u32, session: Option<Session>) -> bool {
+        let of_connection = matches!(call.ask, Ask::RenewSession { .. });
         let holders = &self.queue(call.place).holders;
         let holder = session.and_then(|session| holders.get(&session));
         holder.is_some_and(|holder| {
-            holder.at.connection == connection && call.about.is_none_or(|at| at == holder.at)
+            let is_here = holder.at.connection == connection;
+            match call.about {
+                None => is_here || !of_connection,
+                Some(at) => is_here && at == holder.at,
+            }
         })
     }
 

@@ -115,6 +115,8 @@ impl Model {
             Operation::Settle(place, token, ..) => self.is_enlisted(*place, *token),
             Operation::Cancel(..) | Operation::Send(..) => false,
         };
+        // It is of another partition, or entity.
+        let mut is_apart = false;
         let result = if 100 < held + weight(&part) {
             Err((400, NOT_ALLOWED))
         } else {
@@ -122,6 +124,7 @@ impl Model {
             let scope = self
                 .scope_of(&part, group)
                 .and_then(|more| joined(before, more));
+            is_apart = can.is_ok() && !taken_twice && scope.is_none();
             let scope = scope.filter(|_| !taken_twice);
             can.and_then(|()| scope.ok_or((400, NOT_ALLOWED)))
         };
@@ -131,7 +134,19 @@ impl Model {
                 open.scope = Some(scope);
                 open.parts.push(part);
             }
-            Err(_) => open.spoiled = true,
+            Err(_) => {
+                open.spoiled = true;
+                if let Operation::Settle(place, token, ..) = part
+                    && is_apart
+                    && self.description(place).partitioned
+                {
+                    let abandon = Verdict::Abandon(BTreeMap::new());
+                    // There is a lock: it could be done otherwise.
+                    let _ = self.decide(round, place, token, &abandon, LOCK_LOST);
+                    self.dispatch(round, place, &BTreeSet::new())?;
+                    self.arrive(round)?;
+                }
+            }
         }
         Ok(result.map(drop))
     }

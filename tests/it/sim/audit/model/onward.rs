@@ -22,6 +22,61 @@ impl Model {
         path.clone().map(Onward::Forward)
     }
 
+    /// An entity has other properties than before: what waits for it elsewhere is tried again, and so is what waits here,
+    /// if it is to go elsewhere.
+    pub(in crate::sim::audit) fn described(&mut self, entity: usize, before: &Description) {
+        let path = self.entities[entity].path.clone();
+        for (at, source) in self.entities.iter_mut().enumerate() {
+            let target = &source.description.forward_dead_letters_to;
+            let moved = at == entity && *target != before.forward_dead_letters_to;
+            if moved || target.as_ref() == Some(&path) {
+                source.dead.waits = false;
+                for message in source.dead.messages.values_mut() {
+                    message.stays = false;
+                }
+            }
+        }
+    }
+
+    /// Returns the partition of a message for a partitioned queue, if something in it decides it.
+    pub(in crate::sim::audit) fn decided_partition(
+        &self,
+        place: Place,
+        draft: &Draft,
+    ) -> Option<u64> {
+        let by_id = self.description(place).detects_duplicates;
+        let message = jitney::message::Message::parse(draft.encode().into());
+        let message = message.expect("it was taken");
+        Some(message.partition_hash(by_id)? % PARTITIONS)
+    }
+
+    /// Returns the group of an earlier message for which this one is dropped; it is remembered.
+    pub(super) fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
+        if draft.bare {
+            // Its message-id was among its bytes.
+            return None;
+        }
+        let window = self.description(place).duplicates()?.as_millis();
+        let queue = self.queue_mut(place);
+        queue.knows(round, window, draft.message_id())
+    }
+
+    /// Returns the partition of a message. Which one it is is not documented, but that it is always
+    /// the same for a session, and for a message-id where duplicates are dropped: so the broker's
+    /// own hash is asked, and its turns are counted.
+    pub(in crate::sim::audit) fn partition(&mut self, place: Place, draft: &Draft) -> u64 {
+        let description = self.description(place);
+        if !description.partitioned {
+            return 0;
+        }
+        let decided = self.decided_partition(place, draft);
+        let queue = self.queue_mut(place);
+        decided.unwrap_or_else(|| {
+            queue.turn += 1;
+            queue.turn % PARTITIONS
+        })
+    }
+
     /// Returns whether receivers are not let in, because messages go on.
     pub(in crate::sim) fn goes_on(&self, place: Place) -> bool {
         self.onward(place).is_some()
