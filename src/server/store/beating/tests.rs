@@ -20,9 +20,14 @@ struct Rig {
     lease: Lease,
     is_replaced: bool,
     others: bool,
+    /// How long the beats of the other server take; none if they are as long as this one's.
+    others_beat: Option<u64>,
+    others_beats: i64,
     /// How often it has given all namespaces away, and when.
     given: Vec<u64>,
     is_given: bool,
+    /// It cannot give them away.
+    fails: bool,
 }
 
 impl Rig {
@@ -36,8 +41,11 @@ impl Rig {
             lease: Lease::begun(),
             is_replaced: false,
             others: true,
+            others_beat: Some(500),
+            others_beats: 0,
             given: Vec::new(),
             is_given: false,
+            fails: false,
         }
     }
 
@@ -80,7 +88,13 @@ impl BeatIo for Rig {
     async fn beat(&mut self) -> Result<Beaten, StoreError> {
         self.sent += 1;
         self.now += self.delay;
-        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))
+        let beat = self.others_beat.unwrap_or(self.delay).max(500);
+        self.others_beats += i64::try_from(self.delay.max(500) / beat).unwrap();
+        let others = Others {
+            count: 1,
+            beats: self.others_beats,
+        };
+        self.answers.pop_front().unwrap_or(Ok(Beaten::Done(others)))
     }
 
     fn renew(&mut self, sent: u64) {
@@ -95,7 +109,9 @@ impl BeatIo for Rig {
         self.now += self.delay;
         self.given.push(self.now);
         self.is_given = true;
-        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))?;
+        if self.fails {
+            return Err(unfit());
+        }
         Ok(())
     }
 
@@ -184,7 +200,12 @@ async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server
     rig.run(&mut memory, 60_000, 2_500).await;
     assert!(rig.given.is_empty());
     rig.others = true;
-    rig.run(&mut memory, 2_500, 2_500).await;
+    // The database is as slow for the others.
+    rig.others_beat = None;
+    rig.run(&mut memory, 60_000, 2_500).await;
+    assert!(rig.given.is_empty());
+    rig.others_beat = Some(500);
+    rig.run(&mut memory, 60_000, 2_500).await;
     assert_eq!(rig.given.len(), 1);
     // Its way is slow still, and it serves slowly: nothing is taken.
     rig.run(&mut memory, 60_000, 1_500).await;
@@ -195,9 +216,7 @@ async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server
 #[tokio::test]
 async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_away() {
     let (mut rig, mut memory) = (Rig::new(), Memory::default());
-    rig.answers
-        .extend([Ok(Beaten::Done), Ok(Beaten::Done), Ok(Beaten::Done)]);
-    rig.answers.push_back(Err(unfit()));
+    rig.fails = true;
     rig.run(&mut memory, 30_000, 2_500).await;
     assert_eq!(rig.given.len(), 1);
     assert!(rig.is_given);
@@ -353,7 +372,7 @@ impl BeatIo for OneOf<'_> {
         if let Some(row) = &mut self.0.row {
             row.beat += 1;
         }
-        Ok(Beaten::Done)
+        Ok(Beaten::Done(Others::default()))
     }
 
     fn renew(&mut self, _: u64) {}
