@@ -144,7 +144,7 @@ impl Connection {
     }
 
     /// Writes the dispositions that waited for neighbours.
-    pub(super) fn flush_dispositions(&mut self) {
+    pub fn flush_dispositions(&mut self) {
         while let Some(id) = self.unflushed.pop() {
             let Some(session) = self.sessions.get_mut(id) else {
                 continue;

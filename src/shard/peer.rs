@@ -150,6 +150,8 @@ impl Peer {
             Outgoing::Respond(link, response, bodies) => {
                 self.written.answers += response.bytes();
                 let encoded = response.encode(&bodies);
+                // The request's settlement goes before its answer.
+                self.engine.flush_dispositions();
                 let delivery = Delivery {
                     tag: [0; 16],
                     settle_mode: SettleMode::OnSend,

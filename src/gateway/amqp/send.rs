@@ -34,7 +34,7 @@ impl Gateway {
         incoming: Incoming,
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
-        let mut credit = CreditReturn::Now;
+        let mut call = None;
         let taken = match self.link_mut(connection, link) {
             Some(Link::Sender {
                 queue,
@@ -48,11 +48,12 @@ impl Gateway {
                 let taken = self.take_delivery(cx, connection, to, &incoming);
                 taken.map(|outcome| (outcome, self.namespaces.group_of(queue)))
             }
-            Some(Link::Requests { .. }) => {
-                let accepted = self.request(cx, connection, &incoming);
-                let accepted = accepted.map_err(NotTaken::Delivery);
-                accepted.map(|()| {
-                    credit = CreditReturn::Later;
+            Some(Link::Requests { node, session }) => {
+                let to = (node.clone(), *session);
+                let taken = self.take_request(connection, &incoming, to);
+                let taken = taken.map_err(NotTaken::Delivery);
+                taken.map(|taken| {
+                    call = Some(taken);
                     (provisionally(&incoming, Outcome::Accepted), 0)
                 })
             }
@@ -88,13 +89,22 @@ impl Gateway {
             delivery,
             outcome,
             settled: incoming.settled,
-            credit,
+            credit: if call.is_some() {
+                CreditReturn::Later
+            } else {
+                CreditReturn::Now
+            },
         };
         self.replies.push(Routed {
             connection,
             rests_on,
             reply,
         });
+        // Behind its settlement: Python's first engine takes an answer that comes before it for a failure
+        // (`cbs.md#links`).
+        if let Some(call) = call {
+            self.submit(cx, connection, call);
+        }
     }
 
     fn is_of_requests(&self, connection: ConnectionId, link: LinkId) -> bool {

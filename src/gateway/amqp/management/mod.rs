@@ -55,22 +55,18 @@ pub(super) fn locked_until_property(until: Timestamp) -> Fields {
 }
 
 impl Gateway {
-    /// Takes a request. It is carried out when its answer can leave, and not before: an answer that
-    /// waited could tell of messages that are gone. Its credit comes back with its answer.
+    /// Takes a request in; [`Gateway::submit`] has it carried out when its answer can leave, and not before: an answer
+    /// that waited could tell of messages that are gone. Its credit comes back with its answer.
     ///
     /// # Errors
     ///
     /// When so much waits already that not even the answer "busy" may wait.
-    pub(super) fn request(
+    pub(super) fn take_request(
         &mut self,
-        cx: &mut StepContext<'_>,
         id: ConnectionId,
         incoming: &Incoming,
-    ) -> Result<(), Denied> {
-        let Some(Link::Requests { node, session }) = self.link(id, incoming.link) else {
-            return Ok(());
-        };
-        let (node, session) = (node.clone(), *session);
+        (node, session): (ServiceNode, SessionId),
+    ) -> Result<Call, Denied> {
         let payload = incoming.payload.clone();
         let (request, fault) = match Request::read(&payload) {
             Ok(request) => (request, None),
@@ -89,7 +85,7 @@ impl Gateway {
             payload,
             progress: operations::Progress::default(),
         };
-        let call = match self.room_for(id, &call) {
+        Ok(match self.room_for(id, &call) {
             CallRoom::Whole => call,
             CallRoom::Answer => {
                 if let Some(transaction) = &call.transaction {
@@ -98,9 +94,7 @@ impl Gateway {
                 call.without_content()
             }
             CallRoom::None => return Err(Denied::new(DeniedKind::Limit, NO_ROOM, "")),
-        };
-        self.submit(cx, id, call);
-        Ok(())
+        })
     }
 
     /// Returns whether a small call need not wait, as most need not: the link for its answer has
@@ -144,7 +138,7 @@ impl Gateway {
     }
 
     /// Lets a call wait where its answer will leave, or for that link to be attached.
-    fn submit(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: Call) {
+    pub(super) fn submit(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: Call) {
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
