@@ -130,12 +130,6 @@ impl Receives {
         self.open.values().any(|receive| receive.prefix == prefix)
     }
 
-    /// Returns whether one waits for a message of an entity.
-    pub(crate) fn wait_at(&self, base: EntityId) -> bool {
-        self.waiting()
-            .any(|(_, receive)| receive.queue.base() == base)
-    }
-
     /// Returns when the next one begins to drain.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         self.deadlines.first().map(|&(at, _)| at)

@@ -320,6 +320,7 @@ mod tests {
                     enqueued_sequence_number: 0,
                     partition_id: None,
                     default_message_id: [0; 16],
+                    keyed_by_id: false,
                     enqueued_time: Timestamp::EPOCH,
                     locked_until: None,
                     lock_token: None,
