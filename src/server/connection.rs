@@ -188,6 +188,11 @@ struct ConnectionTask<S> {
     passed_on: Option<Box<PeerConnection>>,
 }
 
+/// Returns whether a report says that the connection has ended.
+fn is_end(report: &Report) -> bool {
+    matches!(report, Report::Event(Event::Closed { .. }))
+}
+
 /// Says why a connection is not served.
 fn not_served(error: &NotPassed) -> Refusal {
     Refusal {
@@ -470,15 +475,24 @@ impl<S: Stream> ConnectionTask<S> {
     }
 
     /// Reports what was read; returns how the connection leaves its runtime, if it does.
+    ///
+    /// What is known after a report may let the engine answer and continue, without any reply of a shard: that is written, and
+    /// reported, before anything else is waited for. The peer may send nothing more until it has the answer.
     async fn report_read(&mut self, stopped: &watch::Receiver<bool>) -> Option<Outcome> {
-        if self.peer.has_reports() {
+        while self.peer.has_reports() {
             let whole = self.peer.message_bytes();
             let reports = self.peer.take_reports();
             let bytes = std::mem::take(&mut self.read).max(whole);
             if self.report(reports, bytes, stopped).await.is_none() {
                 return Some(Outcome::Ended);
             }
-            self.partials.set(self.kept_bytes());
+            if self.routing.take_accepted() {
+                self.peer.engine.authenticated_for_now();
+                self.handle_bytes(false);
+            }
+            self.take_engine_output();
+            self.partials
+                .set(self.kept_bytes() + self.peer.message_bytes());
         }
         if self.passed_on.is_some() {
             return Some(Outcome::IsPassedOn);
@@ -501,6 +515,10 @@ impl<S: Stream> ConnectionTask<S> {
         bytes: usize,
         stopped: &watch::Receiver<bool>,
     ) -> Option<()> {
+        if self.membership.is_none() && reports.iter().all(is_end) {
+            // No shard knows of the connection.
+            return Some(());
+        }
         self.note_namespace(&reports);
         let routed = self.routing.route(&self.shards.routes(), &mut reports);
         let shard = match (routed, self.routing.elsewhere()) {
@@ -672,10 +690,6 @@ impl<S: Stream> ConnectionTask<S> {
             self.outbox.take(&mut self.peer.outgoing);
             let routes = self.shards.routes();
             self.asks = self.routing.ask_next(&routes, &mut self.peer.outgoing);
-            if self.routing.take_accepted() {
-                self.peer.engine.authenticated_for_now();
-                self.handle_bytes(false);
-            }
         }
         if self.output.len() < limits::OUTPUT_BYTES {
             self.peer.engine.go_on();
@@ -691,10 +705,7 @@ impl<S: Stream> ConnectionTask<S> {
         }
         self.count_for_namespace();
         // Some replies let the engine continue.
-        self.peer.take_events();
-        self.peer
-            .engine
-            .take_output(self.clock.elapsed(), self.output.bytes());
+        self.take_engine_output();
         self.partials
             .set(self.kept_bytes() + self.peer.message_bytes());
         if let Some(membership) = &mut self.membership {
@@ -707,6 +718,13 @@ impl<S: Stream> ConnectionTask<S> {
         let engine = &self.peer.engine;
         engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
     }
+    /// Takes what the engine has to report and to write.
+    fn take_engine_output(&mut self) {
+        self.peer.take_events();
+        let now = self.clock.elapsed();
+        self.peer.engine.take_output(now, self.output.bytes());
+    }
+
 
     /// Returns when a connection may read again, if the quota of the namespace is used up.
     fn quota_used_up_until(&self) -> Option<Instant> {

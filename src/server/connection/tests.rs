@@ -8,11 +8,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::amqp::{Event, Identity};
+use crate::amqp::Identity;
 use crate::gateway::Reply;
 use crate::server::admission::{Admission, ConnectionSlots};
 use crate::server::mailbox::Mail;
+use crate::server::peer::{FakeOwners, PeerTls, make_authority};
 use crate::shard::Outgoing;
+use crate::shard::routing::Routes;
 use crate::time::Timestamp;
 
 const HEADER: &[u8] = b"AMQP\x00\x01\x00\x00";
@@ -62,6 +64,19 @@ fn alone(shards: Arc<Shards>) -> Servers {
         peers: None,
         slots: ConnectionSlots::new(limits::DESCRIPTORS_MIN),
         hop: Hop::First,
+    }
+}
+
+/// A server of a fleet: it has the namespace `one`, and `away` has no server.
+fn in_fleet(shards: Arc<Shards>) -> Servers {
+    let routes = Routes::shared().with("one", ShardIndex(0));
+    shards.set_routes(routes.with_known("one", ["away", "one"], true));
+    let tls = PeerTls::new(&make_authority().unwrap()).unwrap();
+    Servers {
+        peers: Some(Arc::new(
+            Peers::new(Arc::<FakeOwners>::default(), tls).waiting(Duration::from_millis(50)),
+        )),
+        ..alone(shards)
     }
 }
 
@@ -179,17 +194,13 @@ async fn a_stop_closes_a_connection_that_waits_for_its_store() {
     let polled = poll_fn(|cx| Poll::Ready(served.as_mut().poll(cx))).await;
     assert!(polled.is_pending(), "the store is away");
     stop.send_replace(true);
-    let mut answer = Vec::new();
-    let read = async {
-        peer.shutdown().await.unwrap();
-        let read = tokio::io::AsyncReadExt::read_to_end(&mut peer, &mut answer);
-        read.await.unwrap();
-    };
-    let both = async { tokio::join!(served, read) };
-    timeout(Duration::from_secs(20), both).await.unwrap();
     let reason = shard::stopping().description;
-    let says = |it: &[u8]| it == reason.as_bytes();
-    assert!(answer.windows(reason.len()).any(says), "{answer:?}");
+    // The peer sends nothing more before it has the answer.
+    let read = async {
+        read_until(&mut peer, reason.as_bytes()).await;
+        drop(peer);
+    };
+    tokio::join!(served, read);
 }
 
 /// A peer that says who it is, and the shards that it is served by.
@@ -205,6 +216,14 @@ struct Bench {
 const DUPLEX_BYTES: usize = 64 * 1024;
 
 fn bench(namespaces: &[&str]) -> Bench {
+    bench_of(namespaces, accepted(), alone)
+}
+
+fn bench_of(
+    namespaces: &[&str],
+    accepted: AcceptedPeer,
+    servers: impl FnOnce(Arc<Shards>) -> Servers,
+) -> Bench {
     let (peer, stream) = tokio::io::duplex(DUPLEX_BYTES);
     let channels = namespaces
         .iter()
@@ -215,7 +234,7 @@ fn bench(namespaces: &[&str]) -> Bench {
     let partials = owners.partials();
     let clock = Arc::new(Clock::new(Timestamp::EPOCH));
     let (stop, stopped) = watch::channel(false);
-    let served = tokio::spawn(serve(stream, accepted(), clock, alone(owners), stopped));
+    let served = tokio::spawn(serve(stream, accepted, clock, servers(owners), stopped));
     Bench {
         peer,
         partials,
@@ -368,6 +387,64 @@ async fn a_key_is_shown_to_shards_until_one_has_it_and_to_the_one_that_open_name
         left(&mut bench.shards[shard]).await;
         bench.served.await.unwrap();
     }
+}
+
+/// Reads until some bytes have come; the peer writes nothing meanwhile.
+async fn read_until(peer: &mut tokio::io::DuplexStream, wanted: &[u8]) {
+    let mut read = Vec::new();
+    let has_come = async {
+        while !read.windows(wanted.len()).any(|it| it == wanted) {
+            let mut some = [0; 512];
+            let count = peer.read(&mut some).await.unwrap();
+            assert!(0 < count, "the end came first");
+            read.extend_from_slice(&some[..count]);
+        }
+    };
+    // The connection's own timer would wake it, much later.
+    let come = timeout(Duration::from_secs(8), has_come).await;
+    assert!(come.is_ok(), "{}", String::from_utf8_lossy(&read));
+}
+
+/// SASL EXTERNAL.
+const EXTERNAL: &[u8] = b"AMQP\x03\x01\x00\x00\
+    \0\0\0\x1b\x02\x01\0\0\0\x53\x41\xc0\x0e\x02\xa3\x08EXTERNAL\xa0\x01\0";
+
+#[tokio::test]
+async fn an_identity_that_is_accepted_for_now_has_its_outcome_though_the_peer_sends_nothing_more() {
+    for (sasl, certificate) in [(PLAIN, None), (EXTERNAL, Some("u".to_owned()))] {
+        let mut peer = accepted();
+        peer.is_trusted = false;
+        peer.origin.certificate = certificate;
+        let mut bench = bench_of(&["one"], peer, in_fleet);
+        bench.peer.write_all(sasl).await.unwrap();
+        read_until(&mut bench.peer, b"Welcome!").await;
+        assert!(bench.shards[0].try_recv().is_err(), "it is not asked yet");
+        bench.peer.write_all(HEADER).await.unwrap();
+        bench.peer.write_all(&opens("one.example")).await.unwrap();
+        connected(&mut bench.shards[0]).await;
+        let opened = reports(&mut bench.shards[0]).await;
+        assert!(matches!(opened[..], [Report::TryIdentity(_), _]));
+    }
+}
+
+#[tokio::test]
+async fn an_open_that_was_held_is_answered_though_no_shard_replies_and_the_peer_sends_nothing_more()
+{
+    let mut bench = bench_of(&["one"], accepted(), in_fleet);
+    bench.peer.write_all(HEADER).await.unwrap();
+    bench.peer.write_all(&opens("one.example")).await.unwrap();
+    read_until(&mut bench.peer, b"jitney_G7").await;
+    connected(&mut bench.shards[0]).await;
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_namespace_without_a_server_is_written_though_the_peer_sends_nothing_more() {
+    let mut bench = bench_of(&["one"], accepted(), in_fleet);
+    bench.peer.write_all(HEADER).await.unwrap();
+    bench.peer.write_all(&opens("away.example")).await.unwrap();
+    read_until(&mut bench.peer, b"The namespace is not served").await;
+    drop(bench.peer);
+    bench.served.await.unwrap();
 }
 
 /// Writes bytes until they are all written, or the connection's task reads no more; returns how many

@@ -26,6 +26,8 @@ mod splice;
 pub(super) use authority::{PeerTls, make_authority};
 pub(super) use header::Client;
 pub(super) use listener::accept;
+#[cfg(test)]
+pub(super) use owners::FakeOwners;
 pub(super) use owners::Owners;
 pub(super) use proxy::{forward, reach};
 pub(super) use reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};

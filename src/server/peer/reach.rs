@@ -137,6 +137,12 @@ impl Peers {
         }
     }
 
+    /// Lets connections wait for another time.
+    #[cfg(test)]
+    pub(in crate::server) fn waiting(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
+
     /// Makes peers with places for connections that wait, and a time that they wait.
     #[cfg(test)]
     fn with_places(
