@@ -31,6 +31,7 @@ pub mod namespace;
 pub mod queue;
 pub mod rights;
 pub mod rules;
+pub mod secret;
 pub mod server;
 pub mod shard;
 pub mod time;

@@ -366,8 +366,13 @@ pub const LOOKS: usize = 32_768;
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a message to a peer's `$cbs` link: a token, and the message around it.
 pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
-/// Failed authentications in a row of one peer with one name; beyond, each attempt waits until one
-/// is forgotten.
+/// Bytes of what a token is for, decoded: a host, the longest path of an entity, and behind it what a request over HTTP names, or
+/// a query.
+pub const TOKEN_RESOURCE_BYTES_MAX: usize = 1_024;
+/// Slashes in the path of it, each of which is a lookup of authorization rules: those of the longest path of an entity with names of one
+/// letter, and those of a request over HTTP.
+pub const TOKEN_RESOURCE_SLASHES_MAX: usize = ADDRESS_LENGTH_MAX / 2 + 8;
+/// Failed authentications in a row of one peer with one name; beyond, a bad attempt is not answered as one until one is forgotten.
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
 pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
@@ -826,6 +831,7 @@ const _: () = assert!(ACTIONS_STEPS_MAX * 8 <= 8 * 1024 * 1024);
 const _: () = assert!(REST_BATCH_MESSAGES_MAX <= BATCH_MESSAGES_MAX);
 const _: () = assert!(REST_WAIT_MAX.as_millis() < HTTP_CONNECTION_LIFE.as_millis());
 const _: () = assert!(ADMIN_TARGET_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
+const _: () = assert!(HOST_NAME_BYTES_MAX + AUDIENCE_LENGTH_MAX < TOKEN_RESOURCE_BYTES_MAX);
 const _: () = assert!(XML_TEXT_BYTES_MAX < ADMIN_BODY_BYTES_MAX);
 const _: () = assert!(UNAUTHENTICATED_LINKS_MAX <= CONNECTION_LINKS_MAX);
 const _: () = assert!(UNAUTHENTICATED_TRANSACTIONS_MAX <= TRANSACTIONS_MAX);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jitney::amqp::Identity;
+use jitney::secret::Secret;
 
 use crate::client::Endpoint;
 use crate::encode::STAMP_BYTES;
@@ -223,7 +224,7 @@ impl EndpointArgs {
             identity: match (&self.user, &self.password) {
                 (Some(user), Some(password)) => Identity::Plain {
                     user: user.clone(),
-                    password: password.clone(),
+                    password: Secret::new(password.clone()),
                 },
                 _ => Identity::Anonymous,
             },
@@ -299,7 +300,7 @@ mod tests {
         };
         let plain = Identity::Plain {
             user: "a".to_owned(),
-            password: "b".to_owned(),
+            password: Secret::new("b"),
         };
         assert_eq!(args.endpoint.endpoint().unwrap().identity, plain);
         assert!(parsed(&["cancel", "--user", "a"]).is_err());

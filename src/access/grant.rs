@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::PeerAddress;
 use crate::address;
 use crate::rights::{AuthorizationRule, Right, Rights};
+use crate::secret::Secret;
 use crate::time::Timestamp;
 
 /// Rights that were proved.
@@ -26,12 +27,14 @@ pub struct Inquiry {
     pub peer: PeerAddress,
     /// The host that it names, if it is known.
     pub host: Option<String>,
+    /// The namespace that it names beside the host, if there is none of this name: no key of another is one of it.
+    pub nowhere: Option<String>,
     /// Its token, if it has one.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
     /// The path for which the token must hold.
     pub path: String,
     /// Further tokens, for entities that another one is to forward to.
-    pub supplementary: Vec<String>,
+    pub supplementary: Vec<Secret>,
 }
 
 /// A client, as the audit log names it.

@@ -24,6 +24,7 @@ pub use grant::{Actor, Authority, Grant, Inquiry};
 pub use jwt::{JwksError, TokenIssuer};
 pub(crate) use sas::audience_path;
 use sas::{Resource, SasToken};
+pub(crate) use tally::Tally as RefusalTally;
 pub use throttle::FailedAttempts;
 
 /// How tokens and rights are treated.
@@ -84,7 +85,7 @@ pub enum Fault {
     Full,
     /// It lacks the right.
     Rights,
-    /// Too many attempts failed: none is looked at for a while.
+    /// Too many attempts failed: no bad one is answered for a while.
     Throttled(Millis),
 }
 
@@ -129,6 +130,20 @@ impl TokenRefused {
             Fault::Rights => 40_100,
             Fault::Full | Fault::Throttled(_) => 50_004,
         }
+    }
+
+    /// Returns whether the token may be a guess: one that was signed with a key of ours is none.
+    fn is_guess(&self) -> bool {
+        matches!(
+            self.fault,
+            Fault::Signature | Fault::Malformed | Fault::Issuer
+        )
+    }
+
+    /// Says that no bad token is answered as one for a while.
+    pub(crate) fn throttled(wait: Millis) -> Self {
+        let text = "Too many authentications failed; try again later.";
+        Self::new(Fault::Throttled(wait), text.to_owned())
     }
 
     pub(crate) fn new(fault: Fault, text: String) -> Self {
@@ -210,7 +225,7 @@ pub(crate) struct Access {
     rules: BTreeMap<String, Vec<AuthorizationRule>>,
     failed_attempts: FailedAttempts,
     /// The refusals that are logged.
-    tally: tally::Tally,
+    tally: RefusalTally,
     /// Whose identity tokens are good.
     issuer: Option<TokenIssuer>,
 }
@@ -282,9 +297,7 @@ impl Access {
             };
         }
         let (peer, name) = (origin.peer, credentials.name);
-        let must_wait = self.failed_attempts.wait(now, peer, name).is_some();
         let grants: Vec<Grant> = match credentials.proof {
-            _ if must_wait => Vec::new(),
             Proof::Password(password) => {
                 let of_entities = source.all_rules();
                 let of_entities = of_entities.map(|(key, rule)| (key.to_owned(), rule));
@@ -306,7 +319,7 @@ impl Access {
             Proof::None => Vec::new(),
         };
         let is_genuine = !grants.is_empty();
-        if !is_genuine && !must_wait {
+        if !is_genuine && self.failed_attempts.wait(now, peer, name).is_none() {
             match attempt {
                 Attempt::Last => self.failed_attempts.failed(now, peer, name),
                 Attempt::OneOfSeveral => self.failed_attempts.refused_by_one(now, peer, name),
@@ -385,7 +398,7 @@ impl Access {
             ));
         };
         let resource = format!("{prefix}{}", sas::path_key(&inquiry.path));
-        let token = without_scheme(token);
+        let token = without_scheme(token.expose());
         let request = TokenRequest {
             peer: inquiry.peer,
             prefix,
@@ -397,8 +410,9 @@ impl Access {
         let mut target_grants = vec![verified.grant.clone()];
         for token in &inquiry.supplementary {
             // A token that does not hold gives no grant.
+            let token = without_scheme(token.expose());
             let verified =
-                self.verify_supplementary(source, now, prefix, without_scheme(token), host);
+                self.verify_supplementary(source, now, prefix, (token, host), inquiry.peer);
             target_grants.extend(verified.map(|verified| verified.grant));
         }
         Ok(Authority {
@@ -416,17 +430,25 @@ impl Access {
         source: &impl RuleSource,
         now: Timestamp,
         prefix: &str,
-        token: &str,
-        host: Option<&str>,
+        (token, host): (&str, Option<&str>),
+        peer: PeerAddress,
     ) -> Option<Verified> {
-        if !sas::is_sas(token) {
-            return self.verify_jwt(now, prefix, token).ok();
+        let (name, verified) = if sas::is_sas(token) {
+            let mut token = SasToken::parse(token).ok()?;
+            // JavaScript signs the name of the host here, whatever it is called
+            // (`administration.md#headers`).
+            resolve_host(source, prefix, host, &mut token);
+            let name = token.counted_name().to_owned();
+            (name, self.verify_sas(source, now, prefix, token, None))
+        } else {
+            (String::new(), self.verify_jwt(now, prefix, token))
+        };
+        if verified.as_ref().is_err_and(TokenRefused::is_guess)
+            && self.failed_attempts.wait(now, peer, &name).is_none()
+        {
+            self.failed_attempts.failed(now, peer, &name);
         }
-        let mut token = SasToken::parse(token).ok()?;
-        // JavaScript signs the name of the host here, whatever it is called
-        // (`administration.md#headers`).
-        resolve_host(source, prefix, host, &mut token);
-        self.verify_sas(source, now, prefix, token, None).ok()
+        verified.ok()
     }
 
     /// Verifies a token for a resource, and counts it if it is bad.
@@ -443,30 +465,28 @@ impl Access {
             token,
             resource,
         } = request;
-        let name = sas::name_of_key(token);
-        if let Some(wait) = self.failed_attempts.wait(now, peer, &name) {
-            return Err(TokenRefused::new(
-                Fault::Throttled(wait),
-                "Too many authentications failed; try again later.".to_owned(),
-            ));
-        }
-        let verified = if sas::is_sas(token) {
-            SasToken::parse(token).and_then(|mut token| {
-                // Clients in Rust sign the host's name without a scheme, and a container's has no dot.
-                resolve_host(source, prefix, host, &mut token);
-                self.verify_sas(source, now, prefix, token, Some(resource))
-            })
+        let (name, verified) = if sas::is_sas(token) {
+            match SasToken::parse(token) {
+                Ok(mut token) => {
+                    // Clients in Rust sign the host's name without a scheme, and a container's has no dot.
+                    resolve_host(source, prefix, host, &mut token);
+                    let name = token.counted_name().to_owned();
+                    (
+                        name,
+                        self.verify_sas(source, now, prefix, token, Some(resource)),
+                    )
+                }
+                // One without a name counts for the address alone.
+                Err(refused) => (String::new(), Err(refused)),
+            }
         } else {
-            self.verify_jwt(now, prefix, token)
+            (String::new(), self.verify_jwt(now, prefix, token))
         };
-        // A token that was signed with a key of ours is no guess.
-        let is_guess = |refused: &TokenRefused| {
-            matches!(
-                refused.fault,
-                Fault::Signature | Fault::Malformed | Fault::Issuer
-            )
-        };
-        if verified.as_ref().is_err_and(is_guess) {
+        if verified.as_ref().is_err_and(TokenRefused::is_guess) {
+            // Who has the key is served meanwhile; who guesses is not told that the guess was wrong.
+            if let Some(wait) = self.failed_attempts.wait(now, peer, &name) {
+                return Err(TokenRefused::throttled(wait));
+            }
             self.failed_attempts.failed(now, peer, &name);
         }
         verified
@@ -652,6 +672,19 @@ fn equal(one: &str, other: &str) -> bool {
 /// Returns whether text claims to be a shared access signature.
 pub(crate) fn is_sas(token: &str) -> bool {
     sas::is_sas(token)
+}
+
+/// Checks the shape and the size of an authorization that claims to be a shared access signature, without looking anything up.
+///
+/// # Errors
+///
+/// The token's problem.
+pub(crate) fn check_sas(authorization: &str) -> Result<(), TokenRefused> {
+    let token = without_scheme(authorization);
+    if is_sas(token) {
+        return check_shape(token, true);
+    }
+    Ok(())
 }
 
 /// Checks the shape of a token where none is verified.

@@ -66,6 +66,10 @@ impl<'a> SasToken<'a> {
             }
         }
         let [resource, signature, expiry, name] = found.map(Option::unwrap_or_default);
+        // Encoding makes it three times as long. What is longer is not even decoded.
+        if 3 * limits::TOKEN_RESOURCE_BYTES_MAX < resource.len() {
+            return malformed(&too_long_a_resource());
+        }
         let Ok(seconds) = expiry.parse::<i64>() else {
             return malformed("the field 'se' is not a number of seconds");
         };
@@ -74,11 +78,23 @@ impl<'a> SasToken<'a> {
         let Some(decoded) = decode_form(resource) else {
             return malformed("the field 'sr' is not a URL");
         };
+        if limits::TOKEN_RESOURCE_BYTES_MAX < decoded.len() {
+            return malformed(&too_long_a_resource());
+        }
+        let of = Resource::read(&decoded);
+        if let Resource::Path(path) = &of
+            && limits::TOKEN_RESOURCE_SLASHES_MAX < path.matches('/').count()
+        {
+            let most = limits::TOKEN_RESOURCE_SLASHES_MAX;
+            return malformed(&format!(
+                "the path in the field 'sr' has more than {most} slashes"
+            ));
+        }
         Ok(Self {
             signed: format!("{resource}\n{expiry}"),
             signature,
             names: names(name),
-            resource: Resource::read(&decoded),
+            resource: of,
             expires_at: Timestamp::from_millis(seconds.saturating_mul(1000)),
         })
     }
@@ -86,6 +102,11 @@ impl<'a> SasToken<'a> {
     /// Returns whether a key's name is the one that the token gives. Python encodes it twice.
     pub(super) fn names(&self, rule: &str) -> bool {
         self.names.iter().any(|name| name == rule)
+    }
+
+    /// Returns the name by which failed attempts with the token's key are counted: the same however often the token encodes it.
+    pub(super) fn counted_name(&self) -> &str {
+        self.names.last().map_or("", |name| name)
     }
 
     /// Returns whether the token was signed with a key, in a time that does not depend on how much
@@ -96,17 +117,10 @@ impl<'a> SasToken<'a> {
     }
 }
 
-/// Returns the name of the key that a token says to be signed with, however it is encoded; none of
-/// a token of another kind.
-pub(super) fn name_of_key(token: &str) -> String {
-    let fields = token.get(SCHEME.len()..).unwrap_or_default().split('&');
-    let mut named = fields.filter_map(|field| field.trim().strip_prefix("skn="));
-    let names = named.next().map(names).unwrap_or_default();
-    names
-        .into_iter()
-        .min_by_key(|name| name.len())
-        .unwrap_or_default()
-        .into_owned()
+/// Says that a token is for more than any address.
+fn too_long_a_resource() -> String {
+    let most = limits::TOKEN_RESOURCE_BYTES_MAX;
+    format!("the field 'sr' has more than {most} bytes, which no URL of an entity has")
 }
 
 /// The fields of a token.
@@ -192,8 +206,9 @@ pub(super) fn path_key(path: &str) -> String {
 fn names(text: &str) -> Vec<Cow<'_, str>> {
     let mut names = vec![Cow::Borrowed(text)];
     if let Some(once) = decode_form(text) {
-        names.extend(decode_form(&once).map(|twice| Cow::Owned(twice.into_owned())));
+        let twice = decode_form(&once).map(|twice| Cow::Owned(twice.into_owned()));
         names.push(Cow::Owned(once.into_owned()));
+        names.extend(twice);
     }
     names
 }
@@ -260,6 +275,39 @@ mod tests {
             "a".repeat(limits::TOKEN_BYTES_MAX)
         );
         check(&long, Err("too long"));
+    }
+
+    #[test]
+    fn a_resource_is_no_longer_than_a_url_of_an_entity() {
+        let token =
+            |resource: &str| format!("SharedAccessSignature sr={resource}&sig=YmI=&se=1&skn=k");
+        let fits = "a".repeat(limits::TOKEN_RESOURCE_BYTES_MAX - "sb://h/".len());
+        check(&token(&format!("sb%3A%2F%2Fh%2F{fits}")), Ok(&fits));
+        let segments = "a/".repeat(limits::TOKEN_BYTES_MAX / 2 - 50);
+        for long in [format!("{fits}a"), segments, "%2F".repeat(1_020)] {
+            check(&token(&format!("sb://h/{long}")), Err("'sr' has more than"));
+        }
+        // Each slash is a lookup, also one that is encoded twice.
+        let fits = "a/".repeat(limits::TOKEN_RESOURCE_SLASHES_MAX) + "a";
+        check(&token(&format!("sb://h/{fits}")), Ok(&fits));
+        for slash in ["/", "%2F", "%252F"] {
+            let long = format!("a{slash}").repeat(limits::TOKEN_RESOURCE_SLASHES_MAX + 1);
+            check(&token(&format!("sb://h/{long}a")), Err("slashes"));
+        }
+    }
+
+    #[test]
+    fn a_name_is_counted_as_one_however_it_is_encoded() {
+        for name in [
+            "Root Key/x",
+            "Root+Key/x",
+            "Root%20Key%2Fx",
+            "Root%2520Key%252Fx",
+        ] {
+            let token = format!("SharedAccessSignature sr=sb://h&sig=YmI=&se=1&skn={name}");
+            let token = SasToken::parse(&token).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(token.counted_name(), "Root Key/x", "{name}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::time::{ClockStep, Timestamp};
 
 /// The refusals of each peer: those that are logged, and the number of the others.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     counts: BTreeMap<PeerAddress, Count>,
     /// When the spans end in which refusals are counted; all are of one length.
     ends: VecDeque<(Timestamp, PeerAddress)>,
@@ -23,7 +23,7 @@ struct Count {
 
 impl Tally {
     /// Counts a refusal; returns whether it is logged by itself.
-    pub(super) fn note(&mut self, now: Timestamp, peer: PeerAddress) -> bool {
+    pub(crate) fn note(&mut self, now: Timestamp, peer: PeerAddress) -> bool {
         if !self.counts.contains_key(&peer) {
             if limits::REFUSALS_PEERS_MAX <= self.counts.len() {
                 return false;
@@ -42,7 +42,7 @@ impl Tally {
     }
 
     /// Ends a span that is over; returns its peer, and how many of its refusals were not logged.
-    pub(super) fn end(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
+    pub(crate) fn end(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
         self.ends.front().filter(|(end, _)| *end <= now)?;
         let (_, peer) = self.ends.pop_front()?;
         let count = self.counts.remove(&peer).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The limit of failed authentications. They are counted by the peer's address and the name that it
-//! uses, and once for all shards. The count leaks: a peer that guesses a key delays others at its
-//! address that use the same name, but not for long.
+//! uses, and once for all shards. The count leaks. While it is full, a bad attempt is not told that it is bad, and is not counted; a good
+//! one is accepted, so that a client that guesses keys locks out no other of its address.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,13 +52,13 @@ impl Bucket {
 }
 
 impl FailedAttempts {
-    /// Returns how long a peer must wait before its next attempt is checked, if it must.
-    pub(super) fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
+    /// Returns how long a peer must wait until a bad attempt is answered as one, if it must.
+    pub(crate) fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
         self.throttle().wait(self.elapsed(now), peer, name)
     }
 
     /// Counts an attempt that failed.
-    pub(super) fn failed(&self, now: Timestamp, peer: PeerAddress, name: &str) {
+    pub(crate) fn failed(&self, now: Timestamp, peer: PeerAddress, name: &str) {
         self.throttle().failed(self.elapsed(now), peer, name);
     }
 

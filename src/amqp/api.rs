@@ -7,6 +7,7 @@ use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
 use crate::limits;
+use crate::secret::Secret;
 use crate::time::Millis;
 
 pub use fe2o3_amqp_types::definitions::Fields;
@@ -88,7 +89,7 @@ pub enum Identity {
         /// The name of a shared access key.
         user: String,
         /// The key.
-        password: String,
+        password: Secret,
     },
 }
 

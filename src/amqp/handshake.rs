@@ -8,6 +8,7 @@ use super::frame::{self, AMQP_HEADER, FrameKind, HEADER_BYTES, SASL_HEADER};
 use super::{Condition, Connection, Event, Identity, Refusal, Value, state, trace};
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
+use crate::secret::Secret;
 use crate::time::Millis;
 
 /// The mechanisms that we offer, in the service's order: JavaScript takes the first that it
@@ -82,9 +83,10 @@ impl Connection {
             }
             Identity::Anonymous => ("ANONYMOUS", Vec::new()),
             Identity::External => (EXTERNAL, Vec::new()),
-            Identity::Plain { user, password } => {
-                ("PLAIN", format!("\0{user}\0{password}").into_bytes())
-            }
+            Identity::Plain { user, password } => (
+                "PLAIN",
+                format!("\0{user}\0{}", password.expose()).into_bytes(),
+            ),
         };
         self.out.extend_from_slice(&SASL_HEADER);
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
@@ -360,5 +362,6 @@ fn plain(response: &[u8]) -> Option<Identity> {
     }
     let user = String::from_utf8(user.to_vec()).ok()?;
     let password = String::from_utf8(password.to_vec()).ok()?;
+    let password = Secret::new(password);
     Some(Identity::Plain { user, password })
 }

@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use super::field_tests::assert_complete;
 use super::*;
 use crate::limits;
+use crate::secret::Secret;
 use crate::time::{Millis, Timestamp};
 
 struct Pair {
@@ -129,10 +130,24 @@ fn delivery<'a>(payload: &'a [&'a [u8]]) -> Delivery<'a> {
 }
 
 #[test]
+fn a_password_is_not_in_what_is_printed() {
+    let identity = Identity::Plain {
+        user: "user".to_owned(),
+        password: Secret::new("hunter2"),
+    };
+    let event = Event::Authenticating { identity };
+    let shown = format!("{event:?}");
+    assert!(
+        shown.contains("user") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_connection_opens_with_and_without_sasl() {
     let plain = Identity::Plain {
         user: "u".to_owned(),
-        password: "p".to_owned(),
+        password: Secret::new("p"),
     };
     for identity in [Identity::Unnamed, Identity::Anonymous, plain] {
         let (client, server) = Pair::new(identity.clone()).run();

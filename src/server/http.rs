@@ -34,17 +34,19 @@ use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
 use super::messages;
+use super::operator::NotOperator;
 use super::peer::{self, PeerConnection};
 use super::socket::Stream;
 use super::status::{self, Page};
 use super::websocket::ByteStream;
-use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
+use crate::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
 use crate::gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
 use crate::gateway::request_log;
 use crate::gateway::rest::RequestLine;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
+use crate::secret::Secret;
 use crate::shard::Administration;
 
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
@@ -58,6 +60,9 @@ const SUPPLEMENTARY: [&str; 2] = [
     "ServiceBusSupplementaryAuthorization",
     "ServiceBusDlqSupplementaryAuthorization",
 ];
+
+/// What a peer is told that has tried too many wrong keys.
+pub(super) const TOO_MANY_FAILED: &str = "Too many authentications failed; try again later.";
 
 /// The peer that makes the requests of a connection.
 #[derive(Clone)]
@@ -113,7 +118,7 @@ async fn answer_all(
     end: watch::Sender<bool>,
 ) {
     let permit = Arc::clone(&caller.permit);
-    let refused = Arc::clone(&caller.refused);
+    let refusals = Arc::clone(&caller.refused);
     let close = Arc::clone(&caller.close);
     let begun = Instant::now();
     // A reserved slot is given back after one answer.
@@ -130,19 +135,23 @@ async fn answer_all(
             decode_dollar(request.uri_mut());
         }
         let logged = LoggedRequest::begin(&request, &caller);
+        let refused = name_one_host(&mut request).err();
         request.extensions_mut().insert(caller.clone());
         request.extensions_mut().insert(head.take());
-        let (answered, head) = (router.clone().call(request), head.clone());
-        let refused = Arc::clone(&refused);
+        let (mut router, head) = (router.clone(), head.clone());
+        let refusals = Arc::clone(&refusals);
         async move {
-            let mut response = answered.await?;
+            let mut response = match refused {
+                Some(text) => (StatusCode::BAD_REQUEST, text).into_response(),
+                None => router.call(request).await?,
+            };
             if let Some(logged) = logged {
                 logged.end(response.status());
             }
             if let Some(messages::Spelled(names)) = response.extensions_mut().remove() {
                 head.spell(names).await;
             }
-            if limits::HTTP_REFUSALS_MAX <= refused.load(Ordering::Relaxed) {
+            if limits::HTTP_REFUSALS_MAX <= refusals.load(Ordering::Relaxed) {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -233,6 +242,39 @@ fn decode_dollar(uri: &mut Uri) {
     }
 }
 
+/// Lets the only `Host` of a request be the one that it is for: the authority of its target, if that is a whole URL [RFC 9112 3.2.2].
+///
+/// # Errors
+///
+/// What is wrong with the `Host` [RFC 9112 3.2].
+fn name_one_host<B>(request: &mut hyper::Request<B>) -> Result<(), &'static str> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return Err("The request has several Host headers; one is right.\n");
+    }
+    let is_host = |text: &str| !text.contains(['/', '?', '#', '@', ',', '\\', ' ', '\t']);
+    if host.is_some_and(|host| !host.to_str().is_ok_and(is_host)) {
+        return Err(
+            "The Host header is no host; a name or an address is right, with a port or without.\n",
+        );
+    }
+    if request.uri().scheme().is_none() {
+        return Ok(());
+    }
+    let authority = request.uri().authority().map_or("", |it| it.as_str());
+    let authority = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let Ok(host) = HeaderValue::from_str(authority) else {
+        return Err("The URL of the request has no host.\n");
+    };
+    request.headers_mut().insert(header::HOST, host);
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    Ok(())
+}
+
 /// Waits until a connection has to end: at its permit's deadline if it is still unauthenticated, else
 /// after [`limits::HTTP_CONNECTION_LIFE`].
 async fn end_of_life(begun: Instant, permit: &Mutex<Option<Permit>>) {
@@ -281,8 +323,7 @@ async fn websocket(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    // A permit of its own, until the WebSocket is authorized: the request's ends with the answer.
-    let Some(permit) = server.admission.try_admit(caller.address) else {
+    let Some(slot) = slot_of_stream(&server.slots, &caller.slot) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let Some(slot) = slot_of_stream(&server.slots, &caller.slot) else {
@@ -409,11 +450,12 @@ async fn administer(server: &ServerState, caller: &Caller, parts: &Parts, body: 
     let inquiry = Inquiry {
         peer: caller.origin.peer,
         host: Some(host.clone()),
-        token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
+        nowhere: None,
+        token: text(header::AUTHORIZATION).map(Secret::new),
         path: parts.uri.path().to_owned(),
         supplementary: SUPPLEMENTARY
             .iter()
-            .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
+            .filter_map(|name| Some(Secret::new(parts.headers.get(*name)?.to_str().ok()?)))
             .collect(),
     };
     let answer = answer(server, caller, request, inquiry, body).await;
@@ -464,14 +506,11 @@ pub(super) async fn authorize(
     inquiry: Inquiry,
 ) -> Result<Authority, Denied> {
     let path = inquiry.path.clone();
-    let owner = server
-        .shards
-        .owner_of(inquiry.host.as_deref().unwrap_or_default())
-        .ok_or_else(stopping)?;
-    let authorized = owner
-        .ask(|answer| Mail::Authorize(Box::new(inquiry), answer))
-        .await;
-    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
+    let authorized = match check_shape(server, &inquiry) {
+        Ok(()) => ask_owner(server, inquiry).await?,
+        Err(refused) => Err(refused),
+    };
+    let authority = authorized.map_err(|refused| {
         caller.refused.fetch_add(1, Ordering::Relaxed);
         if refused.is_logged {
             let peer = caller.address;
@@ -698,3 +737,32 @@ mod tests {
         assert_eq!(foreign_name(&HeaderMap::new(), is_ours), None);
     }
 }
+    /// Returns the host and the target that a request has after [`name_one_host`].
+    fn named(uri: &str, hosts: &[&str]) -> Result<(Option<String>, String), &'static str> {
+        let mut request = hyper::Request::get(uri).body(()).unwrap();
+        for host in hosts {
+            let host = HeaderValue::from_str(host).unwrap();
+            request.headers_mut().append(header::HOST, host);
+        }
+        name_one_host(&mut request)?;
+        let host = request.headers().get(header::HOST);
+        let host = host.map(|host| host.to_str().unwrap().to_owned());
+        Ok((host, request.uri().to_string()))
+    }
+
+    #[test]
+    fn a_request_is_for_one_host_and_a_whole_url_names_it() {
+        let is = |host: &str, target: &str| Ok((Some(host.to_owned()), target.to_owned()));
+        assert_eq!(named("/q", &["a:5300"]), is("a:5300", "/q"));
+        assert_eq!(named("/q", &["[::1]:5300"]), is("[::1]:5300", "/q"));
+        assert_eq!(named("/q", &[""]), is("", "/q"));
+        assert_eq!(named("/q", &[]), Ok((None, "/q".to_owned())));
+        let url = "http://other:80/q?a=b";
+        assert_eq!(named(url, &["a"]), is("other:80", "/q?a=b"));
+        assert_eq!(named(url, &[]), is("other:80", "/q?a=b"));
+        assert_eq!(named("http://user:word@other", &["a"]), is("other", "/"));
+        for hosts in [&["a", "b"][..], &["a", "a"], &["a/b"], &["a@b"], &["a, b"]] {
+            assert!(named("/q", hosts).is_err(), "{hosts:?}");
+        }
+    }
+

@@ -31,6 +31,7 @@ use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
 use super::peer::{Hop, Peers};
+use super::refusals::Refusals;
 use super::shards::Shards;
 use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
@@ -69,6 +70,8 @@ pub(super) struct ServerState {
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,
     /// How many HTTP requests were refused.
+    /// The malformed tokens that were refused before a shard was asked.
+    pub(super) refused_tokens: Refusals,
     pub(super) refusals: AtomicU64,
 }
 
@@ -295,7 +298,7 @@ async fn serve_accepted(
         debug!(%peer, %error, "TCP_NODELAY");
     }
     let detected = tokio::select! {
-        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, peer, forwarded)) => detected,
+        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, (peer, &permit), forwarded)) => detected,
         _ = stopped.changed() => return,
     };
     match detected {
@@ -353,7 +356,7 @@ enum Detected {
 async fn detect_protocol(
     server: &ServerState,
     stream: TcpStream,
-    peer: SocketAddr,
+    (peer, permit): (SocketAddr, &Permit),
     forwarded: Forwarded,
 ) -> Option<Detected> {
     let mut origin = Origin {
@@ -367,7 +370,6 @@ async fn detect_protocol(
     if count == 0 {
         return None;
     }
-    let stream = Socket::new(stream);
     let protocol = Protocol::of(first);
     if protocol != Protocol::Tls {
         return Some(Detected::Plain(protocol, stream, origin));

@@ -27,6 +27,7 @@ use crate::gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
 use crate::limits;
 use crate::message::Message;
 use crate::namespace::{Denied, DeniedKind};
+use crate::secret::Secret;
 use crate::shard::{MessageRequest, Messaged, ReceiveRequest};
 
 /// Answers a request.
@@ -126,7 +127,8 @@ impl Request<'_> {
         let inquiry = Inquiry {
             peer: self.caller.origin.peer,
             host: Some(self.host.to_owned()),
-            token: token.map(ToOwned::to_owned),
+            nowhere: None,
+            token: token.map(Secret::new),
             path: self.parts.uri.path().to_owned(),
             supplementary: Vec::new(),
         };

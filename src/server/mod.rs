@@ -58,6 +58,7 @@ mod quota;
 mod read_only;
 mod reader;
 mod receive;
+mod refusals;
 mod reload;
 mod restore;
 mod root_key;

@@ -1,7 +1,8 @@
 //! The operator's key: the credential for what concerns the server and not one namespace, such as metrics.
 //!
 //! A request carries it as `Authorization: Bearer KEY`. It is given by the operator, or made on the first start where keys
-//! are verified. In the development profile peers on this machine need none.
+//! are verified. In the development profile peers on this machine need none. Wrong keys are counted as those of namespaces are: the
+//! answers to them are held back after too many, and the right key is taken meanwhile.
 
 use std::fs;
 use std::net::IpAddr;
@@ -13,9 +14,13 @@ use clap::Args;
 use tokio::net::TcpStream;
 use tracing::info;
 
+use super::admission::peer_of;
+use super::refusals::Refusals;
 use super::root_key::{self, KeysError};
 use crate::access::Profile;
+use crate::limits;
 use crate::rights::Key;
+use crate::time::{Millis, Timestamp};
 
 /// Where the operator's key is from.
 #[derive(Debug, Clone, Args)]
@@ -43,6 +48,17 @@ pub(super) struct Operator {
     key: Option<Key>,
     /// Peers on this machine need no key.
     is_open_here: bool,
+    /// The requests that showed a wrong key.
+    refusals: Refusals,
+}
+
+/// Why a request is not the operator's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NotOperator {
+    /// It shows no key or a wrong one: the text says what it must have.
+    Unauthorized(String),
+    /// Its address has shown too many wrong keys, and is told of no further one for this long.
+    Throttled(Millis),
 }
 
 /// Characters of a key.
@@ -74,15 +90,44 @@ impl Operator {
         Ok(Self {
             key,
             is_open_here: profile == Profile::Development,
+            refusals: Refusals::default(),
         })
     }
 
-    /// Checks that a request is the operator's.
+    /// Returns whether a request is the operator's. What else it may be is not counted as a wrong key.
+    pub(super) fn is_operators(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        self.verify(peer, headers).is_ok()
+    }
+
+    /// Checks that a request for a path, which only the operator may make, is the operator's. `now` is elapsed time.
     ///
     /// # Errors
     ///
-    /// Says what the request must have.
-    pub(super) fn check(&self, peer: IpAddr, headers: &HeaderMap) -> Result<(), String> {
+    /// Says what the request must have. A wrong key is counted, and logged.
+    pub(super) fn check(
+        &self,
+        now: Timestamp,
+        peer: IpAddr,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<(), NotOperator> {
+        let Err(text) = self.verify(peer, headers) else {
+            return Ok(());
+        };
+        let peer = peer_of(peer);
+        if shown(headers).is_some() {
+            if self.refusals.is_logged(now, peer) {
+                let path: String = path.chars().take(limits::LOGGED_MAX).collect();
+                info!(%peer, path, "HTTP request refused: it shows a key that is not the operator's");
+            }
+            if let Some(wait) = self.refusals.failed(now, peer, NAME) {
+                return Err(NotOperator::Throttled(wait));
+            }
+        }
+        Err(NotOperator::Unauthorized(text))
+    }
+
+    fn verify(&self, peer: IpAddr, headers: &HeaderMap) -> Result<(), String> {
         if self.is_open_here && peer.to_canonical().is_loopback() {
             return Ok(());
         }
@@ -91,13 +136,8 @@ impl Operator {
                  Give it one with --operator-key-file.\n"
                 .to_owned());
         };
-        let bearer = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok());
-        let bearer = bearer.and_then(|value| value.split_once(' '));
-        let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let is_good = shown.is_some_and(|(_, shown)| {
-            verify_slices_are_equal(shown.trim().as_bytes(), key.expose().as_bytes()).is_ok()
+        let is_good = shown(headers).is_some_and(|shown| {
+            verify_slices_are_equal(shown.as_bytes(), key.expose().as_bytes()).is_ok()
         });
         if is_good {
             return Ok(());
@@ -107,6 +147,16 @@ impl Operator {
              the data directory, in the file of --operator-key-file, or in operator_key of the table jitney.store of a store.\n"
         ))
     }
+}
+
+/// The name by which wrong keys of the operator are counted.
+const NAME: &str = "operator";
+
+/// Returns the key that a request shows, if it shows one.
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, shown) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| shown.trim())
 }
 
 /// A key that a command knows.
@@ -238,6 +288,14 @@ mod tests {
         }
     }
 
+    /// Returns what a request is told that is not the operator's.
+    fn refusal(operator: &Operator, peer: IpAddr, headers: &HeaderMap) -> String {
+        match operator.check(Timestamp::EPOCH, peer, "/metrics", headers) {
+            Err(NotOperator::Unauthorized(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn bearer(text: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, text.parse().unwrap());
@@ -254,12 +312,12 @@ mod tests {
         for operator in [first, second] {
             for peer in [HERE, ELSEWHERE] {
                 let good = bearer(&format!("Bearer {key}"));
-                assert!(operator.check(peer, &good).is_ok());
+                assert!(operator.is_operators(peer, &good));
                 for wrong in ["", "Bearer", "Bearer x", &format!("Basic {key}"), &key] {
-                    let text = operator.check(peer, &bearer(wrong)).unwrap_err();
+                    let text = refusal(&operator, peer, &bearer(wrong));
                     assert!(text.contains("operator.key"), "{text}");
                 }
-                assert!(operator.check(peer, &HeaderMap::new()).is_err());
+                assert!(!operator.is_operators(peer, &HeaderMap::new()));
             }
         }
     }
@@ -267,8 +325,8 @@ mod tests {
     #[test]
     fn in_development_peers_on_this_machine_need_none() {
         let operator = operator(none(), Profile::Development, None).unwrap();
-        assert!(operator.check(HERE, &HeaderMap::new()).is_ok());
-        let text = operator.check(ELSEWHERE, &bearer("Bearer ")).unwrap_err();
+        assert!(operator.is_operators(HERE, &HeaderMap::new()));
+        let text = refusal(&operator, ELSEWHERE, &bearer("Bearer "));
         assert!(text.contains("--operator-key-file"), "{text}");
     }
 
@@ -292,6 +350,32 @@ mod tests {
         assert!(of_directory.for_peer(Peer::Here).is_some());
         assert!(of_directory.for_peer(Peer::Elsewhere).is_none());
         assert!(KnownKey::Given(key).for_peer(Peer::Elsewhere).is_some());
+    }
+
+    #[test]
+    fn after_many_wrong_keys_of_an_address_no_further_one_is_answered_and_the_right_one_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let operator = operator(none(), Profile::Verified, Some(directory.path())).unwrap();
+        let key = fs::read_to_string(directory.path().join(FILE_NAME)).unwrap();
+        let (right, wrong) = (bearer(&format!("Bearer {key}")), bearer("Bearer guess"));
+        let check = |peer, headers| operator.check(Timestamp::EPOCH, peer, "/metrics", headers);
+        // A request without a key is no guess.
+        for _ in 0..=limits::AUTHENTICATION_FAILURES_MAX {
+            refusal(&operator, ELSEWHERE, &HeaderMap::new());
+        }
+        for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            let refused = check(ELSEWHERE, &wrong).unwrap_err();
+            assert!(matches!(refused, NotOperator::Unauthorized(_)));
+        }
+        let leak = limits::AUTHENTICATION_FAILURE_LEAK;
+        let throttled = Err(NotOperator::Throttled(leak));
+        assert_eq!(check(ELSEWHERE, &wrong), throttled);
+        assert_eq!(check(ELSEWHERE, &right), Ok(()));
+        assert_eq!(check(ELSEWHERE, &wrong), throttled);
+        refusal(&operator, HERE, &wrong);
+        let later = Timestamp::EPOCH.after(leak);
+        let refused = operator.check(later, ELSEWHERE, "/metrics", &wrong);
+        assert!(matches!(refused, Err(NotOperator::Unauthorized(_))));
     }
 
     #[test]

@@ -37,6 +37,7 @@ use super::owner::{Owner, OwnerParts};
 use super::peer::{self, Peers};
 use super::placement::PlacementError;
 use super::reader::Reader;
+use super::refusals::Refusals;
 use super::reload::{self, Presence, SharedFile, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
@@ -258,6 +259,7 @@ fn start(
         stopped,
         refusals: AtomicU64::new(0),
     });
+        refused_tokens: Refusals::default(),
     Ok(Serving {
         running,
         helpers,

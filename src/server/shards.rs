@@ -123,6 +123,15 @@ impl Shards {
         (!is_away).then(|| member.owner.clone())
     }
 
+    /// Returns the mailbox of an owner whose store is there, for a question that concerns no namespace that is served.
+    pub(super) fn some_owner(&self) -> Option<Mailbox> {
+        let members = self.members.load();
+        let mut there = members
+            .values()
+            .filter(|it| it.vitals.suspended_for().is_none());
+        there.next().map(|member| member.owner.clone())
+    }
+
     /// Returns the health of the shard that serves a host; none if another server serves it.
     pub(super) fn vitals_of(&self, host: &str) -> Option<Arc<Vitals>> {
         self.vitals(self.routes.load().shard_of(Some(host))?)

@@ -4,8 +4,6 @@
 //! messages are accepted, and that the entities are there that the request names. A server of a fleet accepts none while it reaches no
 //! store, whether it has namespaces or not: a balancer is to give its clients to others.
 
-use std::sync::atomic::Ordering;
-
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
@@ -16,6 +14,7 @@ use super::admission::ListenerKind;
 use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::Mail;
+use super::operator::NotOperator;
 use super::store::Fleet;
 use crate::limits;
 use crate::shard::Shortage;
@@ -86,7 +85,7 @@ pub(super) async fn answer(
                     .answer(&server.shards, fleet, &parts.headers)
                     .await
             }
-            Err(text) => refuse(text),
+            Err(refused) => refuse(refused),
         },
         Page::Ready => ready(server, caller, parts).await,
     }
@@ -210,8 +209,8 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
     if paths.is_empty() {
         return healthy();
     }
-    if let Err(text) = check_operator(server, caller, parts) {
-        return refuse(text);
+    if let Err(refused) = check_operator(server, caller, parts) {
+        return refuse(refused);
     }
     let host = http::host(&parts.headers, &caller.origin);
     let Some(owner) = server.shards.owner_of(&host) else {
@@ -230,20 +229,27 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
 }
 
 /// Checks that a request is the operator's. At `--metrics` every request is.
-fn check_operator(server: &ServerState, caller: &Caller, parts: &Parts) -> Result<(), String> {
-    if caller.kind != ListenerKind::Metrics
-        && let Err(text) = server.operator.check(caller.address, &parts.headers)
-    {
-        caller.refused.fetch_add(1, Ordering::Relaxed);
-        return Err(text);
+fn check_operator(server: &ServerState, caller: &Caller, parts: &Parts) -> Result<(), NotOperator> {
+    if caller.kind == ListenerKind::Metrics {
+        caller.authorized();
+        return Ok(());
     }
-    caller.authorized();
-    Ok(())
+    http::check_operator(server, caller, parts)
 }
 
-fn refuse(text: String) -> Response {
-    let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
-    (StatusCode::UNAUTHORIZED, scheme, text).into_response()
+fn refuse(refused: NotOperator) -> Response {
+    match refused {
+        NotOperator::Unauthorized(text) => {
+            let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+            (StatusCode::UNAUTHORIZED, scheme, text).into_response()
+        }
+        NotOperator::Throttled(wait) => {
+            let seconds = wait.as_duration().as_secs() + 1;
+            let after = [(header::RETRY_AFTER, seconds.to_string())];
+            let text = format!("{}\n", http::TOO_MANY_FAILED);
+            (StatusCode::SERVICE_UNAVAILABLE, after, text).into_response()
+        }
+    }
 }
 
 /// The certificate of the authority that clients are to trust.

@@ -351,7 +351,7 @@ fn show(routes: &Routes, first: ShardIndex, shard: ShardIndex, identity: Identit
 
 fn bytes(identity: &Identity) -> usize {
     match identity {
-        Identity::Plain { user, password } => user.len() + password.len(),
+        Identity::Plain { user, password } => user.len() + password.expose().len(),
         Identity::Unnamed | Identity::Anonymous | Identity::External => 0,
     }
 }
@@ -359,6 +359,7 @@ fn bytes(identity: &Identity) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
     const A: ShardIndex = ShardIndex(0);
     const B: ShardIndex = ShardIndex(1);
@@ -375,7 +376,7 @@ mod tests {
     fn key() -> Identity {
         Identity::Plain {
             user: "user".to_owned(),
-            password: "key".to_owned(),
+            password: Secret::new("key"),
         }
     }
 

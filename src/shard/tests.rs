@@ -219,6 +219,7 @@ impl Bench {
         let inquiry = Inquiry {
             peer: PeerAddress::default(),
             host: None,
+            nowhere: None,
             token: None,
             path: String::new(),
             supplementary: Vec::new(),
@@ -533,6 +534,7 @@ fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
     let inquiry = Inquiry {
         peer: PeerAddress::default(),
         host: None,
+        nowhere: None,
         token: None,
         path: String::new(),
         supplementary: Vec::new(),

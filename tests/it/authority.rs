@@ -22,6 +22,7 @@ use jitney::namespace::administration::{AdminAnswer, AdminOperation};
 use jitney::queue::{Description, EntityKind};
 use jitney::queue::{Journal, Record};
 use jitney::rights::{AuthorizationRule, Key, Rights};
+use jitney::secret::Secret;
 use jitney::time::Timestamp;
 use proptest::prelude::*;
 
@@ -159,7 +160,8 @@ impl World {
         let inquiry = Inquiry {
             peer: PeerAddress(1),
             host: Some("first".to_owned()),
-            token: Some(token),
+            nowhere: None,
+            token: Some(Secret::new(token)),
             path: path.to_owned(),
             supplementary: Vec::new(),
         };

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use jitney::amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
 use jitney::ids::Random;
 use jitney::message::{Amendments, Message, split_batch};
+use jitney::secret::Secret;
 use jitney::{address, codec, config, limits};
 
 use crate::rig::{self, Rig};
@@ -134,7 +135,7 @@ fn a_changed_conversation_affects_no_other_peer() {
     rig.reconnect();
     let plain = Identity::Plain {
         user: "u".to_owned(),
-        password: "p".to_owned(),
+        password: Secret::new("p"),
     };
     said.push(conversation(plain, &mut rig));
     for case in 0..20_000 {

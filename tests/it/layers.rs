@@ -4,23 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, or the package `loadgen`, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 21] = [
+const TABLE: [(&str, &str); 22] = [
     ("time", ""),
     ("limits", "time"),
     ("codec", "time limits"),
     ("address", "limits"),
     ("ids", ""),
+    ("secret", ""),
     ("rights", "time"),
     ("histogram", "time"),
     ("memory", "limits"),
-    ("amqp", "time limits codec"),
+    ("amqp", "time limits codec secret"),
     ("message", "time limits codec"),
     ("rules", "time limits ids memory message"),
     (
         "queue",
         "time limits ids rights histogram memory message rules",
     ),
-    ("access", "time limits address rights"),
+    ("access", "time limits address secret rights"),
     (
         "namespace",
         "time limits address ids rights memory message rules queue access",
@@ -41,9 +42,9 @@ const TABLE: [(&str, &str); 21] = [
     ),
     (
         "server",
-        "time limits codec address ids rights histogram memory amqp message rules queue access namespace gateway journal config shard",
+        "time limits codec address ids secret rights histogram memory amqp message rules queue access namespace gateway journal config shard",
     ),
-    ("loadgen", "time limits codec amqp message"),
+    ("loadgen", "time limits codec secret amqp message"),
 ];
 
 /// Names of other packages, and the places that may use them.

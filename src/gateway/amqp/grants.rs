@@ -91,7 +91,10 @@ impl Gateway {
         inquiry: &Inquiry,
     ) -> Result<Authority, TokenRefused> {
         let directory = self.namespaces.directory();
-        let prefix = directory.namespace_of(inquiry.host.as_deref());
+        let prefix = match &inquiry.nowhere {
+            Some(name) => address::namespace_prefix(name),
+            None => directory.namespace_of(inquiry.host.as_deref()),
+        };
         self.access.authorize(directory, now, &prefix, inquiry)
     }
 
@@ -115,7 +118,7 @@ impl Gateway {
     ) {
         let origin = self.connection(id).origin.clone();
         let proof = match identity {
-            Identity::Plain { password, .. } => Proof::Password(password),
+            Identity::Plain { password, .. } => Proof::Password(password.expose()),
             Identity::External => Proof::Certificate,
             Identity::Unnamed | Identity::Anonymous => Proof::None,
         };

@@ -16,6 +16,7 @@ use crate::namespace::DeniedKind;
 use crate::rights::AuthorizationRule;
 use crate::rights::Right;
 use crate::rights::Rights;
+use crate::secret::Secret;
 use crate::time::Timestamp;
 use base64::Engine as _;
 use bytes::Bytes;
@@ -169,12 +170,21 @@ fn failures_are_bounded_and_others_are_let_in() {
     for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
         assert_eq!(put(&mut bench, "sb://h/q", &bad), Err(Fault::Signature));
     }
-    let good = sas("sb://h/q", "root", "r", NOW + 600);
-    let throttled = put(&mut bench, "sb://h/q", &good);
+    let throttled = put(&mut bench, "sb://h/q", &bad);
     assert!(
         matches!(throttled, Err(Fault::Throttled(_))),
         "{throttled:?}"
     );
+    // A client with the key is admitted all the same, and one that guesses is not told more afterwards.
+    let good = sas("sb://h/q", "root", "r", NOW + 600);
+    assert_eq!(put(&mut bench, "sb://h/q", &good), Ok(()));
+    let throttled = put(&mut bench, "sb://h/q", &bad);
+    assert!(
+        matches!(throttled, Err(Fault::Throttled(_))),
+        "{throttled:?}"
+    );
+    let others = sas("sb://h/q", "ears", "guess", NOW + 600);
+    assert_eq!(put(&mut bench, "sb://h/q", &others), Err(Fault::Signature));
     bench.gateway.connected(
         GUEST,
         Origin {
@@ -182,13 +192,94 @@ fn failures_are_bounded_and_others_are_let_in() {
             ..Origin::default()
         },
     );
-    assert_eq!(put(&mut bench, "sb://h/q", &good), Ok(()));
+    assert_eq!(put(&mut bench, "sb://h/q", &bad), Err(Fault::Signature));
+}
+
+#[test]
+fn failures_count_for_the_name_that_the_token_gives() {
+    let guess = |number: i64| sas("sb://h/q", "root", "guess", NOW + 600 + number);
+    // The parser reads another name in these, or none.
+    let decoys: [fn(&str) -> String; 4] = [
+        |token| token.replace("&sig=", "& skn=decoy&sig="),
+        |token| token.replace("Signature sr=", "Signature a& skn=decoy&sr="),
+        |token| token.replace("skn=root", "skn=%72oot"),
+        |token| token.replace("skn=root", "skn=%2572oot"),
+    ];
+    for decoy in decoys {
+        let mut bench = guarded();
+        for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            let put = put(&mut bench, "sb://h/q", &decoy(&guess(number)));
+            assert_eq!(put, Err(Fault::Signature));
+        }
+        let next = put(&mut bench, "sb://h/q", &guess(-1));
+        assert!(matches!(next, Err(Fault::Throttled(_))), "{next:?}");
+    }
+    // What is malformed gives no name, and counts for the address.
+    let mut bench = guarded();
+    for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+        let malformed = guess(number).replace("skn=root", &format!("skn=root&skn={number}"));
+        let put = put(&mut bench, "sb://h/q", &malformed);
+        assert_eq!(put, Err(Fault::Malformed));
+    }
+    let next = put(&mut bench, "sb://h/q", &guess(0).replace("&se=", "&es="));
+    assert!(matches!(next, Err(Fault::Throttled(_))), "{next:?}");
+    assert_eq!(
+        put(&mut bench, "sb://h/q", &guess(0)),
+        Err(Fault::Signature)
+    );
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_answered_as_one_whose_key_the_client_has_not() {
+    let mut bench = guarded();
+    let names = ["one", "two"].into_iter();
+    bench.gateway.namespaces_mut().set_namespaces(names);
+    let good = sas("sb://h/", "root", "r", NOW + 60);
+    let bad = sas("sb://h/", "root", "guess", NOW + 60);
+    let expired = sas("sb://h/", "root", "r", NOW - 60);
+    let malformed = good.replace("&sig=", "&gis=");
+    for token in [
+        None,
+        Some(&good),
+        Some(&bad),
+        Some(&expired),
+        Some(&malformed),
+    ] {
+        let token = token.map(String::as_str);
+        let there = inquiry(Some("two"), token, "/q");
+        let nowhere = Inquiry {
+            nowhere: Some("three".to_owned()),
+            ..inquiry(Some("three"), token, "/q")
+        };
+        let [there, nowhere] = [there, nowhere].map(|inquiry| {
+            let refused = bench.gateway.authorize(bench.now, &inquiry).map(drop);
+            refused.unwrap_err().to_string()
+        });
+        assert_eq!(there, nowhere);
+    }
+}
+
+#[test]
+fn a_guess_in_a_supplementary_token_counts_as_one() {
+    let mut bench = guarded();
+    let main = sas("sb://h/q", "root", "r", NOW + 60);
+    for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+        let guess = sas("sb://h/two", "ears", "guess", NOW + 60 + number);
+        let inquiry = Inquiry {
+            supplementary: vec![Secret::new(guess)],
+            ..inquiry(Some("h"), Some(&main), "/q")
+        };
+        assert!(bench.gateway.authorize(bench.now, &inquiry).is_ok());
+    }
+    let next = sas("sb://h/q", "ears", "guess", NOW + 60);
+    let next = authorize(&mut bench, &next, "/q").map(drop);
+    assert!(matches!(next, Err(Fault::Throttled(_))), "{next:?}");
 }
 
 fn plain(name: &str, password: &str) -> Identity {
     Identity::Plain {
         user: name.to_owned(),
-        password: password.to_owned(),
+        password: Secret::new(password),
     }
 }
 
@@ -215,8 +306,10 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
         assert!(authenticate(&mut shards[0], right()));
         assert!(!authenticate(&mut shards[0], Report::TryIdentity(wrong())));
     }
+    let must_wait = |now| attempts.wait(now, PeerAddress::default(), "root").is_some();
     for shard in &mut shards {
-        assert!(!authenticate(shard, right()), "one too many at once");
+        assert!(must_wait(shard.now), "one too many at once");
+        assert!(authenticate(shard, right()), "a good key is accepted");
         shard.now = shard.now.after(crate::time::Millis::from_secs(1));
     }
     for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
@@ -226,14 +319,13 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
         assert!(!authenticate(&mut shards[1], Report::Event(last)));
     }
     for shard in &mut shards {
-        assert!(
-            !authenticate(shard, right()),
-            "the peer must wait everywhere"
-        );
+        assert!(must_wait(shard.now), "the peer must wait everywhere");
+        assert!(authenticate(shard, right()));
+        assert!(must_wait(shard.now), "it has not become a good peer");
     }
     for shard in &mut shards {
         shard.now = shard.now.after(limits::AUTHENTICATION_FAILURE_LEAK);
-        assert!(authenticate(shard, right()));
+        assert!(!must_wait(shard.now));
     }
 }
 
@@ -409,7 +501,7 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
     ] {
         let identity = Identity::Plain {
             user: user.to_owned(),
-            password: password.to_owned(),
+            password: Secret::new(password),
         };
         bench.run(|gateway, cx| gateway.authenticate(cx.now, GUEST, &identity, Attempt::Last));
         let genuine = bench
@@ -557,7 +649,7 @@ fn a_name_without_a_scheme_is_not_the_namespace() {
         let host = if name == "two" { "two" } else { "h:5300" };
         let gateway = &mut bench.gateway;
         let inquiry = Inquiry {
-            supplementary: vec![token],
+            supplementary: vec![Secret::new(token)],
             ..inquiry(Some(host), Some(&main), "/q")
         };
         let authority = gateway.authorize(bench.now, &inquiry);

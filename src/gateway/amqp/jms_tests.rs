@@ -16,6 +16,7 @@ use crate::gateway::amqp::tests::Bench;
 use crate::gateway::{Reply, Report};
 use crate::queue::EntityKind;
 use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::secret::Secret;
 
 const CONNECTION: ConnectionId = ConnectionId(7);
 
@@ -85,7 +86,7 @@ fn guarded() -> Bench {
 fn enter(bench: &mut Bench, id: ConnectionId, key: &str) {
     let identity = Identity::Plain {
         user: key.to_owned(),
-        password: key.to_owned(),
+        password: Secret::new(key),
     };
     bench.run(|gateway, cx| gateway.authenticate(cx.now, id, &identity, Attempt::Last));
     let connection = bench.gateway.connection(id);

@@ -22,6 +22,7 @@ use crate::namespace::StepContext;
 use crate::namespace::WantedBody;
 use crate::queue::Journal;
 use crate::queue::Record;
+use crate::secret::Secret;
 use crate::time::Timestamp;
 use bytes::Bytes;
 
@@ -93,7 +94,8 @@ pub(crate) fn inquiry(host: Option<&str>, token: Option<&str>, path: &str) -> In
     Inquiry {
         peer: PeerAddress(1),
         host: host.map(str::to_owned),
-        token: token.map(str::to_owned),
+        nowhere: None,
+        token: token.map(Secret::new),
         path: path.to_owned(),
         supplementary: Vec::new(),
     }

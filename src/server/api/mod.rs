@@ -60,6 +60,7 @@ use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::{Mail, Partials};
 use super::messages as messages_of_rest;
+use super::operator::NotOperator;
 use super::status;
 use crate::access::{self, Authority, Inquiry};
 use crate::address;
@@ -69,7 +70,9 @@ use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::namespace::Selector;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
+use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Conditions;
+use crate::secret::Secret;
 use crate::shard::{Administration, OperationAnswer, OperationRequest};
 use entities::Kind;
 use page::{Page, Text};
@@ -98,12 +101,27 @@ pub(super) fn namespace_of(parts: &Parts) -> Option<String> {
     if !is_for(parts) {
         return None;
     }
-    let query = parts.uri.query().unwrap_or_default();
-    let named = query
-        .split('&')
-        .find_map(|pair| pair.strip_prefix("namespace="))?;
-    let named = percent_decode_str(named).decode_utf8();
-    named.ok().map(std::borrow::Cow::into_owned)
+    // What is wrong with the query is said where the request is answered.
+    named(parts).ok().flatten()
+}
+
+/// Reads the namespace in a query.
+fn named(parts: &Parts) -> Result<Option<String>, Problem> {
+    let mut named = status::pairs(&parts.uri).filter(|(name, _)| *name == "namespace");
+    let Some((_, value)) = named.next() else {
+        return Ok(None);
+    };
+    if named.next().is_some() {
+        let text = "The query has 'namespace' twice; once is right.".to_owned();
+        return Err(Problem::wrong("namespace".to_owned(), text));
+    }
+    match percent_decode_str(value).decode_utf8() {
+        Ok(name) => Ok(Some(name.into_owned())),
+        Err(_) => Err(Problem::wrong(
+            "namespace".to_owned(),
+            "The namespace in the query is not UTF-8.".to_owned(),
+        )),
+    }
 }
 
 /// Returns whether a request is about the server, and not about a namespace.
@@ -148,6 +166,8 @@ struct Call<'a> {
     parts: &'a Parts,
     /// The host by which the namespace is called.
     host: String,
+    /// The namespace that the query names, if there is none of this name. Only who is authorized is told so.
+    missing: Option<String>,
     /// The segments of the path behind `/api/v1`, decoded.
     segments: Vec<String>,
     /// The bytes of its answer, and of what that is made of.
@@ -170,23 +190,10 @@ impl<'a> Call<'a> {
             .map(decode)
             .collect::<Result<Vec<String>, _>>();
         let segments = segments.map_err(|_| Problem::bad_request("The path is not UTF-8."))?;
-        let mut host = http::host(&parts.headers, &caller.origin);
-        for (name, value) in status::pairs(&parts.uri) {
-            if name == "namespace" {
-                let name = decode(value);
-                let name = name.map_err(|_| Problem::bad_request("namespace is not UTF-8."))?;
-                let routes = server.shards.routes();
-                if !routes.has(&name) && routes.is_partial() {
-                    return Err(Problem::unknown_yet());
-                }
-                if !routes.has(&name) {
-                    return Err(Problem::not_found(format!(
-                        "There is no namespace '{name}'."
-                    )));
-                }
-                host = name;
-            }
-        }
+        let named = named(parts)?;
+        let missing = named.clone();
+        let missing = missing.filter(|name| !server.shards.routes().has(name));
+        let host = named.unwrap_or_else(|| http::host(&parts.headers, &caller.origin));
         let namespace = server.shards.routes().namespace_of(Some(&host)).to_owned();
         let close = Arc::clone(&caller.close);
         Ok(Self {
@@ -194,6 +201,7 @@ impl<'a> Call<'a> {
             caller,
             parts,
             host,
+            missing,
             segments,
             reservation: Arc::new(server.answers.begin(namespace, close)),
             sources: AtomicUsize::new(0),
@@ -407,19 +415,32 @@ impl<'a> Call<'a> {
 
     /// Returns the operator's rights, if the request is the operator's.
     fn authorize_operator(&self) -> Result<Authority, Problem> {
-        let headers = &self.parts.headers;
-        let checked = self.server.operator.check(self.caller.address, headers);
-        checked.map_err(|text| {
-            self.caller.refused.fetch_add(1, Ordering::Relaxed);
-            let status = StatusCode::UNAUTHORIZED;
-            Problem::new(status, "unauthorized", text.trim_end())
+        let checked = http::check_operator(self.server, self.caller, self.parts);
+        checked.map_err(|refused| match refused {
+            NotOperator::Unauthorized(text) => {
+                Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", text.trim_end())
+            }
+            NotOperator::Throttled(_) => {
+                Denied::new(DeniedKind::Full, http::TOO_MANY_FAILED, "").into()
+            }
         })?;
-        self.caller.authorized();
         Ok(Authority::everything().from_peer(self.caller.origin.peer))
     }
 
     /// Returns the rights of a request that is about an entity; about the namespace if the path is empty.
     async fn authorize(&self, path: &str) -> Result<Authority, Problem> {
+        let authority = self.authorize_for(path).await?;
+        match &self.missing {
+            None => Ok(authority),
+            Some(_) if self.server.shards.routes().is_partial() => Err(Problem::unknown_yet()),
+            Some(name) => {
+                let text = format!("There is no namespace '{name}'.");
+                Err(Problem::not_found(text))
+            }
+        }
+    }
+
+    async fn authorize_for(&self, path: &str) -> Result<Authority, Problem> {
         if self.is_operator() {
             self.caller.authorized();
             return Ok(Authority::everything().from_peer(self.caller.origin.peer));
@@ -429,7 +450,7 @@ impl<'a> Call<'a> {
         let authorized = http::authorize(self.server, self.caller, inquiry).await;
         authorized.map_err(|denied| {
             let problem = Problem::from(denied);
-            if problem.is_unauthorized() && token.as_deref().is_some_and(is_unknown_bearer) {
+            if problem.is_unauthorized() && token.as_ref().is_some_and(|it| is_unknown_bearer(it.expose())) {
                 return problem.with_detail(UNKNOWN_BEARER);
             }
             problem
@@ -438,9 +459,8 @@ impl<'a> Call<'a> {
 
     /// Returns whether the request is the operator's.
     fn is_operator(&self) -> bool {
-        let headers = &self.parts.headers;
-        let checked = self.server.operator.check(self.caller.address, headers);
-        checked.is_ok()
+        let operator = &self.server.operator;
+        operator.is_operators(self.caller.address, &self.parts.headers)
     }
 
     /// Returns the question of what the request's token is good for at a path.
@@ -450,7 +470,8 @@ impl<'a> Call<'a> {
         Inquiry {
             peer: self.caller.origin.peer,
             host: Some(self.host.clone()),
-            token: token.map(ToOwned::to_owned),
+            nowhere: self.missing.clone(),
+            token: token.map(Secret::new),
             path: path.to_owned(),
             supplementary: Vec::new(),
         }

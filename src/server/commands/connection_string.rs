@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
 
 use super::client::{CommandError, encoded};
+use crate::secret::Secret;
 
 /// The port of the emulator's administration API, which is the broker's HTTP port.
 pub(super) const EMULATOR_HTTP_PORT: u16 = 5300;
@@ -28,8 +29,8 @@ pub(super) struct ConnectionString {
 
 #[derive(Debug)]
 enum Credential {
-    Key { name: String, key: String },
-    Signature(String),
+    Key { name: String, key: Secret },
+    Signature(Secret),
 }
 
 impl ConnectionString {
@@ -47,13 +48,13 @@ impl ConnectionString {
         let host = uri.as_ref().and_then(Uri::host);
         let host = host.ok_or_else(|| missing("usable Endpoint; sb://HOST/ is allowed"))?;
         let credential = if let Some(signature) = part("SharedAccessSignature") {
-            Credential::Signature(signature)
+            Credential::Signature(Secret::new(signature))
         } else {
             let name = part("SharedAccessKeyName");
             let key = part("SharedAccessKey");
             Credential::Key {
                 name: name.ok_or_else(|| missing("SharedAccessKeyName"))?,
-                key: key.ok_or_else(|| missing("SharedAccessKey"))?,
+                key: Secret::new(key.ok_or_else(|| missing("SharedAccessKey"))?),
             }
         };
         Ok(Self {
@@ -111,10 +112,10 @@ impl ConnectionString {
     fn token_until(&self, path: &str, until: u64) -> String {
         let (name, key) = match &self.credential {
             Credential::Key { name, key } => (name, key),
-            Credential::Signature(signature) => return signature.clone(),
+            Credential::Signature(signature) => return signature.expose().to_owned(),
         };
         let resource = encoded(&format!("http://{}/{path}", self.url_host()));
-        let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes());
         let signature = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
         let signature = encoded(&STANDARD.encode(signature));
         let name = encoded(name);
@@ -147,7 +148,7 @@ mod tests {
         let Credential::Key { name, key } = &string.credential else {
             panic!("it has a key");
         };
-        assert_eq!((name.as_str(), key.as_str()), ("Root", "a=b="));
+        assert_eq!((name.as_str(), key.expose()), ("Root", "a=b="));
         let text = "Endpoint=sb://shop.example.com:8443/;SharedAccessKeyName=r;SharedAccessKey=k";
         let string = parsed(text);
         assert_eq!(string.http_ports(), [8443]);

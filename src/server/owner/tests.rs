@@ -150,6 +150,7 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         let inquiry = Inquiry {
             peer: PeerAddress::default(),
             host: None,
+            nowhere: None,
             token: None,
             path: "q".to_owned(),
             supplementary: Vec::new(),

@@ -386,7 +386,7 @@ fn event_words(event: &Event) -> String {
                 Identity::Unnamed => "unnamed".to_owned(),
                 Identity::Anonymous => "anonymous".to_owned(),
                 Identity::External => "external".to_owned(),
-                Identity::Plain { user, password } => format!("plain {user}:{password}"),
+                Identity::Plain { user, password } => format!("plain {user}:{}", password.expose()),
             };
             format!("opened {container_id:?} host={hostname} as {identity}")
         }

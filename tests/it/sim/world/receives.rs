@@ -107,6 +107,7 @@ impl World {
         let inquiry = Inquiry {
             peer: Origin::default().peer,
             host: None,
+            nowhere: None,
             token: None,
             path: String::new(),
             supplementary: Vec::new(),
