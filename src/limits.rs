@@ -17,6 +17,8 @@ pub const FRAME_SIZE_MAX: u32 = 65_536;
 pub const FRAME_SIZE_MIN: u32 = 512;
 /// Largest frame before a peer has opened, bytes: a long token in a SASL response fits.
 pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
+/// Bytes of a frame before a token was accepted: the longest token, and the message around it.
+pub const FRAME_SIZE_UNAUTHENTICATED_MAX: u32 = 32 * 1024;
 /// Highest channel number: the service's value (`transport.md#open`). JavaScript and .NET open a
 /// session for each link.
 pub const CHANNEL_MAX: u16 = 4_999;
@@ -364,14 +366,14 @@ pub const AUDIENCE_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 
 pub const LOOKS: usize = 32_768;
 /// Bytes of a token: Entra's have some 2 KiB, with many groups 10.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a message to a peer's `$cbs` link: a token, and the message around it.
-pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of what a token is for, decoded: a host, the longest path of an entity, and behind it what a request over HTTP names, or
 /// a query.
 pub const TOKEN_RESOURCE_BYTES_MAX: usize = 1_024;
 /// Slashes in the path of it, each of which is a lookup of authorization rules: those of the longest path of an entity with names of one
 /// letter, and those of a request over HTTP.
 pub const TOKEN_RESOURCE_SLASHES_MAX: usize = ADDRESS_LENGTH_MAX / 2 + 8;
+/// Bytes of a message to a peer's `$cbs` link: a token, and the message around it.
+pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 /// Failed authentications in a row of one peer with one name; beyond, a bad attempt is not answered as one until one is forgotten.
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
@@ -433,10 +435,14 @@ pub const DESCRIPTORS_MIN: usize = 64;
 pub const ADMINISTRATION_SLOTS: usize = 32;
 /// Bytes of the head of an HTTP request: a token, and other headers.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the head while unauthenticated connections hold half of what they may: the longest token, and some other headers.
+pub const HTTP_HEAD_CROWDED_BYTES_MAX: usize = 24 * 1024;
 /// How long the head of an HTTP request, and its body, may take, and the pause between two.
 pub const HTTP_READ_DEADLINE: Millis = Millis::from_secs(30);
 /// Bytes of one frame and message of a WebSocket: the largest AMQP frame, and room for several.
 pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that a WebSocket reads at a time: a record of TLS. They stay allocated for as long as it is open.
+pub const WEBSOCKET_READ_BYTES: usize = 16 * 1024;
 /// Bytes of one WebSocket message of ours: Java takes no longer ones (`transport.md#websockets`).
 pub const WEBSOCKET_WRITE_BYTES: usize = 4 * 1024;
 /// Entities that the administration API makes: each is three queues, some 2 KiB in all.
@@ -563,6 +569,28 @@ pub const LISTED_MAX: usize = 100;
 /// Bytes that an unauthenticated peer may send after its open: some tokens, and the frames that
 /// SDKs send around them.
 pub const UNAUTHENTICATED_BYTES_MAX: usize = 512 * 1024;
+/// Bytes that an unauthenticated connection reads, whatever is spoken on it: what AMQP allows, and what TLS and WebSockets add.
+pub const UNAUTHENTICATED_READ_BYTES_MAX: usize = 640 * 1024;
+/// Bytes that all unauthenticated connections hold together, as they are counted; under a memory limit, an eighth of it. Six thousand
+/// handshakes of TLS at a time; further ones wait.
+pub const UNAUTHENTICATED_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes that a connection reserves for AMQP before it is authorized, beside those of its traffic.
+pub const UNAUTHENTICATED_AMQP_BYTES: usize = 4 * 1024;
+/// Bytes that it reserves for HTTP: the buffer of a head, and a request.
+pub const UNAUTHENTICATED_HTTP_BYTES: usize = 8 * 1024;
+/// Bytes that it reserves for TLS and what is spoken within: keys, and a record in each direction.
+pub const UNAUTHENTICATED_TLS_BYTES: usize = 32 * 1024;
+/// Bytes of traffic that each of them includes: a handshake, a token, and what SDKs send around it.
+pub const UNAUTHENTICATED_TRAFFIC_BYTES: usize = 6 * 1024;
+/// The most that an answer counts for which an unauthenticated peer does not read: what TLS keeps of it. The answer itself is shared.
+pub const UNREAD_ANSWER_BYTES: usize = 64 * 1024;
+/// How long an unauthenticated connection is silent before it may be closed to make room for another: longer than a slow network takes
+/// for an answer.
+pub const UNAUTHENTICATED_SILENCE: Millis = Millis::from_secs(5);
+/// How often a connection that waits for room looks for such a silent one.
+pub const UNAUTHENTICATED_LOOK: Millis = Millis::from_millis(500);
+/// How many connections it looks at, the oldest first.
+pub const UNAUTHENTICATED_LOOKS: usize = 64;
 /// The least that each of its frames counts for: 512 small ones.
 pub const UNAUTHENTICATED_FRAME_BYTES: usize = 1024;
 /// Unauthenticated connections beyond, for addresses that have none.
@@ -782,7 +810,11 @@ pub const fn part_for_one(all: usize, others: usize) -> usize {
 
 // The relations between bounds that their comments state.
 const _: () = assert!(FRAME_SIZE_MIN <= FRAME_SIZE_UNOPENED_MAX);
-const _: () = assert!(FRAME_SIZE_UNOPENED_MAX <= FRAME_SIZE_MAX);
+const _: () = assert!(FRAME_SIZE_UNOPENED_MAX <= FRAME_SIZE_UNAUTHENTICATED_MAX);
+const _: () = assert!(FRAME_SIZE_UNAUTHENTICATED_MAX <= FRAME_SIZE_MAX);
+const _: () = assert!(TOKEN_BYTES_MAX + 4096 <= FRAME_SIZE_UNAUTHENTICATED_MAX as usize);
+const _: () = assert!(TOKEN_BYTES_MAX + 4096 <= HTTP_HEAD_CROWDED_BYTES_MAX);
+const _: () = assert!(HTTP_HEAD_CROWDED_BYTES_MAX <= HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= WEBSOCKET_MESSAGE_BYTES_MAX);
 const _: () = assert!(CHANNEL_MAX as usize + 1 == CONNECTION_LINKS_MAX);
 const _: () = assert!(MESSAGE_SIZE_STANDARD <= MESSAGE_SIZE_DEFAULT);
@@ -799,6 +831,7 @@ const _: () = assert!(SPARE_SEGMENTS_KEPT <= SPARE_SEGMENTS_MAX);
 const _: () = assert!(FILTER_STEPS_MAX <= SHARE_STEPS && FILTER_STEPS_MAX <= FILTERS_STEPS_MAX);
 const _: () = assert!(LISTED_MAX * RULE_BYTES_MAX <= RULES_ANSWER_BYTES_MAX);
 const _: () = assert!(TOKEN_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
+const _: () = assert!(HOST_NAME_BYTES_MAX + AUDIENCE_LENGTH_MAX < TOKEN_RESOURCE_BYTES_MAX);
 const _: () = assert!((TOKEN_BYTES_MAX as u64) < CBS_MESSAGE_BYTES_MAX);
 const _: () = assert!(DESCRIPTORS_OWN + ADMINISTRATION_SLOTS_MIN < DESCRIPTORS_MIN);
 const _: () = assert!(DESCRIPTORS_OWN + ADMINISTRATION_SLOTS_MIN <= DESCRIPTORS_KEPT);
@@ -831,13 +864,14 @@ const _: () = assert!(ACTIONS_STEPS_MAX * 8 <= 8 * 1024 * 1024);
 const _: () = assert!(REST_BATCH_MESSAGES_MAX <= BATCH_MESSAGES_MAX);
 const _: () = assert!(REST_WAIT_MAX.as_millis() < HTTP_CONNECTION_LIFE.as_millis());
 const _: () = assert!(ADMIN_TARGET_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
-const _: () = assert!(HOST_NAME_BYTES_MAX + AUDIENCE_LENGTH_MAX < TOKEN_RESOURCE_BYTES_MAX);
 const _: () = assert!(XML_TEXT_BYTES_MAX < ADMIN_BODY_BYTES_MAX);
 const _: () = assert!(UNAUTHENTICATED_LINKS_MAX <= CONNECTION_LINKS_MAX);
 const _: () = assert!(UNAUTHENTICATED_TRANSACTIONS_MAX <= TRANSACTIONS_MAX);
 const _: () = assert!(UNAUTHENTICATED_BYTES_MAX == 512 * UNAUTHENTICATED_FRAME_BYTES);
 const _: () = assert!(FRAME_SIZE_UNOPENED_MAX as usize <= UNAUTHENTICATED_BYTES_MAX);
 const _: () = assert!(TOKEN_BYTES_MAX <= UNAUTHENTICATED_BYTES_MAX);
+const _: () = assert!(UNAUTHENTICATED_BYTES_MAX < UNAUTHENTICATED_READ_BYTES_MAX);
+const _: () = assert!(UNAUTHENTICATED_SILENCE.as_millis() < ADMISSION_DEADLINE.as_millis());
 const _: () = assert!(UNAUTHENTICATED_PER_ADDRESS_MAX <= UNAUTHENTICATED_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= OUTPUT_BYTES);
 const _: () = assert!(10 * TIMER_STEP.as_millis() < TIMER_FAR.as_millis());

@@ -20,6 +20,7 @@ import answers  # noqa: E402
 import development  # noqa: E402
 import long  # noqa: E402
 import searches  # noqa: E402
+import unauthenticated  # noqa: E402
 import with_listen  # noqa: E402
 import with_send  # noqa: E402
 import without_key  # noqa: E402
@@ -47,6 +48,7 @@ STAGES = [
     stage("descriptors", [with_send.all_descriptors], descriptors=with_send.DESCRIPTORS),
     Stage("answers", answers.ATTACKS, MEMORY_MAX, GAP_MAX, "answers.json", arguments=ARGUMENTS),
     Stage("neighbours", searches.ATTACKS, MEMORY_MAX, GAP_MAX, "neighbours.json", arguments=ARGUMENTS),
+    Stage("unauthenticated", unauthenticated.ATTACKS, MEMORY_MAX, GAP_MAX, "unauthenticated.json", arguments=ARGUMENTS),
     Stage("development", development.ATTACKS, MEMORY_MAX, GAP_MAX, "long.json", has_keys=False),
 ]
 

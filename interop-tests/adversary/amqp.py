@@ -18,6 +18,9 @@ NULL, TRUE, FALSE = b"\x40", b"\x41", b"\x42"
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 ACCEPTED = b"\x00\x53\x24\x45"
 FRAME_BYTES = 65_536
+# Bytes of a message in a frame: with what is before them, no more than a client may send before its token is accepted
+# (limits::FRAME_SIZE_UNAUTHENTICATED_MAX).
+PIECE_BYTES = 32_000
 # The session window of a peer that does not want one to matter.
 WIDE = 0x7FFF_FFFF
 
@@ -377,7 +380,7 @@ class Peer(asyncio.Protocol):
         tag = b"\xa0\x04" + struct.pack(">I", number)
         if settled:
             self.unsettled[number] = settled
-        size = FRAME_BYTES - 64
+        size = PIECE_BYTES
         pieces = [payload[at:at + size] for at in range(0, len(payload), size)]
         frames = []
         for index, piece in enumerate(pieces):

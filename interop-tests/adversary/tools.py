@@ -193,6 +193,9 @@ async def hold_requests(scene: Scene, key: Key | None, node: str, sizes: list[in
                 is_taken = told[0]
                 if not is_taken:
                     break
+            # One without a key is closed when they all hold too much.
+            if key is None and any(each.lost.done() for each in peers):
+                break
     scene.say(f"{len(peers)} connections to {node} have requests waiting")
     return peers
 

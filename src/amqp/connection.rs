@@ -304,6 +304,12 @@ impl Connection {
         self.waiting_bytes
     }
 
+    /// Returns what the frames of the peer count for since its open, before it was authorized.
+    #[must_use]
+    pub fn unauthenticated_bytes(&self) -> usize {
+        self.unauthenticated_bytes
+    }
+
     /// Returns the bytes of partially received messages.
     #[must_use]
     pub fn partial_bytes(&self) -> usize {
@@ -450,6 +456,9 @@ impl Connection {
     /// Takes one frame; returns whether there may be another.
     fn take_frame(&mut self, now: Timestamp, input: &mut BytesMut) -> bool {
         let size_max = match self.phase {
+            Phase::Opened if self.is_untrusted() => {
+                limits::FRAME_SIZE_UNAUTHENTICATED_MAX.min(self.config.frame_size_max)
+            }
             Phase::Opened | Phase::Closing => self.config.frame_size_max,
             Phase::Header
             | Phase::Sasl
@@ -491,6 +500,11 @@ impl Connection {
         true
     }
 
+    /// Returns whether the peer is a client that is not authorized.
+    fn is_untrusted(&self) -> bool {
+        self.end == End::Server && !self.config.trusts_peer
+    }
+
     /// Counts the cost of a peer that has not opened, or is not authorized.
     fn bound_strangers(&mut self, bytes: usize) -> Result<(), Refusal> {
         if matches!(self.phase, Phase::Sasl | Phase::Open) {
@@ -499,7 +513,7 @@ impl Connection {
                 return Err(frame::framing("too many frames before an open".to_owned()));
             }
         }
-        if self.phase == Phase::Opened && self.end == End::Server && !self.config.trusts_peer {
+        if self.phase == Phase::Opened && self.is_untrusted() {
             self.unauthenticated_bytes += bytes.max(limits::UNAUTHENTICATED_FRAME_BYTES);
             if limits::UNAUTHENTICATED_BYTES_MAX < self.unauthenticated_bytes {
                 let condition = Condition::ResourceLimitExceeded;

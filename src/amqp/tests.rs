@@ -742,6 +742,22 @@ fn a_link_with_a_name_or_an_address_of_many_bytes_is_refused() {
 }
 
 #[test]
+fn a_large_frame_before_a_token_is_refused() {
+    for (trusts_peer, is_refused) in [(false, true), (true, false)] {
+        let (mut pair, _) = roomy();
+        pair.server.config.trusts_peer = trusts_peer;
+        let size = limits::FRAME_SIZE_UNAUTHENTICATED_MAX + 1;
+        pair.to_server.extend_from_slice(&size.to_be_bytes());
+        pair.to_server.extend_from_slice(&[2, 0, 0, 0]);
+        pair.server.handle_bytes(pair.now, &mut pair.to_server);
+        let event = pair.server.poll_event();
+        assert_eq!(matches!(event, Some(Event::Closed { .. })), is_refused);
+        // After a token the rest of the frame is awaited.
+        assert_eq!(pair.to_server.is_empty(), is_refused);
+    }
+}
+
+#[test]
 fn all_names_of_a_connection_s_links_are_bounded_together() {
     let (mut pair, session) = roomy();
     let long = "n".repeat(limits::LINK_NAME_BYTES_MAX - 8);

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::namespace_connections::NamespaceConnections;
+use super::unauthenticated::{Beginning, Meter, Share, UnauthenticatedBytes};
 use crate::access::PeerAddress;
 use crate::limits;
 
@@ -139,6 +140,7 @@ impl ConnectionSlots {
 pub(super) struct Admission {
     bounds: Bounds,
     counts: Arc<Mutex<AdmissionCounts>>,
+    bytes: UnauthenticatedBytes,
 }
 
 /// How many unauthenticated connections there may be.
@@ -189,6 +191,8 @@ impl Warning {
 pub(super) struct Permit {
     address: IpAddr,
     deadline: Instant,
+    /// Its part of the memory that unauthenticated connections may have.
+    share: Share,
     _counted: Counted,
     /// Given back last, after the counts.
     _semaphore: OwnedSemaphorePermit,
@@ -244,7 +248,13 @@ impl Admission {
         Self {
             bounds: Bounds::within(slots),
             counts: Arc::default(),
+            bytes: UnauthenticatedBytes::default(),
         }
+    }
+
+    /// Lets its connections share the memory of unauthenticated ones with those of others.
+    pub(super) fn sharing(self, bytes: UnauthenticatedBytes) -> Self {
+        Self { bytes, ..self }
     }
 
     /// Admits a connection if that is possible without a wait.
@@ -373,6 +383,7 @@ impl Permit {
         Self {
             address,
             deadline: Instant::now() + limits::ADMISSION_DEADLINE.as_duration(),
+            share: counted.admission.bytes.share(counted.peer),
             _counted: counted,
             _semaphore: semaphore,
         }
@@ -386,6 +397,16 @@ impl Permit {
     /// Returns the address of the peer.
     pub(super) fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Reserves the memory that a connection takes with a usual beginning; waits for it until the deadline. Returns whether it has it.
+    pub(super) async fn reserve(&self, beginning: Beginning) -> bool {
+        self.share.reserve(beginning, self.deadline).await
+    }
+
+    /// Returns what counts the connection's bytes for as long as it has this permit.
+    pub(super) const fn meter(&self) -> &Meter {
+        self.share.meter()
     }
 }
 

@@ -708,16 +708,16 @@ impl<S: Stream> ConnectionTask<S> {
         self.take_engine_output();
         self.partials
             .set(self.kept_bytes() + self.peer.message_bytes());
+        if let Some(permit) = &self.permit {
+            let meter = permit.meter();
+            meter.set_frames(self.peer.engine.unauthenticated_bytes());
+            meter.set_unread(self.output.len());
+        }
         if let Some(membership) = &mut self.membership {
             membership.set_sessions(self.peer.engine.session_count());
         }
     }
 
-    /// Returns the bytes of the peer's input that the engine keeps.
-    fn kept_bytes(&self) -> usize {
-        let engine = &self.peer.engine;
-        engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
-    }
     /// Takes what the engine has to report and to write.
     fn take_engine_output(&mut self) {
         self.peer.take_events();
@@ -725,6 +725,11 @@ impl<S: Stream> ConnectionTask<S> {
         self.peer.engine.take_output(now, self.output.bytes());
     }
 
+    /// Returns the bytes of the peer's input that the engine keeps.
+    fn kept_bytes(&self) -> usize {
+        let engine = &self.peer.engine;
+        engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
+    }
 
     /// Returns when a connection may read again, if the quota of the namespace is used up.
     fn quota_used_up_until(&self) -> Option<Instant> {

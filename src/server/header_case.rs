@@ -5,16 +5,19 @@
 //! are kept until its request is handled, and names are looked up in them. The names in the head of
 //! an answer get the case of the message's while it is written. If that fails, only the case is
 //! lost.
+//!
+//! While unauthenticated connections hold much memory together, a long head of one is answered with 431 before the rest of it is read.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::unauthenticated::Meter;
 use crate::limits;
 
 /// A stream whose heads are recorded on input and rewritten on output.
@@ -23,6 +26,8 @@ pub(super) struct RecordedStream<S> {
     head: Head,
     /// The rest of a rewritten head, which is written before anything else.
     spelled: Bytes,
+    /// A head is refused: nothing more is read.
+    is_refused: bool,
 }
 
 /// The recorded input since the last request, and the pending output.
@@ -40,18 +45,45 @@ struct HeadState {
     is_writing: bool,
     /// The task that waits until all output is written.
     waker: Option<Waker>,
+    /// Counts the connection's bytes while the peer is unauthenticated.
+    meter: Option<Meter>,
 }
+
+/// The answer to a head that is too long for a peer without a right.
+static TOO_LONG: LazyLock<Bytes> = LazyLock::new(|| {
+    let text = format!(
+        "The head of the request has more than {} bytes, and many clients that have proved no right are connected: such a client may send \
+         a longer one later, or on a connection on which a request was authorized.\n",
+        limits::HTTP_HEAD_CROWDED_BYTES_MAX
+    );
+    let length = text.len();
+    let answer = format!(
+        "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{text}"
+    );
+    Bytes::from(answer)
+});
 
 /// The names in a head, as they were written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spelling(Arc<[u8]>);
 
 impl Head {
+    /// Begins to record. The meter counts the connection's bytes, until its peer is authorized.
+    pub(super) fn new(meter: Option<Meter>) -> Self {
+        let state = HeadState {
+            meter,
+            ..HeadState::default()
+        };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
     pub(super) fn watch<S>(&self, stream: S) -> RecordedStream<S> {
         RecordedStream {
             stream,
             head: self.clone(),
             spelled: Bytes::new(),
+            is_refused: false,
         }
     }
 
@@ -119,13 +151,17 @@ impl Head {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, bytes: &[u8]) {
+    /// Records input. Returns whether a head is refused, because it is long and there is little room for those of the unauthenticated.
+    fn keep(&self, bytes: &[u8]) -> bool {
         let mut kept = self.kept();
-        let room = limits::HTTP_HEAD_BYTES_MAX.saturating_sub(kept.bytes.len());
-        if !kept.is_off {
-            let bytes = bytes.get(..room).unwrap_or(bytes);
-            kept.bytes.extend_from_slice(bytes);
+        if kept.is_off {
+            return false;
         }
+        let room = limits::HTTP_HEAD_BYTES_MAX.saturating_sub(kept.bytes.len());
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        kept.bytes.extend_from_slice(bytes);
+        let is_long = limits::HTTP_HEAD_CROWDED_BYTES_MAX < kept.bytes.len();
+        is_long && kept.meter.as_ref().is_some_and(Meter::is_crowded)
     }
 }
 
@@ -156,17 +192,26 @@ impl<S: AsyncWrite + Unpin> RecordedStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for RecordedStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for RecordedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.head
-            .keep(buffer.filled().get(before..).unwrap_or_default());
-        Poll::Ready(Ok(()))
+        if !self.is_refused {
+            ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+            let read = buffer.filled().get(before..).unwrap_or_default();
+            if !self.head.keep(read) {
+                return Poll::Ready(Ok(()));
+            }
+            self.is_refused = true;
+            self.spelled = TOO_LONG.clone();
+        }
+        // The library sees the end of the input when the refusal is written.
+        buffer.set_filled(before);
+        ready!(self.poll_spelled(cx))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 }
 
@@ -260,6 +305,37 @@ mod tests {
             "before\r\n\r\nHTTP/1.1 200 OK\r\nOrderId: orderid: 1\r\neTag-X:2\r\nother: 3\r\n\r\n\
              orderid: 4\r\netag-x: 5\r\n\r\n"
         );
+    }
+
+    #[tokio::test]
+    async fn a_long_head_is_refused_while_many_are_unauthenticated() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        use tokio::time::Instant;
+
+        use crate::access::PeerAddress;
+        use crate::server::unauthenticated::{Beginning, UnauthenticatedBytes};
+
+        // With one connection more than half of this is held.
+        for (room, is_refused) in [(100 * 1024, true), (1024 * 1024, false)] {
+            let bytes = UnauthenticatedBytes::new(room);
+            let (one, other) = (bytes.share(PeerAddress(1)), bytes.share(PeerAddress(2)));
+            assert!(one.reserve(Beginning::Tls, Instant::now()).await);
+            assert!(other.reserve(Beginning::Http, Instant::now()).await);
+            let head = Head::new(Some(other.meter().clone()));
+            let (stream, mut peer) = tokio::io::duplex(2 * limits::HTTP_HEAD_BYTES_MAX);
+            let mut stream = head.watch(stream);
+            let long = limits::HTTP_HEAD_CROWDED_BYTES_MAX + 1;
+            peer.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            peer.write_all(&vec![b'a'; long]).await.unwrap();
+            peer.shutdown().await.unwrap();
+            let mut read = Vec::new();
+            stream.read_to_end(&mut read).await.unwrap();
+            assert_eq!(long < read.len(), !is_refused);
+            drop(stream);
+            let mut answer = String::new();
+            peer.read_to_string(&mut answer).await.unwrap();
+            assert_eq!(answer.starts_with("HTTP/1.1 431 "), is_refused, "{answer}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
 use axum::http::request::Parts;
@@ -126,7 +126,8 @@ async fn answer_all(
         .as_ref()
         .is_some_and(ConnectionSlot::is_reserved);
     let router = router(Arc::clone(server));
-    let head = Head::default();
+    let meter = held_permit(&permit).as_ref().map(Permit::meter).cloned();
+    let head = Head::new(meter.clone());
     let stream = head.watch(stream);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
@@ -134,12 +135,12 @@ async fn answer_all(
         if request.uri().path().starts_with("/%24") {
             decode_dollar(request.uri_mut());
         }
-        let logged = LoggedRequest::begin(&request, &caller);
         let refused = name_one_host(&mut request).err();
+        let logged = LoggedRequest::begin(&request, &caller);
         request.extensions_mut().insert(caller.clone());
         request.extensions_mut().insert(head.take());
         let (mut router, head) = (router.clone(), head.clone());
-        let refusals = Arc::clone(&refusals);
+        let (refusals, meter) = (Arc::clone(&refusals), meter.clone());
         async move {
             let mut response = match refused {
                 Some(text) => (StatusCode::BAD_REQUEST, text).into_response(),
@@ -154,6 +155,12 @@ async fn answer_all(
             if limits::HTTP_REFUSALS_MAX <= refusals.load(Ordering::Relaxed) {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
+            }
+            if let Some(meter) = meter.filter(|meter| !meter.is_over()) {
+                // All that such a peer is sent is short, or the same bytes for all.
+                let bytes = response.body().size_hint().lower();
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                meter.answered(bytes.min(limits::UNREAD_ANSWER_BYTES));
             }
             // After an upgrade no more heads follow.
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -233,15 +240,6 @@ impl LoggedRequest {
     }
 }
 
-/// Decodes the percent-encoded dollar sign at the beginning of a path.
-fn decode_dollar(uri: &mut Uri) {
-    let rest = uri.path_and_query().map(ToString::to_string);
-    let decoded = rest.map(|rest| rest.replacen("/%24", "/$", 1));
-    if let Some(Ok(decoded)) = decoded.map(|text| text.parse()) {
-        *uri = decoded;
-    }
-}
-
 /// Lets the only `Host` of a request be the one that it is for: the authority of its target, if that is a whole URL [RFC 9112 3.2.2].
 ///
 /// # Errors
@@ -273,6 +271,15 @@ fn name_one_host<B>(request: &mut hyper::Request<B>) -> Result<(), &'static str>
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     Ok(())
+}
+
+/// Decodes the percent-encoded dollar sign at the beginning of a path.
+fn decode_dollar(uri: &mut Uri) {
+    let rest = uri.path_and_query().map(ToString::to_string);
+    let decoded = rest.map(|rest| rest.replacen("/%24", "/$", 1));
+    if let Some(Ok(decoded)) = decoded.map(|text| text.parse()) {
+        *uri = decoded;
+    }
 }
 
 /// Waits until a connection has to end: at its permit's deadline if it is still unauthenticated, else
@@ -326,7 +333,9 @@ async fn websocket(
     let Some(slot) = slot_of_stream(&server.slots, &caller.slot) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let Some(slot) = slot_of_stream(&server.slots, &caller.slot) else {
+    // That of the HTTP connection, until the WebSocket is authorized; one of its own if a request was.
+    let permit = held_permit(&caller.permit).take();
+    let Some(permit) = permit.or_else(|| server.admission.try_admit(caller.address)) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let mut origin = Origin::clone(&caller.origin);
@@ -334,6 +343,7 @@ async fn websocket(
     origin.server_name = Some(host);
     upgrade
         .protocols(SUBPROTOCOLS)
+        .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .max_message_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .max_frame_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         // Each message by itself: Java hangs when a TLS record ends within the head of one.
@@ -523,6 +533,63 @@ pub(super) async fn authorize(
     Ok(authority)
 }
 
+/// Asks the owner of the namespace that a request names what its token proves.
+async fn ask_owner(
+    server: &ServerState,
+    inquiry: Inquiry,
+) -> Result<Result<Authority, TokenRefused>, Denied> {
+    let shards = &server.shards;
+    let owner = match inquiry.nowhere {
+        None => shards.owner_of(inquiry.host.as_deref().unwrap_or_default()),
+        Some(_) => shards.some_owner(),
+    };
+    let owner = owner.ok_or_else(stopping)?;
+    let authorized = owner
+        .ask(|answer| Mail::Authorize(Box::new(inquiry), answer))
+        .await;
+    authorized.ok_or_else(stopping)
+}
+
+/// Refuses a malformed token before an owner is asked: the peer may be unauthenticated, and owners have others to serve.
+fn check_shape(server: &ServerState, inquiry: &Inquiry) -> Result<(), TokenRefused> {
+    let (now, peer) = (server.clock.elapsed(), inquiry.peer);
+    let token = inquiry.token.as_ref().map(Secret::expose);
+    match token.filter(|_| !server.is_open).map(access::check_sas) {
+        None | Some(Ok(())) => Ok(()),
+        Some(Err(refused)) => {
+            let is_logged = server.refused_tokens.is_logged(now, peer);
+            let mut refused = match server.refused_tokens.failed(now, peer, "") {
+                Some(wait) => TokenRefused::throttled(wait),
+                None => refused,
+            };
+            refused.is_logged = is_logged;
+            Err(refused)
+        }
+    }
+}
+
+/// Checks that a request is the operator's.
+///
+/// # Errors
+///
+/// Says what the request must have.
+pub(super) fn check_operator(
+    server: &ServerState,
+    caller: &Caller,
+    parts: &Parts,
+) -> Result<(), NotOperator> {
+    let (now, path) = (server.clock.elapsed(), parts.uri.path());
+    let operator = &server.operator;
+    let checked = operator.check(now, caller.address, path, &parts.headers);
+    match checked {
+        Ok(()) => caller.authorized(),
+        Err(_) => {
+            caller.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    checked
+}
+
 /// Reads a body that has a bounded length and comes in a bounded time.
 async fn read(body: Body) -> Result<Bytes, AdminError> {
     match timeout(
@@ -706,6 +773,35 @@ mod tests {
         assert!(!is_of_a_page(&HeaderMap::new()));
     }
 
+    /// Returns the host and the target that a request has after [`name_one_host`].
+    fn named(uri: &str, hosts: &[&str]) -> Result<(Option<String>, String), &'static str> {
+        let mut request = hyper::Request::get(uri).body(()).unwrap();
+        for host in hosts {
+            let host = HeaderValue::from_str(host).unwrap();
+            request.headers_mut().append(header::HOST, host);
+        }
+        name_one_host(&mut request)?;
+        let host = request.headers().get(header::HOST);
+        let host = host.map(|host| host.to_str().unwrap().to_owned());
+        Ok((host, request.uri().to_string()))
+    }
+
+    #[test]
+    fn a_request_is_for_one_host_and_a_whole_url_names_it() {
+        let is = |host: &str, target: &str| Ok((Some(host.to_owned()), target.to_owned()));
+        assert_eq!(named("/q", &["a:5300"]), is("a:5300", "/q"));
+        assert_eq!(named("/q", &["[::1]:5300"]), is("[::1]:5300", "/q"));
+        assert_eq!(named("/q", &[""]), is("", "/q"));
+        assert_eq!(named("/q", &[]), Ok((None, "/q".to_owned())));
+        let url = "http://other:80/q?a=b";
+        assert_eq!(named(url, &["a"]), is("other:80", "/q?a=b"));
+        assert_eq!(named(url, &[]), is("other:80", "/q?a=b"));
+        assert_eq!(named("http://user:word@other", &["a"]), is("other", "/"));
+        for hosts in [&["a", "b"][..], &["a", "a"], &["a/b"], &["a@b"], &["a, b"]] {
+            assert!(named("/q", hosts).is_err(), "{hosts:?}");
+        }
+    }
+
     #[test]
     fn a_host_that_somebody_else_may_own_is_foreign() {
         let is_ours = |name: &str| name == "bus.example.com";
@@ -737,32 +833,3 @@ mod tests {
         assert_eq!(foreign_name(&HeaderMap::new(), is_ours), None);
     }
 }
-    /// Returns the host and the target that a request has after [`name_one_host`].
-    fn named(uri: &str, hosts: &[&str]) -> Result<(Option<String>, String), &'static str> {
-        let mut request = hyper::Request::get(uri).body(()).unwrap();
-        for host in hosts {
-            let host = HeaderValue::from_str(host).unwrap();
-            request.headers_mut().append(header::HOST, host);
-        }
-        name_one_host(&mut request)?;
-        let host = request.headers().get(header::HOST);
-        let host = host.map(|host| host.to_str().unwrap().to_owned());
-        Ok((host, request.uri().to_string()))
-    }
-
-    #[test]
-    fn a_request_is_for_one_host_and_a_whole_url_names_it() {
-        let is = |host: &str, target: &str| Ok((Some(host.to_owned()), target.to_owned()));
-        assert_eq!(named("/q", &["a:5300"]), is("a:5300", "/q"));
-        assert_eq!(named("/q", &["[::1]:5300"]), is("[::1]:5300", "/q"));
-        assert_eq!(named("/q", &[""]), is("", "/q"));
-        assert_eq!(named("/q", &[]), Ok((None, "/q".to_owned())));
-        let url = "http://other:80/q?a=b";
-        assert_eq!(named(url, &["a"]), is("other:80", "/q?a=b"));
-        assert_eq!(named(url, &[]), is("other:80", "/q?a=b"));
-        assert_eq!(named("http://user:word@other", &["a"]), is("other", "/"));
-        for hosts in [&["a", "b"][..], &["a", "a"], &["a/b"], &["a@b"], &["a, b"]] {
-            assert!(named("/q", hosts).is_err(), "{hosts:?}");
-        }
-    }
-

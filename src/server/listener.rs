@@ -37,6 +37,7 @@ use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
 use super::store::Fleet;
 use super::tls::{self, Tls};
+use super::unauthenticated::Beginning;
 use crate::access::Origin;
 use crate::ids::ConnectionId;
 use crate::limits;
@@ -69,9 +70,9 @@ pub(super) struct ServerState {
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,
-    /// How many HTTP requests were refused.
     /// The malformed tokens that were refused before a shard was asked.
     pub(super) refused_tokens: Refusals,
+    /// How many HTTP requests were refused.
     pub(super) refusals: AtomicU64,
 }
 
@@ -116,6 +117,17 @@ impl Protocol {
             b'A' => Self::Amqp,
             first if first.is_ascii_alphabetic() => Self::Http,
             _ => Self::Amqp,
+        }
+    }
+}
+
+impl Protocol {
+    /// Returns what a connection reserves that begins like that.
+    const fn beginning(self) -> Beginning {
+        match self {
+            Self::Amqp => Beginning::Amqp,
+            Self::Http => Beginning::Http,
+            Self::Tls => Beginning::Tls,
         }
     }
 }
@@ -304,11 +316,14 @@ async fn serve_accepted(
     match detected {
         Ok(Some(Detected::Plain(protocol, stream, origin))) => {
             let stream = (stream, scheme);
-            serve_protocol(&server, kind, protocol, stream, origin, permit, slot).await;
+            let served = serve_protocol(&server, kind, protocol, stream, origin, permit, slot);
+            // In a place of its own, so that a connection takes little before its first byte.
+            Box::pin(served).await;
         }
         Ok(Some(Detected::Secure(protocol, stream, origin))) => {
             let stream = (*stream, Scheme::Https);
-            serve_protocol(&server, kind, protocol, stream, origin, permit, slot).await;
+            let served = serve_protocol(&server, kind, protocol, stream, origin, permit, slot);
+            Box::pin(served).await;
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "no protocol header before the deadline"),
@@ -371,10 +386,16 @@ async fn detect_protocol(
         return None;
     }
     let protocol = Protocol::of(first);
+    if !permit.reserve(protocol.beginning()).await {
+        debug!(%peer, "no memory for another unauthenticated connection before the deadline");
+        return None;
+    }
+    let mut stream = Socket::new(stream);
+    stream.count_with(permit.meter().clone());
     if protocol != Protocol::Tls {
         return Some(Detected::Plain(protocol, stream, origin));
     }
-    let mut stream = match server.tls.accept(stream).await {
+    let mut stream = match Box::pin(server.tls.accept(stream)).await {
         Ok(stream) => stream,
         Err(error) => {
             debug!(%peer, %error, "TLS handshake failed");
@@ -446,6 +467,10 @@ pub(super) async fn serve_passed(
     let Some(first) = first_byte(&mut stream, permit.deadline(), stopped).await else {
         return;
     };
+    if !permit.reserve(Beginning::Tls).await {
+        return;
+    }
+    stream.get_mut().0.count_with(permit.meter().clone());
     let protocol = Protocol::of(first);
     if protocol != Protocol::Tls {
         let stream = (stream, scheme);

@@ -102,6 +102,8 @@ pub(super) struct Plan {
     pub(super) changes: usize,
     /// One that is longer than it may be among these.
     pub(super) long_answer: usize,
+    /// Connections whose peers are unauthenticated. It is not counted, and comes out of the reserve.
+    pub(super) unauthenticated: usize,
     /// A segment of a log that is in memory.
     pub(super) segment: u64,
 }
@@ -125,6 +127,7 @@ impl Plan {
                 answers: limits::ANSWERS_BYTES_MAX,
                 changes: limits::CHANGES_BYTES_MAX,
                 long_answer: limits::ANSWERS_BYTES_MAX,
+                unauthenticated: limits::UNAUTHENTICATED_TOTAL_BYTES_MAX,
                 segment: limits::SEGMENT_BYTES,
             };
         };
@@ -152,6 +155,7 @@ impl Plan {
             answers: limits::ANSWERS_BYTES_MAX.min(outgoing),
             changes: limits::CHANGES_BYTES_MAX.min(outgoing),
             long_answer: limits::ANSWERS_BYTES_MAX.min(limit / 8),
+            unauthenticated: limits::UNAUTHENTICATED_TOTAL_BYTES_MAX.min(limit / 8),
             segment,
         }
     }

@@ -74,4 +74,5 @@ mod store;
 mod supervisor;
 mod tls;
 mod traces;
+mod unauthenticated;
 mod websocket;

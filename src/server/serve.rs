@@ -49,6 +49,7 @@ use super::store::{Fleet, StoreError};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::traces::{Traces, TracesError};
+use super::unauthenticated::UnauthenticatedBytes;
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::journal;
@@ -236,20 +237,21 @@ fn start(
         Some(fleet) => Some(follow_shared_config(file, fleet, &namespaces, &stopped)?),
         None => follow_config(args, config, root_key, (shards, &namespaces), &stopped)?,
     });
+    let unauthenticated = UnauthenticatedBytes::new(plan.unauthenticated);
     let server = Arc::new(ServerState {
         fleet: fleet.clone(),
         peers: peers.clone(),
         clock,
         shards: Arc::clone(shards),
         tls,
-        admission: Admission::new(slots.count()),
-        administration_admission: Admission::new(slots.count()),
+        admission: Admission::new(slots.count()).sharing(unauthenticated.clone()),
+        administration_admission: Admission::new(slots.count()).sharing(unauthenticated.clone()),
         balancers: Balancers::new(&args.listeners.balancers, slots.count()),
         slots,
         operator,
         backups,
         namespaces,
-        metrics: Metrics::new(&args.metrics, memory, answers.clone()),
+        metrics: Metrics::new(&args.metrics, memory, answers.clone(), unauthenticated),
         history,
         changes,
         answers,
@@ -257,9 +259,9 @@ fn start(
         is_open: console.is_open(),
         console,
         stopped,
+        refused_tokens: Refusals::default(),
         refusals: AtomicU64::new(0),
     });
-        refused_tokens: Refusals::default(),
     Ok(Serving {
         running,
         helpers,

@@ -3,12 +3,13 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use super::unauthenticated::{Direction, Meter};
 use super::websocket::ByteStream;
 
 /// A stream that can carry a connection.
@@ -42,13 +43,27 @@ impl Stream for tokio::io::DuplexStream {}
 pub(super) struct Socket {
     /// None after it could not be registered with another runtime.
     stream: Option<TcpStream>,
+    /// Counts its bytes while the peer is unauthenticated.
+    meter: Option<Meter>,
 }
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream: Some(stream),
+            meter: None,
         }
+    }
+
+    /// Lets its bytes be counted until the peer is authorized.
+    pub(super) fn count_with(&mut self, meter: Meter) {
+        self.meter = Some(meter);
+    }
+
+    /// Returns what counts its bytes; none if the peer is authorized.
+    fn meter(&mut self) -> Option<&Meter> {
+        self.meter.take_if(|meter| meter.is_over());
+        self.meter.as_ref()
     }
 
     /// Registers the socket with the runtime of the caller, and no longer with the one before. From then on, the
@@ -72,6 +87,12 @@ impl Socket {
         }
     }
 
+    fn count_written(&self, bytes: usize) {
+        if let Some(meter) = &self.meter {
+            meter.written(bytes);
+        }
+    }
+
     fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {
         let stream = self.get_mut().stream.as_mut();
         Ok(Pin::new(stream.ok_or(io::ErrorKind::NotConnected)?))
@@ -80,29 +101,47 @@ impl Socket {
 
 impl AsyncRead for Socket {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.stream()?.poll_read(cx, buffer)
+        if let Some(meter) = self.meter() {
+            meter.watch(Direction::Read, cx)?;
+        }
+        let before = buffer.filled().len();
+        ready!(self.as_mut().stream()?.poll_read(cx, buffer))?;
+        if let Some(meter) = &self.meter {
+            meter.read(buffer.filled().len() - before)?;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write(cx, bytes)
+        if let Some(meter) = self.meter() {
+            meter.watch(Direction::Write, cx)?;
+        }
+        let count = ready!(self.as_mut().stream()?.poll_write(cx, bytes))?;
+        self.count_written(count);
+        Poll::Ready(Ok(count))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write_vectored(cx, parts)
+        if let Some(meter) = self.meter() {
+            meter.watch(Direction::Write, cx)?;
+        }
+        let count = ready!(self.as_mut().stream()?.poll_write_vectored(cx, parts))?;
+        self.count_written(count);
+        Poll::Ready(Ok(count))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -450,7 +450,11 @@ impl<'a> Call<'a> {
         let authorized = http::authorize(self.server, self.caller, inquiry).await;
         authorized.map_err(|denied| {
             let problem = Problem::from(denied);
-            if problem.is_unauthorized() && token.as_ref().is_some_and(|it| is_unknown_bearer(it.expose())) {
+            if problem.is_unauthorized()
+                && token
+                    .as_ref()
+                    .is_some_and(|it| is_unknown_bearer(it.expose()))
+            {
                 return problem.with_detail(UNKNOWN_BEARER);
             }
             problem

@@ -52,6 +52,8 @@ families! {
     MEMORY = Gauge "jitney_memory_bytes" &["owner"], "Memory that is counted where it is kept: open and packed parts of the indexes of queues, and all other state of entities and links";
     ANSWERS_BYTES = Gauge "jitney_answers_bytes" &[], "Bytes that are reserved for answers of the JSON API which are made, or are not read yet";
     ANSWERS_REFUSED = Counter "jitney_answers_refused" &[], "Answers of the JSON API that had no room: 503 was answered instead";
+    UNAUTHENTICATED_BYTES = Gauge "jitney_unauthenticated_bytes" &[], "Memory that connections hold whose peers have proved no right yet, as it is estimated";
+    UNAUTHENTICATED_CLOSED = Counter "jitney_unauthenticated_closed" &[], "Such connections that were closed because all of them held too much, and they most";
     FLEET_LEASE = Gauge "jitney_fleet_lease_held" &["store"], "1 if this server's last beat in the store is young enough for it to answer clients of its namespaces; only where servers share a store, as all that begin with jitney_fleet or jitney_namespace";
     FLEET_ALIVE = Gauge "jitney_fleet_server_alive" &["server"], "1 if the server's beat is seen, 0 if it has left or was declared dead";
     FLEET_FIT = Gauge "jitney_fleet_server_fit" &["server"], "1 if the server may take namespaces, 0 if it takes none of some store: its clock is off from the database's, the answers to its beats come too late, or it has died too often of late. Absent if it is not alive";

@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use super::answers::Answers;
 use super::shards::Shards;
 use super::store::Fleet;
+use super::unauthenticated::UnauthenticatedBytes;
 use crate::memory::Memory;
 use families::Kind;
 pub(super) use process::Usage;
@@ -41,6 +42,7 @@ pub(super) struct Metrics {
     entities: usize,
     memory: Memory,
     answers: Answers,
+    unauthenticated: UnauthenticatedBytes,
     /// A report of all entities takes some megabytes: one is made at a time.
     one_at_a_time: Mutex<()>,
 }
@@ -48,11 +50,17 @@ pub(super) struct Metrics {
 const OPENMETRICS: &str = "application/openmetrics-text";
 
 impl Metrics {
-    pub(super) fn new(args: &MetricsArgs, memory: Memory, answers: Answers) -> Self {
+    pub(super) fn new(
+        args: &MetricsArgs,
+        memory: Memory,
+        answers: Answers,
+        unauthenticated: UnauthenticatedBytes,
+    ) -> Self {
         Self {
             entities: args.metrics_entities,
             memory,
             answers,
+            unauthenticated,
             one_at_a_time: Mutex::default(),
         }
     }
@@ -81,6 +89,7 @@ impl Metrics {
             process: Usage::now(),
             memory: self.memory.by_purpose(),
             answers: (self.answers.bytes(), self.answers.refused()),
+            unauthenticated: (self.unauthenticated.held(), self.unauthenticated.closed()),
             shards: shards.collect(),
             fleet: fleet.map(|fleet| FleetScrape {
                 server: fleet.server().to_owned(),

@@ -31,6 +31,8 @@ pub(super) struct Scrape {
     pub(super) memory: [(&'static str, usize); 3],
     /// Bytes of answers of the JSON API, and how many had no room.
     pub(super) answers: (usize, u64),
+    /// The bytes that unauthenticated connections hold, and how many of these were closed for want of room.
+    pub(super) unauthenticated: (usize, u64),
     pub(super) shards: Vec<ShardScrape>,
     /// The servers that share a store, if namespaces are in one.
     pub(super) fleet: Option<FleetScrape>,
@@ -206,7 +208,10 @@ impl Scrape {
         out.write(&families::MEMORY, memory)?;
         let (bytes, refused) = self.answers;
         out.one(&families::ANSWERS_BYTES, number(bytes))?;
-        out.one(&families::ANSWERS_REFUSED, Sample::Number(refused))
+        out.one(&families::ANSWERS_REFUSED, Sample::Number(refused))?;
+        let (held, closed) = self.unauthenticated;
+        out.one(&families::UNAUTHENTICATED_BYTES, number(held))?;
+        out.one(&families::UNAUTHENTICATED_CLOSED, Sample::Number(closed))
     }
 
     fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {

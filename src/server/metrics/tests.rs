@@ -70,6 +70,7 @@ fn scrape(paths: &[&str]) -> Scrape {
         process: Usage::now(),
         memory: Memory::default().by_purpose(),
         answers: (4_096, 2),
+        unauthenticated: (1, 1),
         shards: [report(paths), report(&[])]
             .into_iter()
             .zip(0..)
