@@ -45,7 +45,10 @@ fn the_jobs_of_a_namespace_leave_room_for_those_of_others() {
     };
     let path = format!("{}q", address::namespace_prefix("second"));
     bench.run(|gateway, cx| {
-        gateway.namespaces_mut().add_namespace("second");
+        // The one that is added first is the one without a prefix.
+        for name in ["first", "second"] {
+            gateway.namespaces_mut().add_namespace(name);
+        }
         let description = Description::default();
         gateway.ensure_entity(cx, &path, description).unwrap();
     });
@@ -67,5 +70,6 @@ fn the_jobs_of_a_namespace_leave_room_for_those_of_others() {
             }
         }
     };
-    assert_eq!((begun(&mut bench, ""), begun(&mut bench, "second")), (8, 4));
+    let begun = ["first", "second"].map(|host| begun(&mut bench, host));
+    assert_eq!(begun, [8, 4]);
 }
