@@ -94,7 +94,7 @@ async def metric(scene: Scene, name: str) -> float:
     key = (scene.work / "data" / "operator.key").read_text().strip()
     answer = await http(scene, "GET", "/metrics", f"Bearer {key}")
     assert answer.status == 200, answer.text[:200]
-    lines = [line for line in answer.text.splitlines() if line.startswith(name + " ")]
+    lines = [line for line in answer.text.splitlines() if line.startswith(name + "{} ")]
     return float(lines[0].split()[1])
 
 
