@@ -213,7 +213,7 @@ pub const PART_NAME_RULE: &str =
     "1 to 50 letters, digits and any of . - _ ~ $, not beginning with $";
 
 /// Returns whether a queue or a topic may have a name (`addressing.md#names-of-entities`). Every character may be the first
-/// or the last of a part, as MassTransit's `Fault--Order--` needs it.
+/// or the last of a part, as `MassTransit`'s `Fault--Order--` needs it.
 #[must_use]
 pub fn is_entity_name(name: &str) -> bool {
     name.chars().count() <= limits::PATH_LENGTH_MAX

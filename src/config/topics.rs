@@ -476,7 +476,8 @@ impl ConfigReader<'_> {
 #[must_use]
 pub fn constant_to_json(value: &Scalar<'_>) -> Option<Value> {
     let typed = |kind: &str, value: Value| json!({"Type": kind, "Value": value});
-    let ticked = |text: Option<String>, ticks: i64| text.map_or(Value::from(ticks), Value::from);
+    let ticked =
+        |text: Option<String>, ticks: i64| text.map_or_else(|| Value::from(ticks), Value::from);
     match value {
         Scalar::Boolean(value) => Some(Value::from(*value)),
         Scalar::Double(value) if value.is_finite() => Some(Value::from(*value)),

@@ -380,6 +380,7 @@ impl Gateway {
         done
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
     fn perform_unless_denied(
         &mut self,
         cx: &mut StepContext<'_>,

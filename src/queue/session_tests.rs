@@ -325,7 +325,7 @@ fn a_message_of_a_session_shows_the_greatest_date_for_its_lock() {
         assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
         queue.set_credit(cx, ONE, 1, false);
     };
-    let (_, deliveries) = bench.step(step);
+    let ((), deliveries) = bench.step(step);
     let [Delivery::Message(_, handover)] = &deliveries[..] else {
         panic!("{deliveries:?}");
     };

@@ -204,7 +204,14 @@ fn encoded(setting: Setting, value: &Scalar<'_>) -> Result<Vec<u8>, EvaluationEr
             let ticks = match value {
                 Scalar::Duration(ticks) => Some(*ticks),
                 Scalar::Text(text) => span(text),
-                _ => None,
+                Scalar::Boolean(_)
+                | Scalar::Double(_)
+                | Scalar::Long(_)
+                | Scalar::Ulong(_)
+                | Scalar::Null
+                | Scalar::Opaque(_)
+                | Scalar::Uuid(_)
+                | Scalar::Timestamp(_) => None,
             };
             let ticks = ticks.filter(|ticks| 0 <= *ticks);
             let ticks = ticks.ok_or_else(|| wrong("a span of time, such as '0:2:0'"))?;
@@ -218,7 +225,14 @@ fn encoded(setting: Setting, value: &Scalar<'_>) -> Result<Vec<u8>, EvaluationEr
                     let at = text.parse::<jiff::Timestamp>().ok();
                     at.map(jiff::Timestamp::as_millisecond)
                 }
-                _ => None,
+                Scalar::Boolean(_)
+                | Scalar::Double(_)
+                | Scalar::Long(_)
+                | Scalar::Ulong(_)
+                | Scalar::Null
+                | Scalar::Opaque(_)
+                | Scalar::Uuid(_)
+                | Scalar::Duration(_) => None,
             };
             let millis = millis.ok_or_else(|| wrong("a time, such as '2030-01-31T12:00:00Z'"))?;
             out.push(0x83);

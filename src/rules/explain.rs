@@ -204,7 +204,16 @@ fn shortened(value: Scalar<'_>) -> Scalar<'static> {
             let shown = bytes.get(..most).unwrap_or_default().to_vec();
             Scalar::Opaque(shown.into())
         }
-        value => value.into_owned(),
+        value @ (Scalar::Boolean(_)
+        | Scalar::Double(_)
+        | Scalar::Duration(_)
+        | Scalar::Long(_)
+        | Scalar::Null
+        | Scalar::Opaque(_)
+        | Scalar::Text(_)
+        | Scalar::Timestamp(_)
+        | Scalar::Ulong(_)
+        | Scalar::Uuid(_)) => value.into_owned(),
     }
 }
 

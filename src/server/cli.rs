@@ -85,10 +85,6 @@ enum ConfigCommand {
 
 /// The arguments of `jitney serve`.
 #[derive(Debug, Clone, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub struct ServeArgs {
     /// The configuration.
     #[command(flatten)]

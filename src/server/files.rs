@@ -229,8 +229,7 @@ fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
     }
     let mode = match readers {
         Readers::OfDirectory if is_open(file)? => 0o644,
-        Readers::OfDirectory => 0o600,
-        Readers::Owner => 0o600,
+        Readers::OfDirectory | Readers::Owner => 0o600,
     };
     let mut options = OpenOptions::new();
     let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;

@@ -111,6 +111,10 @@ pub(super) async fn serve(
 }
 
 /// Answers requests. Sends `end` before it waits for the last answer of a connection that must end.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the life of a connection, in its order"
+)]
 async fn answer_all(
     server: &Arc<ServerState>,
     stream: impl Stream,
@@ -413,7 +417,7 @@ async fn requested(
     }
     let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
     if line.is_none() && api::is_for(&parts) {
-        return api::answer(&server, &caller, &parts, body).await;
+        return Box::pin(api::answer(&server, &caller, &parts, body)).await;
     }
     match line {
         Some(line) => messages::answer(&server, &caller, line, &parts, body).await,

@@ -191,6 +191,10 @@ struct Serving {
 }
 
 /// Starts all tasks, the listeners last.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the tasks of the server, in their order"
+)]
 fn start(
     args: &ServeArgs,
     config: Configuration,

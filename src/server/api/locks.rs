@@ -118,6 +118,10 @@ const SETTLED_MAX: usize = 1_000;
 #[utoipa::path(post, path = "/api/v1/entities/{entity}/lock", operation_id = "lock_messages", tag = "messages", request_body = LockRequest,
     params(("entity" = String, Path, description = "The path of a queue or a subscription without message sessions, or of one of their sub-queues")),
     responses((status = 200, body = Received), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+#[expect(
+    clippy::too_many_lines,
+    reason = "the steps of one request, in their order"
+)]
 pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: LockRequest = call.json(body).await?;

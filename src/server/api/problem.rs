@@ -15,7 +15,7 @@ pub(super) struct Problem {
     status: u16,
     /// The status as a word.
     #[schema(example = "Not Found")]
-    title: String,
+    title: &'static str,
     /// What is wrong, where, and what would be right.
     #[schema(example = "The messaging entity 'orders' could not be found.")]
     detail: String,
@@ -31,14 +31,14 @@ pub(super) struct Problem {
     allowed: Option<&'static str>,
     /// What would be right in the field, if that is known.
     #[serde(skip)]
-    right: Option<String>,
+    right: Option<Box<str>>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, reason: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status: status.as_u16(),
-            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            title: status.canonical_reason().unwrap_or_default(),
             detail: detail.into(),
             reason,
             field: None,
@@ -179,7 +179,7 @@ impl From<Denied> for Problem {
         };
         Self {
             field,
-            right,
+            right: right.map(String::into_boxed_str),
             ..Self::new(status, denied.kind.name(), denied.text)
         }
     }

@@ -174,7 +174,7 @@ impl Values {
             return;
         }
         let value = value.map_or(serde_json::Value::Null, property_to_json);
-        self.bytes += name.len() + value.as_str().map_or(size_of_val(&value), str::len);
+        self.bytes += name.len() + value.as_str().map_or_else(|| size_of_val(&value), str::len);
         self.by_name.insert(name.to_owned(), value);
     }
 }

@@ -195,7 +195,11 @@ fn a_restore_follows_no_link_and_makes_no_file_longer_than_one_can_be() {
     fs::remove_file(&files).unwrap();
     fs::rename(bench.path("elsewhere"), &files).unwrap();
     // Zeros behind the bytes are a segment's at most.
-    let segment = |files: &[StoredFile]| files.iter().position(|it| it.path.ends_with(".seg"));
+    let segment = |files: &[StoredFile]| {
+        files
+            .iter()
+            .position(|it| it.path.strip_suffix(".seg").is_some())
+    };
     let at = segment(&manifest.files).unwrap();
     let with_length = |length: u64| {
         let mut changed = manifest.clone();

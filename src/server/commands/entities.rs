@@ -412,6 +412,24 @@ fn properties_of(given: &[String]) -> Result<Map<String, Value>, CommandError> {
     Ok(properties)
 }
 
+/// Joins the parts of connections that have more links than a page.
+fn join_connections(answer: &mut Value) {
+    let all = answer.get_mut("connections").and_then(Value::as_array_mut);
+    let Some(all) = all else { return };
+    let mut joined: Vec<Value> = Vec::new();
+    for mut connection in all.drain(..) {
+        let last = joined.last_mut();
+        let last = last.filter(|last| last.get("id") == connection.get("id"));
+        let known = last.and_then(|last| last.get_mut("links")?.as_array_mut());
+        let further = connection.get_mut("links").and_then(Value::as_array_mut);
+        match (known, further) {
+            (Some(known), Some(further)) => known.append(further),
+            _ => joined.push(connection),
+        }
+    }
+    all.append(&mut joined);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,22 +449,4 @@ mod tests {
             wanted
         );
     }
-}
-
-/// Joins the parts of connections that have more links than a page.
-fn join_connections(answer: &mut Value) {
-    let all = answer.get_mut("connections").and_then(Value::as_array_mut);
-    let Some(all) = all else { return };
-    let mut joined: Vec<Value> = Vec::new();
-    for mut connection in all.drain(..) {
-        let last = joined.last_mut();
-        let last = last.filter(|last| last.get("id") == connection.get("id"));
-        let known = last.and_then(|last| last.get_mut("links")?.as_array_mut());
-        let further = connection.get_mut("links").and_then(Value::as_array_mut);
-        match (known, further) {
-            (Some(known), Some(further)) => known.append(further),
-            _ => joined.push(connection),
-        }
-    }
-    all.append(&mut joined);
 }

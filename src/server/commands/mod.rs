@@ -264,7 +264,11 @@ impl Shell {
             let mut further = places.iter().filter_map(|(told, asked)| {
                 let place = match page.get(told)? {
                     Value::String(text) => encoded(text),
-                    place => place.to_string(),
+                    place @ (Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_)) => place.to_string(),
                 };
                 Some(format!("{separator}{asked}={place}"))
             });

@@ -236,7 +236,7 @@ impl Owner {
         };
         let (asker, answer) = oneshot::channel();
         let request = mailbox::next_request();
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_mins(1);
         let mail = Mail::Receive(request, Box::new(wanted), until, asker);
         self.take(self.clock.now(), mail);
         answer

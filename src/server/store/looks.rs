@@ -738,6 +738,7 @@ mod tests {
 
     #[test]
     fn a_server_that_rests_has_a_share_only_if_no_other_server_may_take_one() {
+        use Fitness::{Fit, Resting, Unfit};
         let shares = |fitness: [Fitness; 3]| {
             let servers = ["a", "b", "c"].into_iter().zip(fitness);
             let servers = servers.map(|(name, fitness)| server(name, fitness));
@@ -747,7 +748,6 @@ mod tests {
             let shares = look.live.iter().map(|it| it.stores.has(0));
             shares.collect::<Vec<bool>>()
         };
-        use Fitness::{Fit, Resting, Unfit};
         assert_eq!(shares([Resting, Fit, Unfit]), [false, true, false]);
         assert_eq!(shares([Resting, Resting, Unfit]), [true, true, false]);
         assert_eq!(shares([Unfit, Unfit, Unfit]), [false, false, false]);

@@ -4,7 +4,6 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -52,7 +51,7 @@ fn receive(process: &Process) -> JoinHandle<(u16, String)> {
     let path = "/secret/messages/head?timeout=60";
     let stream = send(process, "DELETE", path, "Connection: close\r\n");
     while receives(process, "second").is_empty() {
-        thread::sleep(Duration::from_millis(5));
+        thread::yield_now();
     }
     thread::spawn(|| read(stream))
 }
@@ -113,11 +112,11 @@ fn a_client_that_leaves_takes_no_message() {
     let path = "/secret/messages/head?timeout=60";
     let stream = send(&process, "DELETE", path, "");
     while receives(&process, "second").is_empty() {
-        thread::sleep(Duration::from_millis(5));
+        thread::yield_now();
     }
     drop(stream);
     while !receives(&process, "second").is_empty() {
-        thread::sleep(Duration::from_millis(5));
+        thread::yield_now();
     }
     assert_eq!(messages(&process), 1);
 }

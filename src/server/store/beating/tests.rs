@@ -9,6 +9,10 @@ use super::*;
 use crate::limits;
 
 /// A server with a store of which a test decides.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that a test decides"
+)]
 struct Rig {
     /// In milliseconds, as the lease has it.
     now: u64,

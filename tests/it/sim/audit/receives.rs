@@ -92,7 +92,7 @@ impl Auditor {
     /// Returns whether a receive waits for a message.
     pub(in crate::sim) fn is_waiting(&self, at: LinkKey) -> bool {
         let receive = self.model.receives.get(&at);
-        receive.is_some_and(|receive| receive.waits())
+        receive.is_some_and(Receive::waits)
     }
 
     /// A receive is answered with a message.

@@ -168,6 +168,7 @@ impl Model {
         message: &Message,
         target: Option<usize>,
     ) -> Option<(&'static str, Whose)> {
+        const REFUSED: &str = "TransferDestinationRefused";
         let is_dead = place.part == Part::Dead;
         // A dead letter may go once more than others.
         if 4 + u32::from(is_dead) <= message.hops {
@@ -177,7 +178,6 @@ impl Model {
             return Some(("TransferDestinationNotFound", Whose::Targets));
         };
         let description = &self.entities[to].description;
-        const REFUSED: &str = "TransferDestinationRefused";
         if !description.status.can_send() && !is_dead {
             Some((REFUSED, Whose::Targets))
         } else if description.max_message_bytes < message.size {
