@@ -629,10 +629,9 @@ pub const CONNECTION_WAKE: Millis = Millis::from_secs(240);
 pub const LAST_WRITE_WAIT: Millis = Millis::from_secs(5);
 /// How long a peer may read nothing of the last output.
 pub const LAST_WRITE_PAUSE: Millis = Millis::from_secs(1);
-/// How long a peer may take to close its side of a connection that has ended, and how many bytes it may send meanwhile, before the
-/// socket is closed.
+/// How long a peer may take to close its side of a connection that has ended, before the socket is closed.
 pub const LAST_READ_WAIT: Millis = Millis::from_secs(1);
-/// See [`LAST_READ_WAIT`].
+/// How many bytes it may send meanwhile.
 pub const LAST_READ_BYTES_MAX: u64 = 1024 * 1024;
 /// How long all connections may take to close when the server stops.
 pub const STOP_WAIT: Millis = Millis::from_secs(5);
