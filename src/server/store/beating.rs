@@ -9,19 +9,11 @@ use crate::limits;
 /// What has become of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beaten {
-    Done(Others),
+    Done,
     /// The store has no row of this incarnation that is alive: it was declared dead, or another server has its name.
     NoRow,
     /// This server has not joined the others of the store: another one has its name, or may have it.
     NotJoined,
-}
-
-/// The other servers that are alive, as the store had them when it took a beat.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Others {
-    pub(super) count: i64,
-    /// How often they have beaten, all together.
-    pub(super) beats: i64,
 }
 
 /// What a beat needs.
@@ -64,8 +56,6 @@ pub(super) struct Memory {
 struct Lateness {
     /// Beats in a row whose answers came too late.
     late: u32,
-    /// The other servers at the last two of these beats, and when their answers came, while no server has come or gone.
-    others: [Option<(u64, Others)>; 2],
     /// Since when answers come early enough for a lease that holds most of the time.
     early_since: Option<u64>,
     /// Namespaces were given away because of it.
@@ -84,24 +74,18 @@ enum Pace {
 }
 
 impl Lateness {
-    /// Takes when a beat that has succeeded was sent, when its answer came, and the other servers at that time.
-    fn answered(&mut self, sent: u64, now: u64, others: Others) -> Pace {
+    /// Takes when a beat that has succeeded was sent, and when its answer came.
+    fn answered(&mut self, sent: u64, now: u64) -> Pace {
         let took = now.saturating_sub(sent);
         let [lease, over] =
             [limits::LEASE, limits::LATE_BEATS_OVER].map(|it| it.as_millis().unsigned_abs());
         if lease <= took {
             self.late = self.late.saturating_add(1);
             self.early_since = None;
-            let are_faster = self.are_faster(now, others);
             let is_new = limits::LATE_BEATS_MAX <= self.late && !self.has_given;
-            return if is_new && are_faster {
-                Pace::Late
-            } else {
-                Pace::Same
-            };
+            return if is_new { Pace::Late } else { Pace::Same };
         }
         self.late = 0;
-        self.others = [None; 2];
         if lease < 2 * took {
             self.early_since = None;
             return Pace::Same;
@@ -112,26 +96,6 @@ impl Lateness {
             return Pace::Well;
         }
         Pace::Same
-    }
-
-    /// Returns whether the other servers have beaten twice in a lease since the beat before the last, in the mean. They beat more often than
-    /// that if they are well, and half as often at most if the database is slow for all.
-    fn are_faster(&mut self, now: u64, others: Others) -> bool {
-        let [mut before, last] = self.others;
-        let are_same =
-            |(_, last): &(u64, Others)| last.count == others.count && last.beats <= others.beats;
-        let last = last.filter(are_same);
-        if last.is_none() {
-            before = None;
-        }
-        self.others = [last, Some((now, others))];
-        let Some((since, before)) = before else {
-            return false;
-        };
-        let span = i64::try_from(now.saturating_sub(since)).unwrap_or(i64::MAX);
-        let beaten = others.beats.saturating_sub(before.beats);
-        let least = others.count.saturating_mul(span).saturating_mul(2);
-        0 < others.count && least <= beaten.saturating_mul(limits::LEASE.as_millis())
     }
 }
 
@@ -148,13 +112,13 @@ pub(super) async fn step(io: &mut impl BeatIo, memory: &mut Memory) {
     let sent = io.now();
     let beaten = io.beat().await;
     match beaten {
-        Ok(Beaten::Done(others)) => {
+        Ok(Beaten::Done) => {
             io.renew(sent);
             if memory.is_reported {
                 info!(store = io.store(), "the store is back");
             }
             memory.is_reported = false;
-            follow(io, memory, (sent, others)).await;
+            follow(io, memory, sent).await;
         }
         // It has left while the beat was on its way.
         Ok(Beaten::NoRow) if io.has_left() => {}
@@ -168,9 +132,9 @@ pub(super) async fn step(io: &mut impl BeatIo, memory: &mut Memory) {
     }
 }
 
-/// Does what follows from when a beat was sent, whose answer is here, and from the other servers.
-async fn follow(io: &mut impl BeatIo, memory: &mut Memory, (sent, others): (u64, Others)) {
-    match memory.lateness.answered(sent, io.now(), others) {
+/// Does what follows from when a beat was sent, whose answer is here.
+async fn follow(io: &mut impl BeatIo, memory: &mut Memory, sent: u64) {
+    match memory.lateness.answered(sent, io.now()) {
         Pace::Late if io.others_may_take() => {
             memory.lateness.has_given = true;
             if let Err(error) = io.give_all().await {

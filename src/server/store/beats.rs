@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
-use super::beating::{self, BeatIo, Beaten, Others};
+use super::beating::{self, BeatIo, Beaten};
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
@@ -158,7 +158,7 @@ impl FleetStore {
     }
 
     /// Beats on a new session. A server that could not join at its start, or is to join again, does so first, if its name is free.
-    async fn first_beat(&self) -> Result<Option<(Session, Option<Others>)>, StoreError> {
+    async fn first_beat(&self) -> Result<Option<(Session, bool)>, StoreError> {
         if self.state().incarnation.is_empty() {
             common::reach_late(&self.stores, self.at).await?;
             if self.try_to_join().await? != Name::Free {
@@ -169,20 +169,11 @@ impl FleetStore {
         self.beat_once(session).await.map(Some)
     }
 
-    /// Beats; returns the other servers that are alive, or nothing if this one is not there any more.
-    async fn beat_once(&self, session: Session) -> Result<(Session, Option<Others>), StoreError> {
+    async fn beat_once(&self, session: Session) -> Result<(Session, bool), StoreError> {
         let incarnation = self.state().incarnation.clone();
-        let sql = "with others as (select beat from server where name <> $1 and alive and not leaving) \
-                   update server set beat = beat + 1 where name = $1 and incarnation::text = $2 and alive \
-                   returning (select count(*) from others), (select coalesce(sum(beat), 0)::bigint from others)";
-        let row = session.optional(sql, &[&self.server, &incarnation]).await?;
-        let others = row.map(|row| {
-            Ok::<Others, StoreError>(Others {
-                count: self.store.get(&row, 0)?,
-                beats: self.store.get(&row, 1)?,
-            })
-        });
-        Ok((session, others.transpose()?))
+        let sql = "update server set beat = beat + 1 where name = $1 and incarnation::text = $2 and alive";
+        let done = session.execute(sql, &[&self.server, &incarnation]).await?;
+        Ok((session, done == 1))
     }
 
     /// Rests for a while, if this server has died too often of late.
@@ -291,11 +282,11 @@ impl BeatIo for Beating<'_> {
             None => self.part.first_beat().await?,
         };
         Ok(match beaten {
-            Some((open, Some(others))) => {
+            Some((open, true)) => {
                 self.session = Some(open);
-                Beaten::Done(others)
+                Beaten::Done
             }
-            Some((_, None)) => Beaten::NoRow,
+            Some((_, false)) => Beaten::NoRow,
             None => Beaten::NotJoined,
         })
     }

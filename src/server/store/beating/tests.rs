@@ -24,14 +24,9 @@ struct Rig {
     lease: Lease,
     is_replaced: bool,
     others: bool,
-    /// How long the beats of the other server take; none if they are as long as this one's.
-    others_beat: Option<u64>,
-    others_beats: i64,
     /// How often it has given all namespaces away, and when.
     given: Vec<u64>,
     is_given: bool,
-    /// It cannot give them away.
-    fails: bool,
 }
 
 impl Rig {
@@ -45,11 +40,8 @@ impl Rig {
             lease: Lease::begun(),
             is_replaced: false,
             others: true,
-            others_beat: Some(500),
-            others_beats: 0,
             given: Vec::new(),
             is_given: false,
-            fails: false,
         }
     }
 
@@ -92,13 +84,7 @@ impl BeatIo for Rig {
     async fn beat(&mut self) -> Result<Beaten, StoreError> {
         self.sent += 1;
         self.now += self.delay;
-        let beat = self.others_beat.unwrap_or(self.delay).max(500);
-        self.others_beats += i64::try_from(self.delay.max(500) / beat).unwrap();
-        let others = Others {
-            count: 1,
-            beats: self.others_beats,
-        };
-        self.answers.pop_front().unwrap_or(Ok(Beaten::Done(others)))
+        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))
     }
 
     fn renew(&mut self, sent: u64) {
@@ -113,9 +99,7 @@ impl BeatIo for Rig {
         self.now += self.delay;
         self.given.push(self.now);
         self.is_given = true;
-        if self.fails {
-            return Err(unfit());
-        }
+        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))?;
         Ok(())
     }
 
@@ -204,12 +188,7 @@ async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server
     rig.run(&mut memory, 60_000, 2_500).await;
     assert!(rig.given.is_empty());
     rig.others = true;
-    // The database is as slow for the others.
-    rig.others_beat = None;
-    rig.run(&mut memory, 60_000, 2_500).await;
-    assert!(rig.given.is_empty());
-    rig.others_beat = Some(500);
-    rig.run(&mut memory, 60_000, 2_500).await;
+    rig.run(&mut memory, 2_500, 2_500).await;
     assert_eq!(rig.given.len(), 1);
     // Its way is slow still, and it serves slowly: nothing is taken.
     rig.run(&mut memory, 60_000, 1_500).await;
@@ -220,7 +199,9 @@ async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server
 #[tokio::test]
 async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_away() {
     let (mut rig, mut memory) = (Rig::new(), Memory::default());
-    rig.fails = true;
+    rig.answers
+        .extend([Ok(Beaten::Done), Ok(Beaten::Done), Ok(Beaten::Done)]);
+    rig.answers.push_back(Err(unfit()));
     rig.run(&mut memory, 30_000, 2_500).await;
     assert_eq!(rig.given.len(), 1);
     assert!(rig.is_given);
@@ -376,7 +357,7 @@ impl BeatIo for OneOf<'_> {
         if let Some(row) = &mut self.0.row {
             row.beat += 1;
         }
-        Ok(Beaten::Done(Others::default()))
+        Ok(Beaten::Done)
     }
 
     fn renew(&mut self, _: u64) {}
