@@ -505,8 +505,6 @@ impl Administration<'_, '_> {
                 .take()
                 .map(|path| address::without_namespace(&path).to_owned());
         }
-        // As the service tells it.
-        description.auto_delete_on_idle = description.idle_deletion();
         let length = |id: EntityId| self.namespaces.queue(id).map_or(0, Queue::len);
         let scheduled = node.queue.scheduled();
         let waiting = node.queue.len() - scheduled;

@@ -625,14 +625,16 @@ fn an_entity_may_forward_to_a_subscription_and_is_never_idle_then() {
     };
     let made = entity(create(&mut bench, "to-a", forwards)).description;
     assert_eq!(made.forward_to.as_deref(), Some("t/Subscriptions/a"));
-    assert_eq!(made.auto_delete_on_idle, Millis::MAX);
+    assert_eq!(made.auto_delete_on_idle, Millis::from_secs(300));
+    assert_eq!(made.idle_deletion(), Millis::MAX);
     let dead = Properties {
         forward_dead_letters_to: Some("q".to_owned()),
         auto_delete_on_idle: Some(Millis::from_secs(300)),
         ..Properties::default()
     };
     let made = entity(create(&mut bench, "dead-to-q", dead)).description;
-    assert_eq!(made.auto_delete_on_idle, Millis::MAX);
+    assert_eq!(made.auto_delete_on_idle, Millis::from_secs(300));
+    assert_eq!(made.idle_deletion(), Millis::MAX);
 }
 
 #[test]
