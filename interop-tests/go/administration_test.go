@@ -247,7 +247,7 @@ func TestS276_every_filter_and_action_comes_back_as_it_was_made(t *testing.T) {
 		}},
 		{Name: "action", Filter: &admin.TrueFilter{},
 			Action: &admin.SQLAction{Expression: "SET seen = 'yes'; REMOVE secret"}},
-		{Name: "action parameters", Filter: &admin.SQLFilter{Expression: "n = 7"}, Action: &admin.SQLAction{
+		{Name: "action-parameters", Filter: &admin.SQLFilter{Expression: "n = 7"}, Action: &admin.SQLAction{
 			Expression: "SET seen = @seen", Parameters: map[string]any{"@seen": "by parameter"},
 		}},
 	} {
@@ -511,7 +511,7 @@ func TestS283_what_cannot_be_is_refused_and_changes_nothing(t *testing.T) {
 		func(each *admin.QueueProperties) { each.RequiresSession = of(true) },
 		func(each *admin.QueueProperties) { each.RequiresDuplicateDetection = of(true) },
 		func(each *admin.QueueProperties) { each.EnablePartitioning = of(true) },
-		func(each *admin.QueueProperties) { each.LockDuration = of("PT1S") },
+		func(each *admin.QueueProperties) { each.LockDuration = of("PT0.5S") },
 	} {
 		changed := before
 		changed.MaxDeliveryCount = of(int32(3))

@@ -196,7 +196,7 @@ RULES = {
         None,
     ),
     "action": (TrueRuleFilter(), SqlRuleAction("SET seen = 'yes'; REMOVE secret")),
-    "action parameters": (SqlRuleFilter("n = 7"), SqlRuleAction("SET seen = @seen", {"@seen": "by parameter"})),
+    "action-parameters": (SqlRuleFilter("n = 7"), SqlRuleAction("SET seen = @seen", {"@seen": "by parameter"})),
 }
 
 
@@ -291,7 +291,7 @@ async def test_s283_what_cannot_be_is_refused_and_changes_nothing(administrator)
     before = told(await administrator.create_queue("s283"))
     for change in (
         {"requires_session": True}, {"requires_duplicate_detection": True}, {"enable_partitioning": True},
-        {"lock_duration": timedelta(seconds=1)},
+        {"lock_duration": timedelta(milliseconds=500)},
     ):
         found = await administrator.get_queue("s283")
         with refused(400):

@@ -196,11 +196,11 @@ securedTopic("descriptions", (scenario) => {
         },
         action: {},
       },
-      { name: "one property", filter: { applicationProperties: { color: "red" } }, action: {} },
+      { name: "one-property", filter: { applicationProperties: { color: "red" } }, action: {} },
       { name: "properties", filter: { subject: "s", applicationProperties: values }, action: {} },
       { name: "action", ...EVERYTHING, action: { sqlExpression: "SET seen = 'yes'; REMOVE secret" } },
       {
-        name: "action parameters", filter: { sqlExpression: "n = 7" },
+        name: "action-parameters", filter: { sqlExpression: "n = 7" },
         action: { sqlExpression: "SET seen = @seen", sqlParameters: { "@seen": "by parameter" } },
       },
     ];
@@ -323,7 +323,7 @@ securedTopic("descriptions", (scenario) => {
   scenario("S283 what cannot be changed, and expressions that are none, change nothing", async (client, admin) => {
     const before = await admin.createQueue("s283");
     for (const change of [
-      { requiresSession: true }, { requiresDuplicateDetection: true }, { enablePartitioning: true }, { lockDuration: "PT1S" },
+      { requiresSession: true }, { requiresDuplicateDetection: true }, { enablePartitioning: true }, { lockDuration: "PT0.5S" },
     ]) {
       await fails(admin.updateQueue({ ...before, maxDeliveryCount: 3, ...change }), REFUSED);
     }

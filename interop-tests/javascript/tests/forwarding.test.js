@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {
-  accept, at, bodies, completeAll, deadLetters, fails, inMilliseconds, numbers, peekAll, range, receive,
+  accept, at, bodies, completeAll, deadLetters, fails, inMilliseconds, noRenewal, numbers, peekAll, range, receive,
   receiveNothing, receiveOne, sendNumbered, topic,
 } from "../harness.js";
 

@@ -371,7 +371,7 @@ class Administration extends Scenarios {
 
         Map<String, Object> before = Described.of(administrator.createQueue("s283"));
         denies(400, "LockDuration", () -> administrator.updateQueue(
-            administrator.getQueue("s283").setMaxDeliveryCount(3).setLockDuration(Duration.ofSeconds(1))));
+            administrator.getQueue("s283").setMaxDeliveryCount(3).setLockDuration(Duration.ofMillis(500))));
         assertEquals(before, Described.of(administrator.getQueue("s283")));
 
         Map<String, Object> topic = Described.of(administrator.createTopic("s283t"));

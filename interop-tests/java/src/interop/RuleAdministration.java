@@ -97,7 +97,7 @@ class RuleAdministration extends Scenarios {
                 .setReplyTo("r").setReplyToSessionId("rs").setSessionId("x").setLabel("s").setTo("t")),
             "properties", new CreateRuleOptions(properties),
             "action", setting(new TrueRuleFilter(), "SET seen = 'yes'; REMOVE secret", Map.of()),
-            "action parameters",
+            "action-parameters",
             setting(new SqlRuleFilter("n = 7"), "SET seen = @seen", Map.of("@seen", "by parameter")));
         Map<String, String> wanted = new TreeMap<>();
         rules.forEach((name, options) -> {

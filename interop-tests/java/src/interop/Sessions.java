@@ -60,7 +60,7 @@ class Sessions extends Scenarios {
             assertEquals(List.of(wanted).subList(1, wanted.length), bodies(messages));
             for (ServiceBusReceivedMessage message : messages) {
                 assertEquals(wanted[0], message.getSessionId());
-                assertNear(message.getLockedUntil(), in(Duration.ofMinutes(1)), Duration.ofSeconds(5));
+                assertEquals(9999, message.getLockedUntil().getYear(), "the session has the lock");
             }
             receiveNothing(receiver);
         }
@@ -169,7 +169,7 @@ class Sessions extends Scenarios {
         sendTo("s110", "x");
         ServiceBusReceiverClient receiver = client.session("s110", "x");
         ServiceBusReceivedMessage message = receiveOne(receiver);
-        OffsetDateTime until = message.getLockedUntil();
+        OffsetDateTime until = OffsetDateTime.now();
         for (int round = 0; round < 4; round += 1) {
             receiveNothing(receiver, Duration.ofSeconds(2));
             fails(SESSION_CANNOT_BE_LOCKED, () -> connect().session("s110", "x"));
