@@ -1099,7 +1099,7 @@ def transactions_are_in_the_log_of_requests(world: World) -> None:
     seen = [line["fields"] for line in lines if "transaction" in line["fields"]]
     kinds = [(it["message"], it.get("entity"), it.get("numbers"), it["outcome"]) for it in seen]
     assert kinds == [
-        ("send", '"orders"', "[1]", "accepted"), ("send", '"orders"', "[2]", "accepted"),
+        ("send", "orders", "[1]", "accepted"), ("send", "orders", "[2]", "accepted"),
         ("transaction", None, None, "committed"), ("transaction", None, None, "rolled back")], kinds
     assert len({it["transaction"] for it in seen}) == 2 and all(it["client"] for it in seen), seen
 
@@ -1125,14 +1125,14 @@ def every_request_is_logged_on_demand(world: World) -> None:
     lines = [json.loads(line) for line in broker.log.read_text().splitlines() if '"jitney::requests"' in line]
     seen = [line["fields"] for line in lines]
     kinds = [(fields["message"], fields.get("entity"), fields.get("outcome")) for fields in seen]
-    for wanted in [("attach", '"orders"', "attached"), ("send", '"orders"', "accepted"), ("deliver", '"orders"', "locked"),
-                   ("settle", '"orders"', "completed"), ("settle", '"orders"', "dead-lettered")]:
+    for wanted in [("attach", "orders", "attached"), ("send", "orders", "accepted"), ("deliver", "orders", "locked"),
+                   ("settle", "orders", "completed"), ("settle", "orders", "dead-lettered")]:
         assert wanted in kinds, (wanted, kinds)
     (sent,) = [fields for fields in seen if fields["message"] == "send"]
     assert sent["numbers"] == "[1, 2]" and sent["client"], sent
     assert [fields["number"] for fields in seen if fields["message"] == "settle"] == [1, 2], seen
     assert any(fields["message"] == "request" and "peek-message" in fields["operation"] and fields["status"] in (200, 204) for fields in seen), seen
-    assert any(fields["message"] == "http" and fields["path"].endswith('/entities/orders"') and fields["status"] == 200 for fields in seen), seen
+    assert any(fields["message"] == "http" and fields["path"].endswith("/entities/orders") and fields["status"] == 200 for fields in seen), seen
 
 
 def bad_requests_are_told_what_is_wrong(world: World) -> None:
@@ -1150,7 +1150,7 @@ def bad_requests_are_told_what_is_wrong(world: World) -> None:
         ("POST", "entities/orders/send", b" " * (4 * 1024 * 1024 + 1), 413, "4194304"),
         ("POST", "jobs", {"entity": "orders", "action": {"kind": "explode"}}, 400, "explode"),
         ("POST", "jobs", {"entity": "orders", "action": {"kind": "move", "to": "nowhere"}}, 400, "nowhere"),
-        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"json_path": "$..a..b"}}, 400, "2 of '..'"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"json_path": "$" + "[?@" * 40 + "]" * 40}}, 400, "32"),
         ("GET", "jobs/77777", None, 404, "77777"),
         ("DELETE", "jobs", None, 405, "GET, POST"),
         ("GET", "nothing", None, 404, "openapi.json"),

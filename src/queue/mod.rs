@@ -170,7 +170,7 @@ pub enum Delivery {
 /// A message as it is handed to a receiver.
 #[derive(Debug, Clone)]
 pub struct Handover {
-    /// The lock's token; [`LockToken::NIL`] when the message is received and deleted at once.
+    /// The lock's token; random when the message is received and deleted at once: then no client sees it.
     pub token: LockToken,
     /// How it is received.
     pub mode: ReceiveMode,

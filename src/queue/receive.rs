@@ -560,10 +560,11 @@ impl Queue {
                 let entry = self.remove(cx, ordinal)?;
                 self.count_delivered(cx.now, entry.enqueued_at);
                 self.count_completed(cx.now, entry.enqueued_at);
+                let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
                 let mut stamps = stamps(self.origin(), &entry);
                 stamps.delivered = true;
                 Some(Handover {
-                    token: LockToken::NIL,
+                    token,
                     mode,
                     body: entry.body,
                     stamps,

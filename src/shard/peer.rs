@@ -12,6 +12,7 @@ use tracing::debug;
 use super::{Outgoing, Report};
 use crate::amqp::{Connection, Delivery, Event, LinkId, SettleMode};
 use crate::gateway::{CreditReturn, Reply};
+use crate::ids::LockToken;
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Timestamp;
 use crate::{limits, message};
@@ -213,13 +214,13 @@ impl Peer {
     fn deliver(&mut self, link: LinkId, handover: Handover, body: Bytes) {
         self.rendered.clear();
         let rest = message::render_front(&mut self.rendered, &body, &handover.stamps);
-        let settle_mode = match handover.mode {
-            ReceiveMode::PeekLock => SettleMode::OnReceipt,
-            ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
+        let (settle_mode, tag) = match handover.mode {
+            ReceiveMode::PeekLock => (SettleMode::OnReceipt, handover.token.to_tag()),
+            ReceiveMode::ReceiveAndDelete => (SettleMode::OnSend, LockToken::NIL.to_tag()),
         };
         let rest = body.slice_ref(rest);
         let delivery = Delivery {
-            tag: handover.token.to_tag(),
+            tag,
             settle_mode,
             message_format: handover.stamps.message_format(),
             payload: &[&self.rendered],

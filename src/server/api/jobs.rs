@@ -183,6 +183,15 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.reserve(limits::ANSWER_PAGE_BYTES).await?;
     let mut page = Page::begin(call, "jobs").await?;
     let mut last = None;
+    if query
+        .before
+        .is_some_and(|before| i64::try_from(before).is_err())
+    {
+        return Err(Problem::wrong(
+            "before",
+            "before: no job has an id of more than 63 bits.",
+        ));
+    }
     let before = query.before.map(JobId);
     let operation = Operation::Jobs { before };
     let (operated, _) = call.operate(authority, operation).await?;
