@@ -118,7 +118,7 @@ async def paths_that_visit_everything_again(scene: Scene) -> None:
         for number in range(CROWD)
     ]
     found = await tell(scene, "costly paths", asked)
-    assert found[200] and set(found) <= {200, 429}, found
+    assert found[200] and set(found) <= {200, 429, 503}, found
 
 
 async def searches_whose_clients_leave(scene: Scene) -> None:
