@@ -35,16 +35,17 @@ ROUNDS = 8
 ABANDONED = 0.15
 
 
-def plain(id: str) -> ServiceBusMessage:
+def plain(id: str, first: str) -> ServiceBusMessage:
     return ServiceBusMessage(id, message_id=id, application_properties={"n": int(id)})
 
 
-def of_session(id: str) -> ServiceBusMessage:
+def of_session(id: str, first: str) -> ServiceBusMessage:
     return ServiceBusMessage(id, message_id=id, session_id=f"session {int(id) % 7}", application_properties={"n": int(id)})
 
 
-def of_key(id: str) -> ServiceBusMessage:
-    return ServiceBusMessage(id, message_id=id, partition_key=f"key {int(id) % 9}")
+def of_key(id: str, first: str) -> ServiceBusMessage:
+    """The messages of a batch have one key, or it is refused."""
+    return ServiceBusMessage(id, message_id=id, partition_key=f"key {int(first) % 9}")
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Source:
     """A queue or topic that messages are sent to."""
 
     name: str
-    make: Callable[[str], ServiceBusMessage]
+    make: Callable[[str, str], ServiceBusMessage]
     topic: bool = False
     # A message that may not have been taken is sent again, under the same id: duplicates are told.
     persistent: bool = False
@@ -152,7 +153,7 @@ class Run:
                             next_id += 0 if again else count
                             source.unknown.update(ids)
                             again = ids if source.persistent else []
-                            await sender.send_messages([source.make(id) for id in ids])
+                            await sender.send_messages([source.make(id, ids[0]) for id in ids])
                             again = []
                             source.unknown.difference_update(ids)
                             source.acknowledged.update(ids)

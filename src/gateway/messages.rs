@@ -3,7 +3,7 @@
 //!
 //! An operation is one step, checked whole before anything changes: its records are one group with
 //! all others of that moment, and its answer may leave when that group is durable. A receive may
-//! wait for its message ([`receive`]).
+//! wait for its message (`receive`).
 
 mod receive;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! the deadlines that run by elapsed time. [`Clock::elapsed`] knows nothing of dates, and no step moves
 //! it.
 //!
-//! Where servers share stores, the databases are witnesses ([`Clock::testify`]): from the first testimony on, the system's clock is followed
+//! Where servers share stores, the databases are witnesses (`Clock::testify`): from the first testimony on, the system's clock is followed
 //! only while one of them agrees with it. Otherwise the time continues by the monotonic clock, from when a database last agreed: a clock that is
 //! wrong lets nothing expire.
 
