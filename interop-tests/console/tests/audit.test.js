@@ -15,7 +15,7 @@ inBrowser("audit", (test) => {
     await entity(api, "audited");
     await entity(api, "audited-topic", "topic");
     await entity(api, "audited-topic/Subscriptions/one", "subscription");
-    await rule(api, "audited-topic/Subscriptions/one", "<img src=x onerror=alert(1)>\u202e", { filter: { kind: "sql", expression: "a = '<script>alert(1)</script>'" } });
+    await rule(api, "audited-topic/Subscriptions/one", "hostile", { filter: { kind: "sql", expression: "a = '<img src=x onerror=alert(1)>\u202e<script>alert(1)</script>'" } });
     await entity(api, "audited-gone");
     await api("DELETE", "/entities/audited-gone");
     // More than a page of the log, so that a filter has to read on.

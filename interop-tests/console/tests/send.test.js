@@ -212,6 +212,7 @@ inBrowser("send", (test) => {
     await until(async () => await body(page).inputValue() === HOSTILE[0], "the message is in the form");
     await submit(page).click();
     await sent(page, "Sent to odd");
+    await until(async () => (await messages("odd", "limit=100")).length === HOSTILE.length + 2, "the copy is there");
     const copy = await one("odd", HOSTILE.length + 2);
     assert.equal(copy.properties[HOSTILE[0]], HOSTILE[3]);
     assert.equal(copy.subject, HOSTILE[2]);

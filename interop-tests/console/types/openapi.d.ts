@@ -749,6 +749,8 @@ export interface components {
             made: number;
             /** @description A sentence for each entity that could not be made or changed. */
             refused: string[];
+            /** @description A sentence for each name or value of the file that has no effect. */
+            warnings?: string[];
         };
         /** @description Entries of the audit log, the newest first. */
         AuditLog: {
@@ -1904,7 +1906,7 @@ export interface components {
              */
             undecided?: number;
         };
-        /** @description Messages to be sent, all or none. */
+        /** @description Messages to be sent, all or none. Each is encoded as soon as it is read: its form in memory is many times as large. */
         SendRequest: {
             messages: components["schemas"]["NewMessage"][];
         };

@@ -79,7 +79,7 @@ impl Heard {
                 seen,
             } => Self::Delivered {
                 link: at.link,
-                token: *token,
+                token: if *delete { LockToken::NIL } else { *token },
                 delete: *delete,
                 seen: seen.clone(),
             },
