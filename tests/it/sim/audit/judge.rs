@@ -92,7 +92,15 @@ impl Model {
                 ..
             } => {
                 debug_assert!(*batch || drafts.len() == 1);
-                self.send(round, *at, *delivery, drafts, transaction.as_ref())?;
+                if *batch && self.is_over_batch_size(*at, drafts) {
+                    if let Some(id) = transaction {
+                        self.spoil(at.connection, id);
+                    }
+                    round.expect(&Sight::Detached(*at, NOT_ALLOWED.to_owned()))?;
+                    self.detach(round, *at)?;
+                } else {
+                    self.send(round, *at, *delivery, drafts, transaction.as_ref())?;
+                }
             }
             Act::Settle { .. } => self.settle(round, act)?,
             Act::Timeout => {

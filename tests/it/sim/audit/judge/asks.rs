@@ -3,6 +3,7 @@
 use jitney::namespace::DeniedKind;
 
 use super::*;
+use crate::sim::wire::batch;
 
 impl Model {
     /// Returns which lock is lost where a request settles without one: only the message's, if the link
@@ -21,6 +22,14 @@ impl Model {
         let holds = holders
             .any(|holder| holder.at.connection == connection && call.about == Some(holder.at));
         Ok(if holds { LOCK_LOST } else { SESSION_LOST })
+    }
+
+    /// Returns whether a batch on a sender's link is larger than links announce: it ends the link.
+    pub(in crate::sim::audit) fn is_over_batch_size(&self, at: LinkKey, drafts: &[Draft]) -> bool {
+        let link = self.links.get(&at);
+        let max = limits::MESSAGE_SIZE_DEFAULT + limits::ENVELOPE_BYTES;
+        let bytes = u64::try_from(batch(drafts).len()).expect("fits");
+        link.is_some_and(|link| link.kind == LinkKind::Sender) && max < bytes
     }
 
     /// Returns whether messages of one batch are for several partitions, by what their sender says.
