@@ -101,8 +101,8 @@ inBrowser("new entity", (test) => {
     await open(page, "#/new-entity");
     const cases = [
       ["Lock duration", "10 min", /properties.lock_duration: found "PT10M"; allowed: PT1S to PT5M/], ["Lock duration", "soon", /lock_duration is 'soon'/],
-      ["Max delivery count", "many", /max_delivery_count/], ["Forward dead letters to", "nowhere", /forwards to 'nowhere', which does not exist/],
-      ["Forward to", "nowhere", /forwards to 'nowhere', which does not exist/], ["Delete when idle for", "1 min", /auto_delete_on_idle/],
+      ["Max delivery count", "many", /max_delivery_count/], ["Forward dead letters to", "nowhere", /forwards to 'nowhere', and there is no such/],
+      ["Forward to", "nowhere", /forwards to 'nowhere', and there is no such/], ["Delete when idle for", "1 min", /auto_delete_on_idle/],
       ["Message size limit (KiB)", "99999999", /max_message_kilobytes/], ["Duplicate detection window", "1 s", /duplicate_detection_window/],
     ];
     await page.getByLabel("Name", { exact: true }).fill("errors");

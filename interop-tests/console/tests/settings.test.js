@@ -13,7 +13,7 @@ const LISTENER = "Endpoint=sb://localhost/;SharedAccessKeyName=listener;SharedAc
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const keysOf = async (path) => (await api("GET", `/entities/${encodeURIComponent(path)}/authorization-rules`)).authorization_rules;
 const copied = (page) => page.evaluate(() => navigator.clipboard.readText());
-const file = (queues = [], topics = []) => JSON.stringify({ UserConfig: { Namespaces: [{ Name: "any", Queues: queues, Topics: topics }] } }, null, 2);
+const file = (queues = [], topics = []) => JSON.stringify({ UserConfig: { Namespaces: [{ Name: "sbemulatorns", Queues: queues, Topics: topics }] } }, null, 2);
 
 async function signIn(page, text) {
   await page.goto(securedUrl);
