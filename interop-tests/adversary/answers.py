@@ -173,7 +173,7 @@ async def connections_with_many_links(scene: Scene) -> None:
 
 
 async def streams_of_changes(scene: Scene) -> None:
-    """With Listen: as many streams of changes as there may be, of a namespace with 500 queues; the neighbour has streams nevertheless."""
+    """With Listen: as many streams of changes as there may be, of a namespace with 200 queues; the neighbour has streams nevertheless."""
     made = asyncio.Semaphore(16)
 
     async def make(number: int) -> None:
@@ -182,7 +182,7 @@ async def streams_of_changes(scene: Scene) -> None:
             answer = await ask(scene, "PUT", path, ROOT, body={"kind": "queue", "properties": {}})
             assert answer.status in (201, 503), answer
 
-    await asyncio.gather(*(make(number) for number in range(500)))
+    await asyncio.gather(*(make(number) for number in range(200)))
     held = []
     async with neighbour(scene):
         for _ in range(64):
