@@ -48,9 +48,20 @@ def reason(lines: list[str]) -> list[str]:
     if errors:
         places = [line for line in lines if re.match(r"\S+\.py:\d+: in ", line)]
         return [*places[-1:], *errors][:REASON_LINES_MAX]
-    if any("Traceback (most recent call last)" in line for line in lines):
-        return [line.strip() for line in lines[-REASON_LINES_MAX:]]
+    tracebacks = [at for at, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    if tracebacks:
+        return [line.strip() for line in end_of_traceback(lines[tracebacks[-1]:])[-REASON_LINES_MAX:]]
     return [line.strip() for line in lines[:REASON_LINES_MAX]]
+
+
+def end_of_traceback(lines: list[str]) -> list[str]:
+    """A traceback up to the line that names the exception, which is indented as the first one is. What a suite prints after it is cut off:
+    it tells of other tests."""
+    def indent(line: str) -> int:
+        return len(line) - len(line.lstrip())
+
+    last = next((at for at, line in enumerate(lines) if at and indent(line) <= indent(lines[0])), len(lines) - 1)
+    return lines[:last + 1]
 
 
 def shortened(line: str) -> str:
