@@ -154,7 +154,7 @@ async def answers_that_nobody_reads(scene: Scene) -> None:
 
 
 async def connections_with_many_links(scene: Scene) -> None:
-    """With Listen: 20,000 links, listed by 50 at once, and followed by those who follow changes."""
+    """With Listen: 20,000 links, listed by 50 at once, and followed by those who follow changes; then all of them end at once."""
     peers = []
     for _ in range(5):
         peer = await scene.connect(LISTEN, host="attacked")
@@ -170,6 +170,10 @@ async def connections_with_many_links(scene: Scene) -> None:
     finally:
         for peer in peers:
             peer.drop()
+    # What the end of a link costs counts here, too.
+    async with neighbour(scene):
+        while (answer := await ask(scene, "GET", "connections", LISTEN)).status == 503 or answer.body["connections"]:
+            await asyncio.sleep(0.1)
 
 
 async def streams_of_changes(scene: Scene) -> None:

@@ -309,7 +309,7 @@ impl Namespaces {
     /// Returns whether a receiver waits for messages of an entity.
     fn is_awaited(&self, base: EntityId) -> bool {
         let mut queues = base.all().into_iter().filter_map(|id| self.queue(id));
-        queues.any(|queue| 0 < queue.credit())
+        queues.any(Queue::has_credit)
     }
 
     /// Looks after an entity that is to be deleted when it is idle.
@@ -387,9 +387,9 @@ impl Namespaces {
         let Some(node) = self.queues.get_mut(queue) else {
             return;
         };
-        let credit = node.queue.credit();
+        let had_credit = 0 < node.queue.credit_of(consumer);
         node.queue.remove_consumer(consumer);
-        if node.queue.credit() < credit {
+        if had_credit {
             self.note_use(now, queue);
         }
     }

@@ -297,12 +297,7 @@ impl Consumers {
 
     /// Returns how many more messages a receiver takes.
     pub(super) fn credit(&self, id: ConsumerId) -> Option<u32> {
-        let consumer = self.all.get(id.0)?;
-        let left = consumer
-            .limit
-            .wrapping_sub(consumer.delivered)
-            .cast_signed();
-        Some(u32::try_from(left).unwrap_or_default())
+        self.all.get(id.0).map(Consumer::credit)
     }
 
     /// Returns how many messages were handed to a receiver.
@@ -312,8 +307,13 @@ impl Consumers {
 
     /// Returns how many more messages all receivers take.
     pub(super) fn credits(&self) -> u64 {
-        let all = self.ids().filter_map(|id| self.credit(id));
+        let all = self.all.values().map(Consumer::credit);
         all.map(u64::from).sum()
+    }
+
+    /// Returns whether a receiver takes more messages.
+    pub(super) fn has_credit(&self) -> bool {
+        self.all.values().any(|consumer| 0 < consumer.credit())
     }
 
     pub(super) fn len(&self) -> usize {

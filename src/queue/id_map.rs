@@ -44,6 +44,11 @@ impl<T> IdMap<T> {
         Some(found.ok()?.remove().0.1)
     }
 
+    /// Returns the values in no order: for sums and the like, which depend on none.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
     /// Returns the ids in ascending order.
     pub(super) fn ids(&self) -> Vec<u64> {
         let mut ids: Vec<u64> = self.0.iter().map(|&(id, _)| id).collect();

@@ -399,6 +399,18 @@ impl Queue {
         self.consumers.len()
     }
 
+    /// Returns whether a receiver takes more messages.
+    #[must_use]
+    pub fn has_credit(&self) -> bool {
+        self.consumers.has_credit()
+    }
+
+    /// Returns how many more messages a receiver takes; none of one that is not there.
+    #[must_use]
+    pub fn credit_of(&self, consumer: ConsumerId) -> u32 {
+        self.consumers.credit(consumer).unwrap_or(0)
+    }
+
     /// Returns how many more messages all receivers take.
     #[must_use]
     pub fn credit(&self) -> u64 {

@@ -362,7 +362,7 @@ impl Gateway {
         if self
             .namespaces
             .queue(queue)
-            .is_some_and(|queue| queue.consumers().next().is_some())
+            .is_some_and(|queue| 0 < queue.receivers())
         {
             let text = format!("The subscription '{name}' has a receiver, and cannot be given up.");
             return Err(Denied::new(DeniedKind::InUse, &text, &path));
@@ -385,7 +385,7 @@ impl Gateway {
     ) {
         let has_gone = |base: EntityId| {
             let queue = self.namespaces.queue(base);
-            queue.is_some_and(|queue| queue.consumers().next().is_none())
+            queue.is_some_and(|queue| queue.receivers() == 0)
         };
         let (path, goes) = match entity {
             LinkEntity::Temporary(path) => (path, true),
