@@ -192,9 +192,14 @@ def only_what_is_new_is_copied(world: World) -> None:
     target = DIRECTORY / "steps"
     fill(world.broker, 64)
     first = back_up(world.broker, target)
-    again = back_up(world.broker, target)
-    assert first["copied_files"] == first["files"] and again["files"] == first["files"], (first, again)
-    assert again["copied_bytes"] * 10 < first["copied_bytes"], (first, again)
+    assert first["copied_files"] == first["files"], first
+    # The segment that a shard writes to is copied whole, and the entry in the audit log that a backup makes is enough to change one.
+    # After the load a checkpoint or the cleaning of segments may have written more.
+    shards, deadline, again = len(first["shards"]), time.monotonic() + DEADLINE, first
+    assert 4 * shards <= first["files"], first
+    while shards < again["copied_files"]:
+        assert time.monotonic() < deadline, f"more than the segments written to are copied again: {again}, and at first {first}"
+        again = back_up(world.broker, target)
     stored = sum(file.stat().st_size for file in (target / "files").iterdir())
     assert stored == again["bytes"], (stored, again)
 
