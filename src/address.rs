@@ -163,6 +163,16 @@ pub fn key(path: &str) -> String {
     path.to_lowercase()
 }
 
+/// Returns an entity's path as every protocol tells it: the names of queues and topics are in lower case, as the service has them
+/// wherever it tells one; those of subscriptions are as they were made (`addressing.md#names-of-entities`).
+#[must_use]
+pub fn with_lower_case(path: &str) -> String {
+    match split_subscription(path) {
+        Some((topic, name)) => subscription(&key(topic), name),
+        None => key(path),
+    }
+}
+
 /// Takes the path of a subscription apart: its topic's path, and its name.
 #[must_use]
 pub fn split_subscription(path: &str) -> Option<(&str, &str)> {

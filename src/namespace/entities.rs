@@ -166,6 +166,7 @@ impl Namespaces {
         mut description: Description,
         mut rules: Vec<Rule>,
     ) -> Result<EntityId, EntityRefused> {
+        let path = &address::with_lower_case(path);
         self.limit_message_size(path, &mut description);
         let topic = self.topic_of(path, &description)?;
         let base = self.queues.next_id();
@@ -235,9 +236,11 @@ impl Namespaces {
             return Ok(false);
         }
         check_fixed(&path, before, &description)?;
+        // Each version has a time of its own: clients compare them.
+        let next = before.history.updated_at.after(Millis::from_millis(1));
         description.history = History {
             created_at: before.history.created_at,
-            updated_at: cx.now,
+            updated_at: next.max(cx.now),
             revision: before.history.revision + 1,
         };
         record_entity(cx, base, &path, &description);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Namespaces, StepContext};
+use crate::address;
 use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::queue::{Description, Queue, QueueSnapshot, Replayed};
 use crate::queue::{Passage, Positions, Record};
@@ -347,7 +348,7 @@ impl Namespaces {
             self.describe(entity, &description);
         } else {
             let topic = self.topic_of(path, &description).map_err(|_| malformed)?;
-            self.install(entity, path, &description);
+            self.install(entity, &address::with_lower_case(path), &description);
             if let Some(topic) = topic {
                 self.topic(topic).subscriptions.insert(entity);
             }
