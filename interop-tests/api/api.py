@@ -536,6 +536,13 @@ def a_message_is_searched_in_the_whole_namespace(world: World) -> None:
     assert (one["queue"], one["message"]["body"]["text"]) == ("bulk", "one"), one
     number = one["message"]["sequence_number"]
     assert "bulk" in {one["queue"] for one in api("GET", f"messages?sequence_number={number}")["messages"]}
+    # A message without an id has the one that receivers see.
+    with world.client() as client, client.get_queue_receiver("bulk") as receiver:
+        made_up = next(message.message_id for message in receiver.peek_messages(100, sequence_number=1) if str(message) == "other")
+    (one,) = api("GET", f"messages?message_id={made_up}")["messages"]
+    assert (one["queue"], one["message"]["message_id"]) == ("bulk", made_up), one
+    (one,) = api("GET", f"entities/bulk/messages?message_id={made_up}")["messages"]
+    assert one["message_id"] == made_up, one
     status, problem = api.ask("GET", "messages")
     assert status == 400 and "no condition" in problem["detail"], problem
     for queue in {one["queue"] for one in found}:

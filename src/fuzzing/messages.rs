@@ -55,7 +55,7 @@ fn check_amendments(amendments: &Amendments) {
 }
 
 /// The most that a delivery can write.
-fn stamps(amendments: Option<Amendments>) -> Stamps {
+pub(super) fn stamps(amendments: Option<Amendments>) -> Stamps {
     let now = Timestamp::from_millis(1_800_000_000_000);
     Stamps {
         sequence_number: 7,

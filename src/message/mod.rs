@@ -35,7 +35,7 @@ pub use compose::{Composer, Draft};
 pub use control::Control;
 pub use parse::Message;
 pub use properties::{Field, Part, same_name};
-pub use render::{render, render_front, render_with_body};
+pub use render::{render, render_front, render_with_body, render_without_body};
 pub use scalar::Scalar;
 pub use trace_context::TraceContext;
 
@@ -89,6 +89,12 @@ pub struct Stamps {
 }
 
 impl Stamps {
+    /// Returns the message-id of a message whose sender gave it none, as receivers see it.
+    #[must_use]
+    pub fn default_message_id_text(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.default_message_id))
+    }
+
     /// Returns the message-format that the message came with.
     #[must_use]
     pub fn message_format(&self) -> u32 {

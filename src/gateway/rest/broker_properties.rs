@@ -81,8 +81,7 @@ pub(super) fn write(message: &Message, amended: &Amendments, handover: &Handover
     let mut set = |name: &str, value: Value| {
         object.entry(name).or_insert(value);
     };
-    let default_id = u128::from_be_bytes(stamps.default_message_id);
-    set("MessageId", format!("{default_id:032x}").into());
+    set("MessageId", stamps.default_message_id_text().into());
     let key = message.partition_key().map(ToOwned::to_owned);
     let has_key = key.is_some() || message.group_id().is_some();
     let by_id = (stamps.keyed_by_id && !has_key).then(|| message.field(Field::MessageId));

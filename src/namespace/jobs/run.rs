@@ -280,10 +280,9 @@ impl Namespaces {
         let facts = self
             .queue(*queue)
             .and_then(|queue| queue.facts(inspected.number, 0));
-        let none = Amendments::default();
-        let changed = inspected.stamps.amendments.as_deref().unwrap_or(&none);
         if let (Some(message), Some(facts)) = (message, &facts) {
-            match plan.selector.selects(message, changed, facts, share) {
+            let stamps = &inspected.stamps;
+            match plan.selector.selects(message, stamps, facts, share) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(undecided) => return job.skip(undecided.to_string()),

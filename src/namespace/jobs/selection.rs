@@ -2,7 +2,7 @@
 
 use super::json_path::{Document, JsonPath, TooSlow};
 use crate::limits;
-use crate::message::{Amendments, Field, Message, MessageState, Scalar};
+use crate::message::{Amendments, Field, Message, MessageState, Scalar, Stamps};
 use crate::queue::{Conditions, DEAD_LETTER_REASON};
 use crate::rules::{Facts, Share, SqlFilter, hyphenated};
 use crate::time::Timestamp;
@@ -194,15 +194,23 @@ impl Selector {
     pub fn selects(
         &self,
         message: &Message,
-        changed: &Amendments,
+        stamps: &Stamps,
         facts: &Facts,
         share: &mut Share,
     ) -> Result<bool, Undecided> {
+        let unchanged = Amendments::default();
+        let changed = stamps.amendments.as_deref().unwrap_or(&unchanged);
         let is_field = |wanted: &Option<String>, field| {
             wanted.as_ref().is_none_or(|wanted| {
                 let value = changed.field_of(message, field);
                 value.is_some_and(|value| shown(value) == *wanted)
             })
+        };
+        // A message without an id has the one that receivers see.
+        let is_made_up = |wanted: &String| {
+            let value = changed.field_of(message, Field::MessageId);
+            let is_absent = value.is_none_or(|value| Scalar::decode(value) == Scalar::Null);
+            is_absent && *wanted == stamps.default_message_id_text()
         };
         let has_reason = |wanted: &String| {
             let value = changed.property_of(message, DEAD_LETTER_REASON);
@@ -212,7 +220,8 @@ impl Selector {
             let value = changed.property_of(message, DEAD_LETTER_REASON);
             value.is_none_or(|(_, value)| Scalar::decode(value) == Scalar::Null)
         };
-        let is_meant = is_field(&self.message_id, Field::MessageId)
+        let is_meant = (is_field(&self.message_id, Field::MessageId)
+            || self.message_id.as_ref().is_some_and(is_made_up))
             && is_field(&self.correlation_id, Field::CorrelationId)
             && self.reason.as_ref().is_none_or(has_reason)
             && (!self.without_reason || has_none())

@@ -511,7 +511,8 @@ impl Shown {
             }),
             delivery_count: stamps.delivery_count,
             size_bytes: inspected.body.length,
-            message_id: field(Field::MessageId),
+            message_id: field(Field::MessageId)
+                .or_else(|| message.map(|_| stamps.default_message_id_text())),
             correlation_id: field(Field::CorrelationId),
             session_id: inspected.message_session.as_deref().map(ToOwned::to_owned),
             subject: field(Field::Label),

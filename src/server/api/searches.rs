@@ -22,7 +22,7 @@ use super::Problem;
 use crate::gateway::operations::{MessageView, MessagesView};
 use crate::ids::SequenceNumber;
 use crate::limits;
-use crate::message::{Amendments, Message};
+use crate::message::Message;
 use crate::namespace::{Selector, Undecided};
 use crate::rules::{Facts, Share};
 
@@ -276,16 +276,14 @@ impl Candidate {
         let Some(message) = &self.message else {
             return Ok(false);
         };
-        let none = Amendments::default();
         let stamps = &self.view.inspected.stamps;
-        let changed = stamps.amendments.as_deref().unwrap_or(&none);
         let facts = Facts {
             sequence_number: self.view.inspected.number,
             enqueued_time: stamps.enqueued_time,
             time_to_live: stamps.time_to_live,
             seed: 0,
         };
-        selector.selects(message, changed, &facts, share)
+        selector.selects(message, stamps, &facts, share)
     }
 }
 
