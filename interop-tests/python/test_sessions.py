@@ -309,6 +309,9 @@ async def test_s124_a_deferred_message_stays_in_its_session(queue, other):
         await receiver.complete_message(third)
         await nothing(receiver)
     async with queue.session("x") as receiver, other.session("y") as stranger:
+        peeked = await receiver.peek_messages(max_message_count=10, sequence_number=1)
+        ends = {each.raw_amqp_message.annotations[b"x-opt-locked-until"] for each in peeked}
+        assert (len(peeked), ends) == (2, {253_402_300_799_999})
         with pytest.raises(MessageNotFoundError):
             await stranger.receive_deferred_messages(first.sequence_number)
         messages = await receiver.receive_deferred_messages([first.sequence_number, second.sequence_number])

@@ -50,14 +50,19 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
 /// Appends a message as [`render`] does, with other bytes as its body, in one data section. A footer is left out: it may sign
 /// the body.
 pub fn render_with_body(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps, body: &[u8]) {
+    render_without_body(out, message, stamps);
+    write_descriptor(out, descriptor::DATA);
+    write_binary(out, body);
+}
+
+/// Appends a message as [`render`] does, without body and footer: what a browser gets that asked for no body.
+pub fn render_without_body(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
     let trusted = |_, value: &[u8]| extent(value).ok_or_else(cut);
     if let Ok(sections) = Sections::find(message, trusted) {
         front_of(&sections, message).write(out, stamps);
         let own = sections.application_properties.of(message);
         application_properties(out, own, stamps.amendments.as_deref());
     }
-    write_descriptor(out, descriptor::DATA);
-    write_binary(out, body);
 }
 
 /// Appends the front of a message as [`render`] does, and returns the rest: bytes of the sender's

@@ -1,8 +1,8 @@
 //! Looking at messages without changing them, and deleting many at once.
 
 use super::{
-    BodyRef, Context, MessageSession, Queue, Seen, SequenceNumber, Stamps, Timestamp, numbers,
-    stamps,
+    BodyRef, Context, MessageSession, Queue, Seen, SequenceNumber, Stamps, StoredState, Timestamp,
+    numbers, stamps,
 };
 use crate::limits;
 
@@ -11,7 +11,7 @@ use crate::limits;
 pub struct Browsed {
     /// Where its bytes are.
     pub body: BodyRef,
-    /// Annotations to add on the way out; never an end of a lock.
+    /// Annotations to add on the way out; of locks, only that of a deferred message of a session, whose end is none.
     pub stamps: Stamps,
 }
 
@@ -152,10 +152,13 @@ impl Queue {
             if limits::PEEK_BYTES_MAX < bytes && !found.is_empty() {
                 break;
             }
-            found.push(Browsed {
-                body: entry.body,
-                stamps: stamps(self.origin(), &entry),
-            });
+            let mut stamps = stamps(self.origin(), &entry);
+            // The service says it of deferred messages of sessions only, as of those that are received.
+            if self.sessions.is_some() && matches!(entry.state, StoredState::Deferred) {
+                stamps.locked_until = Some(Timestamp::END_OF_9999);
+            }
+            let body = entry.body;
+            found.push(Browsed { body, stamps });
         }
         found
     }

@@ -35,6 +35,8 @@ topic("peeking", (scenario) => {
       rest.push(...page);
     }
     assert.deepEqual(numbers(rest), [7, 8, 9, 10]);
+    const [{ body, sequenceNumber }] = await receiver.peekMessages(1, { fromSequenceNumber: Long.fromNumber(4), omitMessageBody: true });
+    assert.deepEqual([body, Number(sequenceNumber)], [undefined, 4]);
   });
 
   scenario("S62 a peek into an empty queue finds nothing", async (client) => {

@@ -203,6 +203,7 @@ impl Operation<'_, '_> {
         let count = positive(map, "message-count")?;
         let from = SequenceNumber(from);
         let session = map.optional_string("session-id")?;
+        let omits_body = map.optional_boolean("omit-message-body")?.unwrap_or(false);
         self.check_own_messages()?;
         let found = match session {
             Some(session) => self.peek_session(from, count, session)?,
@@ -213,6 +214,7 @@ impl Operation<'_, '_> {
             body: browsed.body,
             stamps: browsed.stamps,
             token: None,
+            omits_body,
         });
         Ok(messages(carried.collect()))
     }
@@ -270,6 +272,7 @@ impl Operation<'_, '_> {
                     body: handover.body,
                     stamps: handover.stamps,
                     token: Some(handover.token),
+                    omits_body: false,
                 });
                 Ok(messages(carried.collect()))
             }

@@ -63,6 +63,8 @@ pub(crate) struct Carried {
     pub(crate) body: BodyRef,
     pub(crate) stamps: Stamps,
     pub(crate) token: Option<LockToken>,
+    /// The client asked for the message without its body.
+    pub(crate) omits_body: bool,
 }
 
 impl Status {
@@ -301,7 +303,11 @@ impl Response {
 impl Carried {
     fn map(&self, body: &Bytes) -> Value {
         let mut rendered = Vec::with_capacity(body.len() + 256);
-        message::render(&mut rendered, body, &self.stamps);
+        if self.omits_body {
+            message::render_without_body(&mut rendered, body, &self.stamps);
+        } else {
+            message::render(&mut rendered, body, &self.stamps);
+        }
         let mut map = OrderedMap::new();
         map.insert(string("message"), Value::Binary(ByteBuf::from(rendered)));
         if let Some(token) = self.token {

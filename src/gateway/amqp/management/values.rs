@@ -47,6 +47,16 @@ impl<'a> Map<'a> {
             .transpose()
     }
 
+    pub(super) fn optional_boolean(self, name: &str) -> Result<Option<bool>, String> {
+        self.get(name)
+            .map(|value| {
+                value
+                    .boolean()
+                    .ok_or_else(|| wrong(name, "a boolean", value))
+            })
+            .transpose()
+    }
+
     pub(super) fn timestamp(self, name: &str) -> Result<Timestamp, String> {
         let value = self.require(name)?;
         value
