@@ -199,8 +199,8 @@ impl AdminRequest {
         let (title, next) = match &self.wanted {
             RequestBody::Operation(AdminOperation::List { what, skip, top }) => {
                 let title = match what {
-                    Listed::Queues => "Queues",
-                    Listed::Topics => "Topics",
+                    Listed::Queues(_) => "Queues",
+                    Listed::Topics(_) => "Topics",
                     Listed::Subscriptions(_) => "Subscriptions",
                     Listed::Rules(_) => "Rules",
                 };
@@ -446,6 +446,10 @@ impl BaseUrl {
     fn page(&self, skip: usize, top: usize) -> String {
         let url = self.url(self.path.trim_matches('/'));
         let mark = if url.contains('?') { '&' } else { '?' };
-        format!("{url}{mark}%24skip={skip}&%24top={top}")
+        let is_filter = |(name, _): &(&str, &str)| target::is_filter(name);
+        let filter = target::pairs(&self.query).find(is_filter);
+        let filter = filter.map(|(_, filter)| format!("&%24filter={filter}"));
+        let filter = filter.unwrap_or_default();
+        format!("{url}{mark}%24skip={skip}&%24top={top}{filter}")
     }
 }

@@ -284,7 +284,7 @@ fn write_value(out: &mut Writer, value: &Value) {
         return out.empty("Value", " i:nil=\"true\"");
     };
     let space = match class {
-        "guid" | "char" => NET,
+        "char" | "duration" | "guid" => NET,
         _ => SCHEMA,
     };
     let attributes = format!(" i:type=\"d6p1:{class}\" xmlns:d6p1=\"{space}\"");

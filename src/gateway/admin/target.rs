@@ -73,9 +73,22 @@ impl Target {
             ));
         }
         let words: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let page = |what| {
-            let (skip, top) = page(query.unwrap_or_default())?;
+        let page = |what: fn(String) -> Listed| {
+            let page = page(query.unwrap_or_default())?;
+            let what = what(page.prefix.unwrap_or_default());
+            let Page { skip, top, .. } = page;
             Ok(Self::List { what, skip, top })
+        };
+        let unfiltered = |what| {
+            let Page { skip, top, prefix } = self::page(query.unwrap_or_default())?;
+            match prefix {
+                None => Ok(Self::List { what, skip, top }),
+                Some(prefix) => Err(wrong(
+                    "$filter",
+                    &prefix,
+                    "no filter but of queues and topics",
+                )),
+            }
         };
         let is = |word: &str, expected: &str| word.eq_ignore_ascii_case(expected);
         match words.as_slice() {
@@ -101,7 +114,7 @@ impl Target {
                     && is(rules, "Rules") =>
             {
                 let subscription = address::subscription(&topic.join("/"), name);
-                page(Listed::Rules(subscription))
+                unfiltered(Listed::Rules(subscription))
             }
             [topic @ .., subscriptions, name]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
@@ -112,8 +125,14 @@ impl Target {
             [topic @ .., subscriptions]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
             {
-                page(Listed::Subscriptions(topic.join("/")))
+                unfiltered(Listed::Subscriptions(topic.join("/")))
             }
+            // No entity: the service calls the request wrong, and .NET makes an ArgumentException of that alone.
+            [.., queue] if is(queue, "$DeadLetterQueue") => Err(wrong(
+                "the path",
+                path,
+                "the name of an entity, without that of a sub-queue",
+            )),
             entity => Ok(Self::Entity(entity.join("/"))),
         }
     }
@@ -123,9 +142,21 @@ fn unknown(path: &str) -> AdminError {
     AdminError::Unknown(format!("there is nothing at '{}'", excerpt(path)))
 }
 
-/// Returns the offset and the length of a page.
-fn page(query: &str) -> Result<(usize, usize), AdminError> {
-    let (mut skip, mut top) = (0, limits::LISTED_MAX);
+/// The part of a list that a query asks for.
+struct Page {
+    skip: usize,
+    top: usize,
+    /// How the paths begin, if there is a filter.
+    prefix: Option<String>,
+}
+
+/// Reads the part of a list that a query asks for.
+fn page(query: &str) -> Result<Page, AdminError> {
+    let mut page = Page {
+        skip: 0,
+        top: limits::LISTED_MAX,
+        prefix: None,
+    };
     for (name, value) in pairs(query) {
         let name = decode(name)?.to_ascii_lowercase();
         let number = || {
@@ -134,24 +165,68 @@ fn page(query: &str) -> Result<(usize, usize), AdminError> {
             number.map_err(|_| wrong(&name, &value, "a whole number, not negative"))
         };
         match name.as_str() {
-            "$skip" => skip = number()?,
+            "$skip" => page.skip = number()?,
             // An empty page would link to itself.
             "$top" => match number()? {
                 0 => return Err(wrong("$top", "0", "a whole number from 1 on")),
-                wanted => top = wanted.min(limits::LISTED_MAX),
+                wanted => page.top = wanted.min(limits::LISTED_MAX),
             },
-            // Without this check, the list would be of other resources than the requested ones.
-            "$filter" => return Err(wrong("$filter", value, "lists without a filter")),
+            "$filter" => {
+                let text = decode(&value.replace('+', " "))?;
+                let prefix = prefix(&text)
+                    .ok_or_else(|| wrong("$filter", &text, "startswith(path, 'PREFIX') eq true"))?;
+                page.prefix = Some(prefix);
+            }
             _ => {}
         }
     }
-    Ok((skip, top))
+    Ok(page)
+}
+
+/// Returns how the paths begin that a filter is for: `startswith(path, 'text')`, with or without `eq true`. The service knows
+/// no other filter (azure-service-bus#16, #667).
+fn prefix(filter: &str) -> Option<String> {
+    let rest = after_word(filter, "startswith")?.strip_prefix('(')?;
+    let rest = after_word(rest, "path")?.strip_prefix(',')?;
+    let mut rest = rest.trim_start().strip_prefix('\'')?;
+    let mut prefix = String::new();
+    loop {
+        let (text, tail) = rest.split_once('\'')?;
+        prefix.push_str(text);
+        // A quotation mark in a text is written twice.
+        match tail.strip_prefix('\'') {
+            Some(_) => prefix.push('\''),
+            None => {
+                rest = tail;
+                break;
+            }
+        }
+        rest = tail.get(1..)?;
+    }
+    let rest = rest.trim_start().strip_prefix(')')?;
+    let is_all = rest.trim().is_empty() || {
+        let value = after_word(rest, "eq")?;
+        value.trim().eq_ignore_ascii_case("true")
+    };
+    is_all.then_some(prefix)
+}
+
+/// Returns what comes after a word, which compares without case, and the space around it.
+fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let text = text.trim_start();
+    let (found, rest) = text.split_at_checked(word.len())?;
+    found.eq_ignore_ascii_case(word).then(|| rest.trim_start())
 }
 
 /// Returns the names and values of a query, encoded.
 pub(super) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// Returns whether a name in a query, encoded, is that of the filter.
+pub(super) fn is_filter(name: &str) -> bool {
+    percent_decode_str(name).eq(b"$filter".iter().copied())
 }
 
 /// Decodes a part of a path or a query.

@@ -130,8 +130,8 @@ impl AdminOperation {
         match self {
             Self::Namespace => Cow::Borrowed("$namespaceinfo"),
             Self::List { what, .. } => match what {
-                Listed::Queues => Cow::Borrowed("$Resources/Queues"),
-                Listed::Topics => Cow::Borrowed("$Resources/Topics"),
+                Listed::Queues(_) => Cow::Borrowed("$Resources/Queues"),
+                Listed::Topics(_) => Cow::Borrowed("$Resources/Topics"),
                 Listed::Subscriptions(topic) => Cow::Owned(format!("{topic}/Subscriptions")),
                 Listed::Rules(subscription) => Cow::Owned(format!("{subscription}/Rules")),
             },
@@ -181,10 +181,10 @@ pub enum AuthorizationChange {
 /// A kind of list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listed {
-    /// The queues of the namespace.
-    Queues,
-    /// Its topics.
-    Topics,
+    /// The queues of the namespace whose paths begin with this text, in any case.
+    Queues(String),
+    /// Its topics, likewise.
+    Topics(String),
     /// The subscriptions of the topic at this path.
     Subscriptions(String),
     /// The rules of the subscription at this path.

@@ -139,9 +139,9 @@ impl Administration<'_, '_> {
 
     fn list(&mut self, what: &Listed, skip: usize, top: usize) -> Outcome {
         let top = top.min(limits::LISTED_MAX);
-        let (kind, below) = match what {
-            Listed::Queues => (EntityKind::Queue, String::new()),
-            Listed::Topics => (EntityKind::Topic, String::new()),
+        let (kind, below, of) = match what {
+            Listed::Queues(prefix) => (EntityKind::Queue, address::key(prefix), ""),
+            Listed::Topics(prefix) => (EntityKind::Topic, address::key(prefix), ""),
             Listed::Subscriptions(topic) => {
                 let base = self.find(topic)?;
                 if self.kind(base) != Some(EntityKind::Topic) {
@@ -152,11 +152,11 @@ impl Administration<'_, '_> {
                     ));
                 }
                 let below = address::key(topic) + "/subscriptions/";
-                (EntityKind::Subscription, below)
+                (EntityKind::Subscription, below, topic.as_str())
             }
             Listed::Rules(subscription) => return self.list_rules(subscription, skip, top),
         };
-        self.check_right(below.trim_end_matches("/subscriptions/"))?;
+        self.check_right(of)?;
         let start = format!("{}{below}", self.prefix);
         let is_first = self.prefix.is_empty();
         let within = |key: &str| key.starts_with(&start) && !(is_first && key.starts_with("//"));

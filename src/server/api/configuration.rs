@@ -269,7 +269,7 @@ impl Export<'_> {
     async fn queues(&mut self, text: &mut Text) -> Result<(), Problem> {
         let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
-            let (found, further) = self.entities(&Listed::Queues, count).await?;
+            let (found, further) = self.entities(&Listed::Queues(String::new()), count).await?;
             for view in &found {
                 self.check(view, address::is_entity_name(&view.path))
                     .await?;
@@ -287,7 +287,7 @@ impl Export<'_> {
     async fn topics(&mut self, text: &mut Text) -> Result<(), Problem> {
         let (mut count, mut more) = (0, More::Yes);
         while more == More::Yes {
-            let (found, further) = self.entities(&Listed::Topics, count).await?;
+            let (found, further) = self.entities(&Listed::Topics(String::new()), count).await?;
             for view in found {
                 self.check(&view, address::is_entity_name(&view.path))
                     .await?;

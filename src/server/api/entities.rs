@@ -207,8 +207,8 @@ pub(super) fn limited(limit: Option<usize>) -> Result<usize, Problem> {
 pub(super) async fn list(call: &Call<'_>) -> Answer {
     let query: ListQuery = call.query()?;
     let what = match (query.kind, query.topic) {
-        (Kind::Queue, None) => Listed::Queues,
-        (Kind::Topic, None) => Listed::Topics,
+        (Kind::Queue, None) => Listed::Queues(String::new()),
+        (Kind::Topic, None) => Listed::Topics(String::new()),
         (Kind::Subscription, Some(topic)) => Listed::Subscriptions(topic),
         (Kind::Subscription, None) => {
             let text = "topic is missing: it names the topic of the subscriptions.";

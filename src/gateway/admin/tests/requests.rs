@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::super::AdminError;
 use super::{asked, entry, operation, put};
 use crate::message::Scalar;
 use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, Properties, RuleView};
@@ -471,22 +472,22 @@ fn lists_come_in_pages_of_a_hundred_at_most() {
         let expected = AdminOperation::List { what, skip, top };
         assert_eq!(operation("GET", target), Ok(expected), "{target}");
     };
-    check("/$Resources/queues", Listed::Queues, 0, 100);
+    check("/$Resources/queues", Listed::Queues(String::new()), 0, 100);
     check(
         "/%24resources/Queues?$skip=0&$top=100",
-        Listed::Queues,
+        Listed::Queues(String::new()),
         0,
         100,
     );
     check(
         "/$Resources/Topics?%24skip=7&%24top=5",
-        Listed::Topics,
+        Listed::Topics(String::new()),
         7,
         5,
     );
     check(
         "/$Resources/topics?$Skip=7&$Top=1000",
-        Listed::Topics,
+        Listed::Topics(String::new()),
         7,
         100,
     );
@@ -495,6 +496,54 @@ fn lists_come_in_pages_of_a_hundred_at_most() {
     check("/a%2Fb/subscriptions?$top=1", subscriptions(), 0, 1);
     let rules = Listed::Rules("a/Subscriptions/s".to_owned());
     check("/a/Subscriptions/s/Rules/", rules, 0, 100);
+}
+
+#[test]
+fn a_list_of_queues_or_topics_may_have_a_filter_by_the_beginning_of_the_path() {
+    let check = |filter: &str, prefix: &str| {
+        let target = format!("/$Resources/topics?api-version=2021-05&$filter={filter}");
+        let (what, skip, top) = (Listed::Topics(prefix.to_owned()), 0, 100);
+        let expected = AdminOperation::List { what, skip, top };
+        assert_eq!(operation("GET", &target), Ok(expected), "{filter}");
+    };
+    check("startswith(path,'a')", "a");
+    check("startsWith(Path,%20'a/B')%20eq%20true", "a/B");
+    check("startswith(+path+,+'it''s'+)+EQ+True", "it's");
+    check("startswith(path,'')", "");
+    for wrong in [
+        "",
+        "path eq 'a'",
+        "startswith(path,'a') eq false",
+        "startswith(path,'a')) eq true",
+        "startswith(path,'a",
+        "startswith(path,'a''",
+        "startswith(name,'a')",
+        "endswith(path,'a')",
+    ] {
+        let refused = operation("GET", &format!("/$Resources/queues?$filter={wrong}"));
+        let text = refused.unwrap_err().to_string();
+        assert!(
+            text.contains("startswith(path, 'PREFIX')"),
+            "{wrong}: {text}"
+        );
+    }
+    let target = "/t/subscriptions?$filter=startswith(path,'a')";
+    assert!(operation("GET", target).is_err());
+}
+
+#[test]
+fn a_sub_queue_is_no_entity() {
+    for path in [
+        "/q/$DeadLetterQueue",
+        "/q/$transfer/$deadletterqueue",
+        "/t/Subscriptions/s/$DeadLetterQueue",
+    ] {
+        let refused = asked("GET", path, None).unwrap_err();
+        assert!(
+            matches!(refused, AdminError::Malformed(_)),
+            "{path}: {refused}"
+        );
+    }
 }
 
 #[test]
