@@ -773,7 +773,7 @@ pub const RSA_BITS_MAX: usize = 8_192;
 /// Characters of a token's subject that are kept for logs.
 pub const TOKEN_SUBJECT_LENGTH_MAX: usize = 128;
 /// Characters of an address: an entity's path, and the names of a sub-queue or of `$management`.
-pub const ADDRESS_LENGTH_MAX: usize = PATH_LENGTH_MAX + 64;
+pub const ADDRESS_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 64;
 /// Characters that are kept of the reason for which an operation of a transaction was refused.
 pub const ROLLBACK_REASON_MAX: usize = 512;
 

@@ -268,7 +268,7 @@ class Transactions(Working):
         transaction = self.begin()
         self.send_in(transaction, sender, *numbered(100))
         refusal = self.try_send(transaction, sender, Message(body="one more"))
-        self.not_done(refusal, "amqp:not-allowed")
+        self.not_done(refusal, "amqp:resource-limit-exceeded")
         self.assertIn("Can't send more than 100 messages in a single transaction", refusal.remote.condition.description)
         # What was refused in a transaction spoils it: some clients do not look at the refusal.
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))

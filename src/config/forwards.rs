@@ -1,4 +1,4 @@
-//! Where entities of the file forward to: the target must be a queue or a topic of the same namespace.
+//! Where entities of the file forward to: the target must be a queue, a topic or a subscription of the same namespace.
 //!
 //! The file need not have it: a broker may, if a client has made it. So that is found out where the entities are made.
 
@@ -16,7 +16,7 @@ pub(super) struct Forward {
 impl ConfigReader<'_> {
     /// Reads a forwarding target; an empty one is none.
     pub(super) fn forward(&mut self, at: &At<'_>) -> Option<String> {
-        const ALLOWED: &str = "the name of a queue or a topic, or \"\"";
+        const ALLOWED: &str = "the name of a queue or a topic, TOPIC/Subscriptions/NAME, or \"\"";
         if at.is_absent() {
             return None;
         }
@@ -24,7 +24,10 @@ impl ConfigReader<'_> {
         if target.is_empty() {
             return None;
         }
-        if !address::is_entity_name(target) {
+        let is_subscription = address::split_subscription(target).is_some_and(|(topic, name)| {
+            address::is_entity_name(topic) && address::is_part_name(name)
+        });
+        if !is_subscription && !address::is_entity_name(target) {
             self.mistake(at, ALLOWED);
             return None;
         }
@@ -41,7 +44,7 @@ impl ConfigReader<'_> {
         for forward in std::mem::take(&mut self.forwards) {
             if !self.names.contains(&address::key(&forward.target)) {
                 let found = format!("\"{}\", which the file does not have", forward.target);
-                let allowed = "the name of a queue or a topic of the namespace";
+                let allowed = "the name of a queue, a topic or a subscription of the namespace";
                 self.absent_target(forward.offset, forward.place, found, allowed);
             }
         }

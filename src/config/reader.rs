@@ -319,15 +319,16 @@ impl<'t> ConfigReader<'t> {
         self.push(at.offset, at.path.clone(), found.to_owned(), allowed);
     }
 
-    /// Reports names that an object has twice: otherwise one of them would be ignored in silence.
+    /// Warns of names that an object has twice, of which the last one counts, as in the emulator.
     fn doubles(&mut self, at: &At<'_>) {
         let object = at.node.and_then(ast::Value::as_object);
         let mut names = BTreeSet::new();
         for property in object.into_iter().flat_map(|object| &object.properties) {
             let name = property.name.as_str();
             if !names.insert(name) {
-                let found = format!("\"{name}\" once more");
-                self.push(property.start(), at.key(name).path, found, "each name once");
+                let found = format!("\"{name}\" once more, which is used");
+                let warning = Mistake::of(at.key(name).path, found, "each name once");
+                self.warnings.push((property.start(), warning));
             }
         }
     }

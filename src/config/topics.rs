@@ -236,6 +236,11 @@ impl ConfigReader<'_> {
         for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
             subscriptions.extend(self.subscription(&subscription, &mut names));
         }
+        for subscription in &subscriptions {
+            let path =
+                address::subscription(name.as_deref().unwrap_or_default(), &subscription.name);
+            self.names.insert(address::key(&path));
+        }
         let authorization = self.authorization(at);
         Some(ConfiguredTopic {
             position: self.position(at),

@@ -185,7 +185,8 @@ impl Weight {
         } else {
             return Ok(());
         };
-        Err(Denied::new(DeniedKind::NotAllowed, text, ""))
+        // A quota: .NET makes of another condition no ServiceBusException (NServiceBus.Transport.AzureServiceBus#669).
+        Err(Denied::new(DeniedKind::Limit, text, ""))
     }
 }
 

@@ -172,7 +172,7 @@ impl Gateway {
         let is_sas = match kind {
             // Python names a SAS token "jwt": what it is, it says itself.
             "servicebus.windows.net:sastoken" => true,
-            "jwt" => access::is_sas(token),
+            "jwt" | "amqp:jwt" => access::is_sas(token),
             other => {
                 return Err(TokenRefused::new(
                     Fault::Malformed,

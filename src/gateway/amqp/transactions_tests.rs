@@ -403,7 +403,7 @@ fn a_transaction_has_a_hundred_messages_beside_its_settlements() {
     enlist(&mut bench, ONE, &id, complete(queue, tokens[1])).unwrap();
     let refused = enlist(&mut bench, ONE, &id, send(queue, keyed("k")));
     let (kind, text) = refused.unwrap_err();
-    assert_eq!(kind, DeniedKind::NotAllowed);
+    assert_eq!(kind, DeniedKind::Limit);
     assert!(text.contains("more than 100 messages"), "{text}");
     assert!(discharge(&mut bench, ONE, &id, false).is_err());
 }
