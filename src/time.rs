@@ -8,6 +8,15 @@ pub const TICKS_PER_MILLI: i64 = 10_000;
 /// 1970-01-01T00:00:00Z in ticks of .NET, which counts them from the year 1.
 pub const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
 
+/// Ticks of .NET in a second.
+pub const SECOND: i128 = 10_000_000;
+/// Ticks of .NET in a day.
+pub const DAY: i128 = 86_400 * SECOND;
+/// .NET's longest time span, which represents "for ever".
+const LONGEST: &str = "P10675199DT2H48M5.4775807S";
+/// Days of it. Clients lose some of the rest when they read it and write it back.
+pub const LONGEST_DAYS: i128 = 10_675_199;
+
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// The wire (AMQP `timestamp`), the log and the state machines all use this unit.
@@ -132,6 +141,34 @@ impl Timestamp {
     }
 }
 
+/// Returns a duration in units of 100 ns in ISO 8601, as .NET writes it.
+#[must_use]
+pub fn ticks_as_duration(ticks: i128) -> String {
+    let part = |count: i128, letter: char| match count {
+        0 => String::new(),
+        count => format!("{count}{letter}"),
+    };
+    let sign = if ticks < 0 { "-" } else { "" };
+    let ticks = ticks.abs();
+    let (seconds, fraction) = (ticks / SECOND, ticks % SECOND);
+    let days = part(ticks / DAY, 'D');
+    let hours = part(seconds / 3_600 % 24, 'H');
+    let minutes = part(seconds / 60 % 60, 'M');
+    let seconds = match (seconds % 60, fraction) {
+        (whole, 0) => part(whole, 'S'),
+        (whole, fraction) => {
+            let digits = format!("{fraction:07}");
+            format!("{whole}.{}S", digits.trim_end_matches('0'))
+        }
+    };
+    let time = [hours, minutes, seconds].concat();
+    match (days.is_empty(), time.is_empty()) {
+        (true, true) => "PT0S".to_owned(),
+        (false, true) => format!("{sign}P{days}"),
+        (_, false) => format!("{sign}P{days}T{time}"),
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -139,6 +176,16 @@ impl fmt::Display for Timestamp {
 }
 
 impl Millis {
+    /// Returns it in ISO 8601, as .NET writes it: its longest time span for one that has no end.
+    #[must_use]
+    pub fn to_iso_text(self) -> String {
+        let ticks = i128::from(self.0) * i128::from(TICKS_PER_MILLI);
+        if LONGEST_DAYS * DAY <= ticks {
+            return LONGEST.to_owned();
+        }
+        ticks_as_duration(ticks)
+    }
+
     /// No end: a time to live that never expires.
     pub const MAX: Self = Self(i64::MAX);
     /// A duration of zero.

@@ -17,7 +17,7 @@ use crate::ids::EntityId;
 use crate::limits;
 use crate::queue::{Description, Record};
 use crate::rules::Rule;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 
 /// The target of the lines in the log of the process.
 pub const TARGET: &str = "jitney::audit";
@@ -292,10 +292,26 @@ fn changed(before: &Description, after: &Description) -> String {
         texts.push(match name.as_str() {
             // They have keys.
             "authorization" => format!("{name}: {}", changed_rules(old, new)),
+            "auto_delete_on_idle"
+            | "default_time_to_live"
+            | "duplicate_window"
+            | "lock_duration" => {
+                format!("{name}: {} → {}", duration(old), duration(new))
+            }
             _ => format!("{name}: {} → {}", shown(old), shown(new)),
         });
     }
     texts.join(", ")
+}
+
+/// Returns a duration as everywhere else: in ISO 8601, and not in milliseconds.
+fn duration(value: Option<&Value>) -> String {
+    let millis = value.and_then(Value::as_i64);
+    match millis.map(Millis::from_millis) {
+        None => "null".to_owned(),
+        Some(Millis::MAX) => "never".to_owned(),
+        Some(length) => length.to_iso_text(),
+    }
 }
 
 /// Says which authorization rules differ, and in what, without their keys.
@@ -341,7 +357,6 @@ fn rights_of(rule: &Value) -> String {
 mod tests {
     use super::*;
     use crate::rights::{AuthorizationRule, Key, Rights};
-    use crate::time::Millis;
 
     #[test]
     fn what_has_changed_is_named_and_keys_are_left_out() {
@@ -360,7 +375,7 @@ mod tests {
             ..Description::default()
         };
         let text = changed(&before, &after);
-        assert!(text.contains("lock_duration: 60000 → 30000"), "{text}");
+        assert!(text.contains("lock_duration: PT1M → PT30S"), "{text}");
         assert!(
             text.contains("user_metadata: null → \"for orders\""),
             "{text}"

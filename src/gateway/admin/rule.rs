@@ -13,7 +13,7 @@ use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Given, Parameters, Rule, SqlError,
     SqlFilter, Value,
 };
-use crate::time::Timestamp;
+use crate::time::{Timestamp, ticks_as_duration};
 
 /// The rule that a subscription has if it is made without one.
 const DEFAULT: &str = "$Default";
@@ -296,7 +296,7 @@ fn plain_form(scalar: &Scalar<'_>) -> Option<(&'static str, String)> {
     Some(match scalar {
         Scalar::Boolean(value) => ("boolean", value.to_string()),
         Scalar::Double(value) => ("double", text::double(*value)),
-        Scalar::Duration(ticks) => ("duration", text::ticks_as_duration(i128::from(*ticks))),
+        Scalar::Duration(ticks) => ("duration", ticks_as_duration(i128::from(*ticks))),
         // JavaScript knows no `long`.
         Scalar::Long(value) if i32::try_from(*value).is_ok() => ("int", value.to_string()),
         Scalar::Long(value) => ("long", value.to_string()),

@@ -73,29 +73,12 @@ impl Target {
             ));
         }
         let words: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let page = |what: fn(String) -> Listed| {
-            let page = page(query.unwrap_or_default())?;
-            let what = what(page.prefix.unwrap_or_default());
-            let Page { skip, top, .. } = page;
-            Ok(Self::List { what, skip, top })
-        };
-        let unfiltered = |what| {
-            let Page { skip, top, prefix } = self::page(query.unwrap_or_default())?;
-            match prefix {
-                None => Ok(Self::List { what, skip, top }),
-                Some(prefix) => Err(wrong(
-                    "$filter",
-                    &prefix,
-                    "no filter but of queues and topics",
-                )),
-            }
-        };
         let is = |word: &str, expected: &str| word.eq_ignore_ascii_case(expected);
         match words.as_slice() {
             [info] if is(info, "$namespaceinfo") => Ok(Self::Namespace),
             [resources, kind] if is(resources, "$Resources") => match () {
-                () if is(kind, "Queues") => page(Listed::Queues),
-                () if is(kind, "Topics") => page(Listed::Topics),
+                () if is(kind, "Queues") => Self::of_entities(query, Listed::Queues),
+                () if is(kind, "Topics") => Self::of_entities(query, Listed::Topics),
                 () => Err(unknown(path)),
             },
             // Other reserved names of the service, which no entity has.
@@ -114,7 +97,7 @@ impl Target {
                     && is(rules, "Rules") =>
             {
                 let subscription = address::subscription(&topic.join("/"), name);
-                unfiltered(Listed::Rules(subscription))
+                Self::of_parts(query, Listed::Rules(subscription))
             }
             [topic @ .., subscriptions, name]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
@@ -125,7 +108,7 @@ impl Target {
             [topic @ .., subscriptions]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
             {
-                unfiltered(Listed::Subscriptions(topic.join("/")))
+                Self::of_parts(query, Listed::Subscriptions(topic.join("/")))
             }
             // No entity: the service calls the request wrong, and .NET makes an ArgumentException of that alone.
             [.., queue] if is(queue, "$DeadLetterQueue") => Err(wrong(
@@ -134,6 +117,28 @@ impl Target {
                 "the name of an entity, without that of a sub-queue",
             )),
             entity => Ok(Self::Entity(entity.join("/"))),
+        }
+    }
+}
+
+impl Target {
+    /// Reads the query of a list of queues or topics.
+    fn of_entities(query: Option<&str>, what: fn(String) -> Listed) -> Result<Self, AdminError> {
+        let Page { skip, top, prefix } = page(query.unwrap_or_default())?;
+        let what = what(prefix.unwrap_or_default());
+        Ok(Self::List { what, skip, top })
+    }
+
+    /// Reads the query of a list of subscriptions or rules, which has no filter.
+    fn of_parts(query: Option<&str>, what: Listed) -> Result<Self, AdminError> {
+        let Page { skip, top, prefix } = page(query.unwrap_or_default())?;
+        match prefix {
+            None => Ok(Self::List { what, skip, top }),
+            Some(prefix) => Err(wrong(
+                "$filter",
+                &prefix,
+                "no filter but of queues and topics",
+            )),
         }
     }
 }

@@ -1,16 +1,10 @@
 //! Values as text: durations, times, numbers and booleans, as XML Schema and .NET write them.
 
 use crate::queue::Status;
-use crate::time::{Millis, Timestamp};
+use crate::time::{DAY, LONGEST_DAYS, Millis, SECOND, Timestamp};
 
 /// 100 ns in a millisecond.
 const MILLI: i64 = 10_000;
-const SECOND: i128 = 10_000_000;
-const DAY: i128 = 86_400 * SECOND;
-/// .NET's longest time span, which represents "for ever".
-const LONGEST: &str = "P10675199DT2H48M5.4775807S";
-/// Days of it. Clients lose some of the rest when they read it and write it back.
-const LONGEST_DAYS: i128 = 10_675_199;
 /// .NET's first time, which represents "never".
 const NEVER: &str = "0001-01-01T00:00:00Z";
 /// The last one.
@@ -82,38 +76,7 @@ pub fn parse_duration(text: &str) -> Option<Millis> {
 /// Writes a duration.
 #[must_use]
 pub fn duration(length: Millis) -> String {
-    let ticks = i128::from(length.as_millis()) * i128::from(MILLI);
-    if LONGEST_DAYS * DAY <= ticks {
-        return LONGEST.to_owned();
-    }
-    ticks_as_duration(ticks)
-}
-
-/// Writes a duration in units of 100 ns.
-pub(super) fn ticks_as_duration(ticks: i128) -> String {
-    let part = |count: i128, letter: char| match count {
-        0 => String::new(),
-        count => format!("{count}{letter}"),
-    };
-    let sign = if ticks < 0 { "-" } else { "" };
-    let ticks = ticks.abs();
-    let (seconds, fraction) = (ticks / SECOND, ticks % SECOND);
-    let days = part(ticks / DAY, 'D');
-    let hours = part(seconds / 3_600 % 24, 'H');
-    let minutes = part(seconds / 60 % 60, 'M');
-    let seconds = match (seconds % 60, fraction) {
-        (whole, 0) => part(whole, 'S'),
-        (whole, fraction) => {
-            let digits = format!("{fraction:07}");
-            format!("{whole}.{}S", digits.trim_end_matches('0'))
-        }
-    };
-    let time = [hours, minutes, seconds].concat();
-    match (days.is_empty(), time.is_empty()) {
-        (true, true) => "PT0S".to_owned(),
-        (false, true) => format!("{sign}P{days}"),
-        (_, false) => format!("{sign}P{days}T{time}"),
-    }
+    length.to_iso_text()
 }
 
 /// Writes a time.

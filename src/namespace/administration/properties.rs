@@ -208,7 +208,7 @@ impl Properties {
         ];
         for (element, value, allowed, words) in durations {
             if let Some(value) = value.filter(|value| !allowed.contains(value)) {
-                let found = format!("{} ms", value.as_millis());
+                let found = value.to_iso_text();
                 return Err(Wrong::new(element, found, words));
             }
         }

@@ -134,7 +134,10 @@ fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
     assert_eq!(changed.authorization, description.authorization);
     assert_eq!(changed.history.revision, revision + 1);
     let times = changed.history;
-    assert!(times.created_at < times.updated_at, "clients compare the times of versions");
+    assert!(
+        times.created_at < times.updated_at,
+        "clients compare the times of versions"
+    );
     assert_eq!(changed.history.created_at, description.history.created_at);
     assert_eq!(changed.history.updated_at, bench.now);
     let again = entity(update(&mut bench, "new/one", Properties::default())).description;

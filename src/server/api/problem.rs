@@ -221,7 +221,7 @@ mod tests {
             })),
             ..Denied::new(
                 DeniedKind::InvalidField,
-                "LockDuration: found '600000 ms'; allowed: PT5S to PT5M.",
+                "LockDuration: found 'PT10M'; allowed: PT5S to PT5M.",
                 "",
             )
         };

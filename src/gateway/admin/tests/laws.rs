@@ -309,7 +309,7 @@ proptest! {
 
     #[test]
     fn durations_read_as_they_were_written(ticks in any::<i64>()) {
-        let written = text::ticks_as_duration(ticks.into());
+        let written = crate::time::ticks_as_duration(ticks.into());
         prop_assert_eq!(text::parse_ticks(&written), Some(ticks.into()));
     }
 
