@@ -90,6 +90,7 @@ impl Gateway {
                 Done::Sent => ("send", "accepted"),
                 Done::Scheduled => ("schedule", "accepted"),
                 Done::Cancelled => ("cancel", "cancelled"),
+                Done::StateSet => ("set-session-state", "set"),
                 Done::Settled(outcome) => {
                     let number = numbers.first();
                     info!(target: TARGET, connection, client, entity, transaction, number, outcome, "settle");

@@ -103,6 +103,12 @@ impl Amendments {
     }
 }
 
+/// Returns the hash that decides the partition of what has a key, such as a message session.
+#[must_use]
+pub fn partition_hash_of_key(key: &str) -> u64 {
+    fold(hash_key(key))
+}
+
 fn duplicate_key(id: &[u8], scope: Option<&str>) -> u128 {
     let hash = hash_id(Hash::new(), id).write(&[0xff]);
     hash.write(scope.unwrap_or_default().as_bytes()).0

@@ -9,7 +9,7 @@
 use super::transactions::Operation;
 use super::{Denied, DeniedKind, Namespaces};
 use crate::ids::EntityId;
-use crate::message::Message;
+use crate::message::{Message, partition_hash_of_key};
 use crate::queue::{Arrival, Queue};
 
 /// The entity and the partition in which a transaction takes place.
@@ -118,6 +118,12 @@ impl Namespaces {
             Operation::Send { messages, .. } => messages.iter().map(of_message).collect(),
             Operation::Schedule { message, .. } => vec![of_message(message)],
             Operation::Settle { token, .. } => vec![queue.partition_of_lock(*token)],
+            Operation::SetState {
+                message_session, ..
+            } => {
+                let hash = partition_hash_of_key(message_session);
+                vec![Some(Queue::partition_of_hash(hash))]
+            }
             Operation::Cancel { numbers, .. } => {
                 let numbers = numbers.iter().copied();
                 numbers.map(Queue::partition_of_number).map(Some).collect()

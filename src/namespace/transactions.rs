@@ -8,13 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::transaction_scope::Scope;
 use super::{Denied, DeniedKind, LostLock, Namespaces, StepContext, is_ahead};
 use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
 use crate::limits;
 use crate::memory::{Held, Purpose};
 use crate::message::Message;
-use crate::queue::{Arrival, Queue, Settlement};
+use crate::queue::{Arrival, ConsumerId, Queue, SessionLost, Settlement, StateRefused};
 use crate::time::{ClockStep, Timestamp};
 
 /// The open transactions of all connections.
@@ -85,6 +87,13 @@ pub(crate) enum Operation {
         queue: EntityId,
         numbers: Vec<SequenceNumber>,
     },
+    /// The state of a message session is set, or cleared, by its holder.
+    SetState {
+        queue: EntityId,
+        message_session: String,
+        holder: ConsumerId,
+        state: Option<Bytes>,
+    },
 }
 
 /// What an operation of a transaction has done when it was committed.
@@ -104,6 +113,7 @@ pub(crate) enum Done {
     Settled(&'static str),
     Scheduled,
     Cancelled,
+    StateSet,
 }
 
 impl Operation {
@@ -112,7 +122,8 @@ impl Operation {
             Self::Send { queue, .. }
             | Self::Settle { queue, .. }
             | Self::Schedule { queue, .. }
-            | Self::Cancel { queue, .. } => *queue,
+            | Self::Cancel { queue, .. }
+            | Self::SetState { queue, .. } => *queue,
         }
     }
 
@@ -120,7 +131,10 @@ impl Operation {
     pub(crate) fn group(&self) -> Option<EntityId> {
         match self {
             Self::Send { group, .. } => *group,
-            Self::Settle { .. } | Self::Schedule { .. } | Self::Cancel { .. } => None,
+            Self::Settle { .. }
+            | Self::Schedule { .. }
+            | Self::Cancel { .. }
+            | Self::SetState { .. } => None,
         }
     }
 
@@ -134,6 +148,11 @@ impl Operation {
             Self::Schedule { message, .. } => message.bytes().len(),
             Self::Settle { settlement, .. } => settlement.size(),
             Self::Cancel { numbers, .. } => size_of_val(numbers.as_slice()),
+            Self::SetState {
+                message_session,
+                state,
+                ..
+            } => message_session.len() + state.as_ref().map_or(0, Bytes::len),
         };
         size_of::<Self>() + own
     }
@@ -144,6 +163,7 @@ impl Operation {
             Self::Schedule { .. } => Weight::of_sent(1),
             Self::Settle { .. } => Weight::of_settled(1),
             Self::Cancel { numbers, .. } => Weight::of_settled(numbers.len()),
+            Self::SetState { .. } => Weight::of_settled(1),
         }
     }
 }
@@ -153,7 +173,7 @@ impl Operation {
 struct Weight {
     /// Messages that are sent or scheduled.
     sent: usize,
-    /// Messages that are settled, or whose schedule is cancelled.
+    /// Messages that are settled, or whose schedule is cancelled, and states that are set.
     settled: usize,
 }
 
@@ -498,7 +518,9 @@ impl Namespaces {
                 Operation::Schedule { queue, message, .. } => {
                     sent.entry(*queue).or_default().push(message.clone());
                 }
-                Operation::Settle { .. } | Operation::Cancel { .. } => {}
+                Operation::Settle { .. }
+                | Operation::Cancel { .. }
+                | Operation::SetState { .. } => {}
             }
         }
         // Together they may be too many for an entity.
@@ -536,6 +558,32 @@ impl Namespaces {
                 }
                 let text = "One of the messages is not scheduled. None was cancelled.";
                 Err(Denied::new(DeniedKind::MessageNotFound, text, ""))
+            }
+            Operation::SetState {
+                queue,
+                message_session,
+                holder,
+                state,
+            } => {
+                // A lock may have ended that nobody has looked at since.
+                self.with_queue(cx, *queue, |_, _| ());
+                let elsewhere = self.held_bytes(*queue);
+                let Some(queue) = self.queue(*queue) else {
+                    return Err(Denied::gone(""));
+                };
+                if queue.session_holder(message_session) != Some(*holder) {
+                    let text = SessionLost.to_string();
+                    return Err(Denied::new(DeniedKind::SessionLockLost, text, ""));
+                }
+                let length = state.as_ref().map_or(0, Bytes::len);
+                let elsewhere = elsewhere.saturating_sub(queue.bytes());
+                let checked = queue.check_session_state(message_session, length, elsewhere);
+                checked.map_err(|refused| match refused {
+                    StateRefused::TooLarge(_) => {
+                        Denied::new(DeniedKind::Argument, refused.to_string(), "")
+                    }
+                    StateRefused::Full => Denied::new(DeniedKind::Limit, refused.to_string(), ""),
+                })
             }
         }
     }
@@ -592,6 +640,18 @@ impl Namespaces {
                 debug_assert_eq!(done, Some(true), "it was checked");
                 given = numbers;
                 Done::Cancelled
+            }
+            // Each state was checked by itself. Those of one transaction are bounded by its bytes.
+            Operation::SetState {
+                queue,
+                message_session,
+                state,
+                ..
+            } => {
+                self.with_queue(cx, queue, |queue, cx| {
+                    queue.put_session_state(cx, &message_session, state);
+                });
+                Done::StateSet
             }
         };
         CarriedOut {

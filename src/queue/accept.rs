@@ -201,6 +201,18 @@ impl Queue {
         elsewhere: u64,
     ) -> Result<(), StateRefused> {
         let length = state.as_ref().map_or(0, Bytes::len);
+        self.check_session_state(id, length, elsewhere)?;
+        self.put_session_state(cx, id, state);
+        Ok(())
+    }
+
+    /// Checks that a message session's state may have so many bytes.
+    pub fn check_session_state(
+        &self,
+        id: &str,
+        length: usize,
+        elsewhere: u64,
+    ) -> Result<(), StateRefused> {
         if limits::SESSION_STATE_BYTES_MAX < length {
             return Err(StateRefused::TooLarge(length));
         }
@@ -212,6 +224,11 @@ impl Queue {
         if 0 < grows && full {
             return Err(StateRefused::Full);
         }
+        Ok(())
+    }
+
+    /// Sets or clears a message session's state, which was checked.
+    pub fn put_session_state(&mut self, cx: &mut Context<'_>, id: &str, state: Option<Bytes>) {
         cx.journal.append(&Record::SessionState {
             entity: self.id,
             message_session: id,
@@ -219,7 +236,6 @@ impl Queue {
             state: state.as_deref(),
         });
         self.keep_session_state(id, state, cx.now);
-        Ok(())
     }
 
     pub(super) fn keep_session_state(&mut self, id: &str, state: Option<Bytes>, at: Timestamp) {

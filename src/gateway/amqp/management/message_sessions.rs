@@ -9,7 +9,7 @@ use super::operations::{Answer, Failure, Holders, Operation, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::limits;
-use crate::namespace::DeniedKind;
+use crate::namespace::{DeniedKind, Operation as Enlisted};
 use crate::queue::{SessionList, SessionLost, StateRefused};
 use crate::time::Timestamp;
 
@@ -58,6 +58,21 @@ impl Operation<'_, '_> {
             self.gateway
                 .namespaces
                 .check_room("no state is set until there is room again")?;
+        }
+        if let Some(id) = self.transaction {
+            let queue = self.gateway.namespaces.queue(self.queue);
+            let Some(holder) = queue.and_then(|queue| queue.session_holder(session)) else {
+                return Err(self.deny(DeniedKind::SessionLockLost, SessionLost.to_string()));
+            };
+            let set = Enlisted::SetState {
+                queue: self.queue,
+                message_session: session.to_owned(),
+                holder,
+                state,
+            };
+            self.gateway
+                .enlist(self.cx, self.connection, id, set, None)?;
+            return Ok((Status::ok(), Body::Empty));
         }
         let held = self.gateway.namespaces.held_bytes(self.queue);
         let set = self.step(|queue, cx| {
