@@ -493,7 +493,7 @@ impl Gateway {
     }
 
     /// Runs a step of the namespaces, and passes on what it hands out to receivers.
-    fn with_namespaces<T>(
+    pub(crate) fn with_namespaces<T>(
         &mut self,
         cx: &mut StepContext<'_>,
         step: impl FnOnce(&mut Namespaces, &mut StepContext<'_>) -> T,

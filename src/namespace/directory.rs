@@ -135,6 +135,29 @@ impl Directory {
         self.by_path.values()
     }
 
+    /// Returns the entities of a namespace, by the prefix of its paths, whose keys are at or behind one, in order, with
+    /// their keys.
+    pub(super) fn entities_of(
+        &self,
+        prefix: &str,
+        key: &str,
+    ) -> impl Iterator<Item = (&str, &Entity)> {
+        // Keys of other namespaces begin with two slashes. Those of the first one are on both sides of them: its names may
+        // begin with `-` and `.`.
+        const OTHERS: &str = "//";
+        const BEHIND_OTHERS: &str = "/0";
+        let is_first = prefix.is_empty();
+        let end = if is_first { OTHERS } else { BEHIND_OTHERS };
+        let before = (Bound::Included(key), Bound::Excluded(end));
+        let before = (key < end).then(|| self.by_path.range::<str, _>(before));
+        let behind = (Bound::Included(key.max(BEHIND_OTHERS)), Bound::Unbounded);
+        let behind = is_first.then(|| self.by_path.range::<str, _>(behind));
+        let prefix = address::key(prefix);
+        let all = before.into_iter().chain(behind).flatten();
+        all.map(|(key, entity)| (key.as_str(), entity))
+            .take_while(move |(key, _)| key.starts_with(&prefix))
+    }
+
     /// Returns the entities whose keys are at or behind one, in order, with their keys.
     pub(super) fn entities_from(&self, key: &str) -> impl Iterator<Item = (&str, &Entity)> {
         let range = (Bound::Included(key), Bound::Unbounded);

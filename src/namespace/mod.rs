@@ -421,12 +421,7 @@ impl Namespaces {
     ) -> (Vec<EntityId>, Option<String>) {
         let start = from.map_or_else(|| address::key(prefix), |from| address::key(&from.path));
         let mut found = Vec::new();
-        let entities = self.directory.entities_from(&start);
-        let is_of_namespace = |path: &str| address::namespace_of(path) == prefix;
-        // Entities of other namespaces come before those of the first one.
-        let of_namespace = entities
-            .skip_while(|(_, entity)| !is_of_namespace(&entity.path))
-            .take_while(|(_, entity)| is_of_namespace(&entity.path));
+        let of_namespace = self.directory.entities_of(prefix, &start);
         for (at, (key, entity)) in of_namespace.enumerate() {
             if at == limits::SEARCHED_ENTITIES {
                 let path = address::without_namespace(&entity.path);

@@ -158,13 +158,9 @@ impl Administration<'_, '_> {
         };
         self.check_right(of)?;
         let start = format!("{}{below}", self.prefix);
-        let is_first = self.prefix.is_empty();
-        let within = |key: &str| key.starts_with(&start) && !(is_first && key.starts_with("//"));
-        let entities = self.namespaces.directory.entities_from(&start);
-        // Entities of other namespaces come before those of the first one. Only their names are
-        // looked at.
-        let entities = entities.skip_while(|(key, _)| !within(key));
-        let entities = entities.take_while(|(key, _)| within(key));
+        let directory = &self.namespaces.directory;
+        let entities = directory.entities_of(&self.prefix, &start);
+        let entities = entities.take_while(|(key, _)| key.starts_with(&start));
         let of_kind = entities.filter(|(_, entity)| entity.kind == kind);
         let mut found: Vec<EntityId> = of_kind
             .skip(skip)

@@ -427,6 +427,31 @@ fn rules_are_made_replaced_and_deleted() {
 }
 
 #[test]
+fn a_list_has_all_names_of_the_first_namespace_beside_another_one() {
+    let mut bench = Bench::new();
+    // A path that begins with two slashes is one of another namespace; '-' and '.' come before a slash.
+    bench.run(|gateway, cx| {
+        gateway.with_namespaces(cx, |namespaces, cx| {
+            let made =
+                namespaces.make_entity(cx, "//other/vault", Description::default(), Vec::new());
+            made.unwrap();
+        });
+    });
+    for name in ["-x", ".y", "0z"] {
+        create(&mut bench, name, Properties::default()).unwrap();
+    }
+    let (what, skip, top) = (Listed::Queues(String::new()), 0, 100);
+    let listed = administer(&mut bench, AdminOperation::List { what, skip, top });
+    let Ok(AdminAnswer::Entities(views, More::No)) = listed else {
+        panic!("{listed:?}");
+    };
+    let names: Vec<&str> = views.iter().map(|view| view.path.as_str()).collect();
+    assert_eq!(names, ["-x", ".y", "0z", "one", "q", "two"]);
+    let (queues, _) = bench.gateway.namespaces().queues_from("", None);
+    assert!(queues.is_empty(), "they have no messages");
+}
+
+#[test]
 fn lists_come_in_pages() {
     let mut bench = Bench::new();
     for number in 0..limits::LISTED_MAX + 5 {
