@@ -2,6 +2,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from proton import Data, Delivery, Message, int32, timestamp, ulong
+from proton.utils import SyncRequestResponse
 
 from client import (
     TestCase, bodies, connect, counts, now, number, numbered, numbers, stamp, unique_name,
@@ -422,6 +423,15 @@ class ByHand(TestCase):
             body = {"message-count": int32(wanted), "enqueued-time-utc": timestamp(in_seconds(1))}
             self.assertEqual(management.ask("batch-delete-messages", body).body["message-count"], done)
         self.assertEqual(management.peek(), [])
+
+    def test_s351_answers_come_to_a_dynamic_node(self):
+        self.send("s351", *numbered(1))
+        client = SyncRequestResponse(self.connection, "s351/$management")
+        for first, found in ((1, 1), (2, 0)):
+            request = Message(properties={"operation": "com.microsoft:peek-message"}, body={"from-sequence-number": first, "message-count": int32(5)})
+            answer = client.call(request)
+            self.assertEqual(answer.properties["statusCode"], 200 if found else 204)
+            self.assertEqual(len((answer.body or {}).get("messages", [])), found)
 
     def test_s71_operations_take_numbers_and_lists_of_any_kind(self):
         management = Management(self, "s71")

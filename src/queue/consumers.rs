@@ -300,6 +300,12 @@ impl Consumers {
         self.all.get(id.0).map(Consumer::credit)
     }
 
+    /// Returns up to which delivery a receiver takes messages, and how many it got: serial numbers.
+    pub(super) fn position(&self, id: ConsumerId) -> Option<(u32, u32)> {
+        let consumer = self.all.get(id.0)?;
+        Some((consumer.limit, consumer.delivered))
+    }
+
     /// Returns how many messages were handed to a receiver.
     pub(super) fn handed_out(&self, id: ConsumerId) -> u64 {
         self.all.get(id.0).map_or(0, |consumer| consumer.handed_out)

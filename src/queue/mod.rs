@@ -411,6 +411,13 @@ impl Queue {
         self.consumers.credit(consumer).unwrap_or(0)
     }
 
+    /// Returns up to which delivery a receiver takes messages since its attach, and how many it got: serial numbers
+    /// [2.6.7].
+    #[must_use]
+    pub fn credit_position(&self, consumer: ConsumerId) -> Option<(u32, u32)> {
+        self.consumers.position(consumer)
+    }
+
     /// Returns how many more messages all receivers take.
     #[must_use]
     pub fn credit(&self) -> u64 {

@@ -53,6 +53,30 @@ pub(crate) struct Connection {
     pub(crate) link_memory: Option<LinkMemory>,
 }
 
+impl Connection {
+    /// Returns the receiver of a dynamic node that the connection has made, and the node's queue.
+    pub(super) fn receiver_of_dynamic(&self, address: &str) -> Option<(LinkId, EntityId)> {
+        let is_it = |entity: &jms::LinkEntity| match entity {
+            jms::LinkEntity::Temporary(path) => path.strip_prefix(&self.prefix) == Some(address),
+            jms::LinkEntity::SharedTemporary(_)
+            | jms::LinkEntity::Exclusive
+            | jms::LinkEntity::Unsubscribing(..) => false,
+        };
+        let (&link, _) = self
+            .link_entities
+            .iter()
+            .find(|(_, entity)| is_it(entity))?;
+        match self.links.get(&link)? {
+            Link::Receiver { queue, .. } => Some((link, *queue)),
+            Link::Sender { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        }
+    }
+}
+
 impl Connections {
     /// Returns the connection with an id, if it is open.
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {

@@ -12,13 +12,15 @@ mod rules;
 mod tests;
 mod values;
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use serde_amqp::Value;
 
 use super::connections::Connection;
 use super::send::Incoming;
 use super::windows::Load;
-use super::{Link, Reply, ResponseLink, Routed, ServiceNode};
+use super::{Link, Reply, ResponseLink, Routed, ServiceNode, consumer_id};
 use crate::amqp::{Fields, LinkId, SessionId};
 use crate::gateway::Gateway;
 use crate::ids::ConnectionId;
@@ -139,6 +141,7 @@ impl Gateway {
 
     /// Lets a call wait where its answer will leave, or for that link to be attached.
     pub(super) fn submit(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: Call) {
+        self.answer_at_dynamic_node(cx, id, &call);
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
@@ -154,6 +157,35 @@ impl Gateway {
                 self.count_waiting(id, 0, bytes);
             }
         }
+    }
+
+    /// Makes the receiver of a dynamic node the link for answers, if a request of its connection names that node as
+    /// its reply-to: Proton's `SyncRequestResponse` asks so. Nothing else can have come into the node by then.
+    fn answer_at_dynamic_node(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: &Call) {
+        let Some(reply_to) = &call.request.reply_to else {
+            return;
+        };
+        let Some((link, queue)) = self.connection(id).receiver_of_dynamic(reply_to) else {
+            return;
+        };
+        let consumer = consumer_id(id, link);
+        let position = self.namespaces.queue(queue);
+        let position = position.and_then(|queue| queue.credit_position(consumer));
+        let Some((limit, sent)) = position else {
+            return;
+        };
+        self.namespaces.remove_consumer(cx.now, queue, consumer);
+        let answers = ResponseLink {
+            node: call.node.clone(),
+            session: call.session,
+            name: String::new(),
+            target: Some(reply_to.clone()),
+            limit,
+            sent,
+            waiting: VecDeque::new(),
+        };
+        let links = &mut self.connection(id).links;
+        links.insert(link, Link::Responses(answers));
     }
 
     /// Gives calls that had no link for their answers to one that has just been attached.

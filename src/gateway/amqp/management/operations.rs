@@ -148,7 +148,7 @@ pub(super) struct Operation<'a, 'b> {
     pub(super) address: &'a EntityAddress,
     /// The name of the link that it is about.
     link: Option<&'a str>,
-    transaction: Option<&'a Bytes>,
+    pub(super) transaction: Option<&'a Bytes>,
     /// How far it has come in the turns before.
     pub(super) progress: Progress,
 }
