@@ -183,6 +183,8 @@ def version(pin: str) -> str:
             if each.findtext("{*}artifactId") == package:
                 return each.findtext("{*}version", default="")
         found = None
+    elif path.suffix == ".csproj":
+        found = re.search(rf'Include="{re.escape(package)}" Version="([^"]+)"', text)
     else:
         found = re.search(rf"{re.escape(package)}\S*[=:~ ]+v?(\d\S*)", text)
     if not found:

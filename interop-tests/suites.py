@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Suite:
     about: str
     alone: bool = False
     secured: str | None = None
+    needs: list[str] = field(default_factory=list)
 
     @property
     def command(self) -> list[str]:
@@ -43,6 +45,12 @@ class Suite:
     @property
     def directory(self) -> Path:
         return Path(self.command[0]).parent
+
+    @property
+    def lacks(self) -> str | None:
+        """What the suite would need to run here; None if it is there."""
+        found = any(os.environ.get(word) if word.isupper() else shutil.which(word) for word in self.needs)
+        return " or ".join(self.needs) if self.needs and not found else None
 
     @property
     def work(self) -> Path:

@@ -1,0 +1,6 @@
+namespace Interop;
+
+static class Coverage
+{
+    public static int Print() => 1;
+}
