@@ -231,15 +231,12 @@ static class Check
         }
     }
 
-    public static void Equal<T>(T wanted, T got) =>
-        True(EqualityComparer<T>.Default.Equals(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
+    public static void Equal<T>(T wanted, T got) => True(AreEqual(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
 
     public static void Equal<T>(IEnumerable<T> wanted, IEnumerable<T> got) =>
-        True(wanted.SequenceEqual(got), $"wanted {Shown(wanted)}, got {Shown(got)}");
+        True(AreEqual(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
 
-    public static void Equal(string wanted, string got) => Equal<string>(wanted, got);
-
-    public static void Equal<T>(List<T> wanted, List<T> got) => Equal<T>((IEnumerable<T>)wanted, got);
+    public static void Equal(string? wanted, string? got) => Equal<object>(wanted!, got!);
 
     public static void Equal(byte[] wanted, byte[] got) =>
         True(wanted.AsSpan().SequenceEqual(got), $"wanted {wanted.Length} bytes, got {got.Length} bytes that differ");
@@ -268,6 +265,16 @@ static class Check
             await Task.Delay(100);
         }
     }
+
+    /// <summary>By value, and item by item.</summary>
+    static bool AreEqual(object? wanted, object? got) => (wanted, got) switch
+    {
+        (string, _) or (_, string) => Equals(wanted, got),
+        (System.Collections.IEnumerable these, System.Collections.IEnumerable those) =>
+            these.Cast<object?>().ToList() is var left && those.Cast<object?>().ToList() is var right
+            && left.Count == right.Count && left.Zip(right).All(pair => AreEqual(pair.First, pair.Second)),
+        _ => Equals(wanted, got),
+    };
 
     static string Shown(object? value) => value switch
     {
