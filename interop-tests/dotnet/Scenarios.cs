@@ -238,8 +238,9 @@ static class Check
 
     public static void Equal(string? wanted, string? got) => Equal<object>(wanted!, got!);
 
-    public static void Equal(byte[] wanted, byte[] got) =>
-        True(wanted.AsSpan().SequenceEqual(got), $"wanted {wanted.Length} bytes, got {got.Length} bytes that differ");
+    public static void Equal(byte[]? wanted, byte[]? got) =>
+        True(wanted == null ? got == null : got != null && wanted.AsSpan().SequenceEqual(got),
+            $"wanted {(wanted == null ? "no" : wanted.Length)} bytes, got {(got == null ? "none" : $"{got.Length} that differ")}");
 
     /// <summary>Checks that a call fails, with an exception of this type.</summary>
     public static async Task<T> Throws<T>(Func<Task> call) where T : Exception
