@@ -225,7 +225,7 @@ class Sessions : Scenarios
         {
             try
             {
-                await ReceiveNothing(await Client.AcceptSessionAsync("s112", "other"), Seconds(8));
+                await ReceiveNothing(Client.CreateReceiver("s112", DeadLetters), Seconds(8));
                 await IsLocked("s112", "x");
                 await arguments.CompleteMessageAsync(arguments.Message);
                 isDone.TrySetResult();
