@@ -1,0 +1,163 @@
+using System.Net;
+using System.Net.Sockets;
+
+namespace Interop;
+
+/// <summary>
+/// A TCP proxy before the broker: connections can be reset, refused, or stopped while they stay open.
+/// It knows nothing of AMQP, so that TLS and WebSockets pass as well.
+/// </summary>
+sealed class TcpProxy : IAsyncDisposable
+{
+    readonly TcpListener listener;
+    readonly IPEndPoint target;
+    readonly CancellationTokenSource end = new();
+    readonly Lock guard = new();
+    readonly List<(Socket Client, Socket Broker)> passages = [];
+    readonly Task accepting;
+    TaskCompletionSource open = Released();
+    long toBroker;
+
+    public TcpProxy(int? port = null, string host = "127.0.0.1", string listenAt = "127.0.0.1", int listenPort = 0)
+    {
+        target = new IPEndPoint(IPAddress.Parse(host), port ?? Broker.AmqpPort);
+        listener = new TcpListener(IPAddress.Parse(listenAt), listenPort);
+        listener.Start();
+        accepting = Task.Run(Accept);
+    }
+
+    public int Port => ((IPEndPoint)listener.LocalEndpoint).Port;
+
+    /// <summary>The emulator's connection string, by way of this proxy.</summary>
+    public string ConnectionString => Broker.ConnectionString.Replace($":{Broker.AmqpPort}", $":{Port}");
+
+    /// <summary>How many connections there have been.</summary>
+    public int Connections { get; private set; }
+
+    /// <summary>How many of the clients' bytes have passed.</summary>
+    public long BytesToBroker => Interlocked.Read(ref toBroker);
+
+    /// <summary>New connections are reset at once.</summary>
+    public bool Refuses { get; set; }
+
+    /// <summary>Resets all connections; returns how many.</summary>
+    public int Cut()
+    {
+        lock (guard)
+        {
+            var count = passages.Count;
+            foreach (var (client, broker) in passages)
+            {
+                Reset(client);
+                Reset(broker);
+            }
+            passages.Clear();
+            return count;
+        }
+    }
+
+    /// <summary>Lets no byte pass until Release; the connections stay open.</summary>
+    public void Hold() => open = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    public void Release() => open.TrySetResult();
+
+    static TaskCompletionSource Released()
+    {
+        var done = new TaskCompletionSource();
+        done.SetResult();
+        return done;
+    }
+
+    static void Reset(Socket socket)
+    {
+        try
+        {
+            // With no time to linger the kernel sends a reset.
+            socket.LingerState = new LingerOption(true, 0);
+            socket.Close();
+        }
+        catch (ObjectDisposedException)
+        {
+            // The other direction has closed it.
+        }
+    }
+
+    async Task Accept()
+    {
+        try
+        {
+            while (true)
+            {
+                var client = await listener.AcceptSocketAsync(end.Token);
+                _ = Task.Run(() => Forward(client));
+            }
+        }
+        catch (Exception failure) when (
+            failure is OperationCanceledException or SocketException or ObjectDisposedException)
+        {
+            // The end of the proxy.
+        }
+    }
+
+    async Task Forward(Socket client)
+    {
+        Connections++;
+        if (Refuses)
+        {
+            Reset(client);
+            return;
+        }
+        var broker = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        client.NoDelay = true;
+        try
+        {
+            await broker.ConnectAsync(target, end.Token);
+            lock (guard)
+            {
+                passages.Add((client, broker));
+            }
+            await Task.WhenAll(Copy(client, broker, true), Copy(broker, client, false));
+        }
+        catch (Exception failure) when (
+            failure is OperationCanceledException or SocketException or ObjectDisposedException)
+        {
+            // Reset, by Cut or by one of the ends.
+        }
+        finally
+        {
+            Reset(client);
+            Reset(broker);
+            lock (guard)
+            {
+                passages.Remove((client, broker));
+            }
+        }
+    }
+
+    async Task Copy(Socket from, Socket to, bool upwards)
+    {
+        var buffer = new byte[65_536];
+        int length;
+        while ((length = await from.ReceiveAsync(buffer, end.Token)) > 0)
+        {
+            await open.Task.WaitAsync(end.Token);
+            for (var sent = 0; sent < length;)
+            {
+                sent += await to.SendAsync(buffer.AsMemory(sent, length - sent), end.Token);
+            }
+            if (upwards)
+            {
+                Interlocked.Add(ref toBroker, length);
+            }
+        }
+        to.Shutdown(SocketShutdown.Send);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await end.CancelAsync();
+        listener.Stop();
+        Cut();
+        await accepting;
+    }
+}
