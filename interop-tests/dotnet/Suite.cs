@@ -35,10 +35,6 @@ static class Suite
 
     static async Task<int> Main(string[] words)
     {
-        if (words is ["coverage"])
-        {
-            return Coverage.Print();
-        }
         var cases = Cases().Where(each => words.Length == 0 || words.Any(each.IsMeant)).ToList();
         var results = new ConcurrentBag<bool>();
         using var places = new SemaphoreSlim(Together);
