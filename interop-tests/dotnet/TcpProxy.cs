@@ -9,19 +9,15 @@ namespace Interop;
 /// </summary>
 sealed class TcpProxy : IAsyncDisposable
 {
-    readonly TcpListener listener;
-    readonly IPEndPoint target;
+    readonly TcpListener listener = new(IPAddress.Loopback, 0);
     readonly CancellationTokenSource end = new();
     readonly Lock guard = new();
     readonly List<(Socket Client, Socket Broker)> passages = [];
     readonly Task accepting;
     TaskCompletionSource open = Released();
-    long toBroker;
 
-    public TcpProxy(int? port = null, string host = "127.0.0.1", string listenAt = "127.0.0.1", int listenPort = 0)
+    public TcpProxy()
     {
-        target = new IPEndPoint(IPAddress.Parse(host), port ?? Broker.AmqpPort);
-        listener = new TcpListener(IPAddress.Parse(listenAt), listenPort);
         listener.Start();
         accepting = Task.Run(Accept);
     }
@@ -33,9 +29,6 @@ sealed class TcpProxy : IAsyncDisposable
 
     /// <summary>How many connections there have been.</summary>
     public int Connections { get; private set; }
-
-    /// <summary>How many of the clients' bytes have passed.</summary>
-    public long BytesToBroker => Interlocked.Read(ref toBroker);
 
     /// <summary>New connections are reset at once.</summary>
     public bool Refuses { get; set; }
@@ -111,12 +104,12 @@ sealed class TcpProxy : IAsyncDisposable
         client.NoDelay = true;
         try
         {
-            await broker.ConnectAsync(target, end.Token);
+            await broker.ConnectAsync(IPAddress.Loopback, Broker.AmqpPort, end.Token);
             lock (guard)
             {
                 passages.Add((client, broker));
             }
-            await Task.WhenAll(Copy(client, broker, true), Copy(broker, client, false));
+            await Task.WhenAll(Copy(client, broker), Copy(broker, client));
         }
         catch (Exception failure) when (
             failure is OperationCanceledException or SocketException or ObjectDisposedException)
@@ -134,7 +127,7 @@ sealed class TcpProxy : IAsyncDisposable
         }
     }
 
-    async Task Copy(Socket from, Socket to, bool upwards)
+    async Task Copy(Socket from, Socket to)
     {
         var buffer = new byte[65_536];
         int length;
@@ -144,10 +137,6 @@ sealed class TcpProxy : IAsyncDisposable
             for (var sent = 0; sent < length;)
             {
                 sent += await to.SendAsync(buffer.AsMemory(sent, length - sent), end.Token);
-            }
-            if (upwards)
-            {
-                Interlocked.Add(ref toBroker, length);
             }
         }
         to.Shutdown(SocketShutdown.Send);

@@ -1,0 +1,163 @@
+using System.Collections.Concurrent;
+
+namespace Interop;
+
+/// <summary>Connections that a proxy resets or stops under every kind of work, and what goes on afterwards.</summary>
+class Cuts : Scenarios
+{
+    [Scenario("S512", "senders whose connection is reset again and again lose nothing")]
+    public async Task Sending()
+    {
+        var queue = await CreateQueue("s512");
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        var senders = Enumerable.Range(0, 4).Select(_ => client.CreateSender(queue)).ToList();
+        var sent = 0;
+        var work = senders.Select(async (sender, who) =>
+        {
+            for (var n = 0; n < 50; n++)
+            {
+                await sender.SendMessageAsync(new ServiceBusMessage($"{who}/{n}"));
+                Interlocked.Increment(ref sent);
+            }
+        }).ToList();
+        for (var cut = 1; cut <= 4; cut++)
+        {
+            await Check.Eventually(() => Task.FromResult(sent >= cut * 40), "messages are sent");
+            proxy.Cut();
+        }
+        await Task.WhenAll(work);
+        Check.True(proxy.Connections >= 4, $"{proxy.Connections} connections");
+        // A message whose answer was lost is sent twice.
+        var found = Bodies(await PeekAll(Client.CreateReceiver(queue)));
+        Check.Equal(200, found.Distinct().Count());
+        Check.True(found.Count < 250, $"{found.Count} messages");
+    }
+
+    [Scenario("S513", "a receiver goes on after each reset, and settles what it received before")]
+    public async Task Receiving()
+    {
+        var queue = await CreateQueue("s513");
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        var receiver = client.CreateReceiver(queue, Prefetching(5));
+        await SendNumbered(queue, 5);
+        var first = await ReceiveOne(receiver);
+        proxy.Cut();
+        // By its lock token, over a new connection: the receiver itself takes the lock for lost, and asks nobody.
+        await client.CreateReceiver(queue).CompleteMessageAsync(first);
+        await Send(queue, Message("sixth"));
+        Check.Equal("sixth", (await ReceiveOne(receiver)).Body.ToString());
+        // A receive that waits is resumed.
+        var waiting = receiver.ReceiveMessageAsync(Deadline);
+        await Check.Eventually(() => Task.FromResult(proxy.Cut() > 0), "a connection to reset");
+        await Send(queue, Message("seventh"));
+        Check.Equal("seventh", ((await waiting) ?? await ReceiveOne(receiver)).Body.ToString());
+        var left = Bodies(await PeekAll(Client.CreateReceiver(queue)));
+        Check.True(!left.Contains("1"), "the completion was lost");
+    }
+
+    [Scenario("S514", "a processor goes on after each reset, and every message is completed")]
+    public async Task Processing()
+    {
+        var queue = await CreateQueue("s514", options => options.LockDuration = Seconds(5));
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        await SendNumbered(queue, 120);
+        var handled = new ConcurrentDictionary<string, int>();
+        await using var processor = client.CreateProcessor(
+            queue, new ServiceBusProcessorOptions { MaxConcurrentCalls = 4, PrefetchCount = 4 });
+        processor.ProcessMessageAsync += args =>
+        {
+            handled.AddOrUpdate(args.Message.Body.ToString(), 1, (_, before) => before + 1);
+            return Task.CompletedTask;
+        };
+        processor.ProcessErrorAsync += _ => Task.CompletedTask;
+        await processor.StartProcessingAsync();
+        foreach (var count in new[] { 20, 50, 80 })
+        {
+            await Check.Eventually(() => Task.FromResult(handled.Count >= count), $"{count} messages are handled");
+            proxy.Cut();
+        }
+        await Check.Eventually(async () => (await PeekAll(Client.CreateReceiver(queue))).Count == 0,
+            "all are completed", Seconds(60));
+        Check.Equal(Texts(1, 120).Order().ToList(), handled.Keys.Order().ToList());
+        Check.True(handled.Values.Sum() < 150, $"{handled.Values.Sum()} handled");
+        await Send(queue, Message("after"));
+        await Check.Eventually(() => Task.FromResult(handled.ContainsKey("after")), "a message after it");
+    }
+
+    [Scenario("S515", "a session whose connection is reset is free at once, with its state and its messages")]
+    public async Task Sessions()
+    {
+        var queue = await CreateQueue("s515", options => options.RequiresSession = true);
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        await Send(queue, InSession("x", 1), InSession("x", 2), InSession("x", 3));
+        var session = await client.AcceptSessionAsync(queue, "x");
+        await session.SetSessionStateAsync(new BinaryData("state"));
+        await session.CompleteMessageAsync(await ReceiveOne(session));
+        Check.Equal("2", (await ReceiveOne(session)).Body.ToString());
+        proxy.Cut();
+        // A session is not taken again by itself. 7.21.0 calls the object disposed, other versions the lock lost.
+        var failure = await Check.Throws<Exception>(() => session.ReceiveMessageAsync(Seconds(10)));
+        var reason = (failure as ServiceBusException)?.Reason;
+        Check.True(failure is ObjectDisposedException || reason == ServiceBusFailureReason.SessionLockLost,
+            $"{failure.GetType().Name}: {failure.Message}");
+        await using var again = await client.AcceptNextSessionAsync(queue);
+        Check.Equal("x", again.SessionId);
+        Check.Equal("state", (await again.GetSessionStateAsync()).ToString());
+        Check.Equal(["2", "3"], Bodies(await Receive(again, 2)));
+    }
+
+    [Scenario("S516", "requests, schedules and administration go on after a reset")]
+    public async Task Requests()
+    {
+        var queue = await CreateQueue("s516");
+        await Administration.CreateTopicAsync("s516t");
+        await Administration.CreateSubscriptionAsync("s516t", "a");
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
+        var rules = client.CreateRuleManager("s516t", "a");
+        var administration = new ServiceBusAdministrationClient(proxy.ConnectionString);
+        var number = await sender.ScheduleMessageAsync(Message("later"), In(TimeSpan.FromHours(1)));
+        await rules.CreateRuleAsync("first", new SqlRuleFilter("a = 1"));
+        Check.True(await administration.QueueExistsAsync(queue), "no queue");
+        proxy.Cut();
+        Check.Equal("later", (await receiver.PeekMessageAsync()).Body.ToString());
+        proxy.Cut();
+        await sender.CancelScheduledMessageAsync(number);
+        proxy.Cut();
+        await rules.CreateRuleAsync("second", new TrueRuleFilter());
+        proxy.Cut();
+        Check.True(await administration.QueueExistsAsync(queue), "no queue");
+        var names = new List<string>();
+        await foreach (var rule in rules.GetRulesAsync())
+        {
+            names.Add(rule.Name);
+        }
+        Check.Equal(["$Default", "first", "second"], names.Order(StringComparer.Ordinal).ToList());
+        Check.Equal(0, (await PeekAll(Client.CreateReceiver(queue))).Count);
+    }
+
+    [Scenario("S517", "a broker that cannot be reached for a while is reached again by the objects that are there")]
+    public async Task Unreachable()
+    {
+        var queue = await CreateQueue("s517");
+        await using var proxy = new TcpProxy();
+        var client = Connect(proxy.ConnectionString);
+        var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
+        await sender.SendMessageAsync(Message(1));
+        await receiver.CompleteMessageAsync(await ReceiveOne(receiver));
+        proxy.Refuses = true;
+        proxy.Cut();
+        await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
+            () => sender.SendMessageAsync(Message("refused")));
+        await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
+            () => receiver.ReceiveMessageAsync(Seconds(20)));
+        proxy.Refuses = false;
+        await sender.SendMessageAsync(Message(2));
+        Check.Equal("2", (await ReceiveOne(receiver)).Body.ToString());
+    }
+}
