@@ -22,10 +22,10 @@ class Idioms : MoreScenarios
 
     static Task Nothing() => Task.CompletedTask;
 
-    [Scenario("S501", "three processes make the same 400 entities at once", Long = true, Seconds = 180)]
+    [Scenario("S601", "three processes make the same 400 entities at once", Long = true, Seconds = 180)]
     public async Task ThreeProcessesMakeTheSame400EntitiesAtOnce()
     {
-        var children = await Task.WhenAll(Enumerable.Range(0, 3).Select(_ => Child.Start("make", "s501", "100")));
+        var children = await Task.WhenAll(Enumerable.Range(0, 3).Select(_ => Child.Start("make", "s601", "100")));
         Array.ForEach(children, each => Own(each));
         await Task.WhenAll(children.Select(each => each.Tell("go")));
         var told = await Task.WhenAll(children.Select(each => each.Line()));
@@ -38,7 +38,7 @@ class Idioms : MoreScenarios
             var queues = (await All(Administration.GetQueuesRuntimePropertiesAsync())).Select(each => $"{each.Name} {each.UpdatedAt:O}");
             var topics = (await All(Administration.GetTopicsRuntimePropertiesAsync())).Select(each => $"{each.Name} {each.UpdatedAt:O} {each.SubscriptionCount}");
             // Other scenarios make and delete entities meanwhile.
-            return Sorted(queues.Concat(topics).Where(each => each.StartsWith("s501-")).Distinct());
+            return Sorted(queues.Concat(topics).Where(each => each.StartsWith("s601-")).Distinct());
         }
         var before = await Entities();
         Check.Equal(300, before.Count);
@@ -48,20 +48,20 @@ class Idioms : MoreScenarios
         Check.Equal("made 0, there 400", await children[0].Line());
         Check.Equal(before, await Entities());
         Check.Equal([0, 0, 0], await Task.WhenAll(children.Select(each => each.End())));
-        await Send("s501-42.topic", Message("through"));
-        Check.Equal("through", (await ReceiveOne(Client.CreateReceiver("s501-42"))).Body.ToString());
+        await Send("s601-42.topic", Message("through"));
+        Check.Equal("through", (await ReceiveOne(Client.CreateReceiver("s601-42"))).Body.ToString());
     }
 
-    [Scenario("S502", "600 senders of a client are used for the first time at once, and one sender for 600 schedules")]
+    [Scenario("S602", "600 senders of a client are used for the first time at once, and one sender for 600 schedules")]
     public async Task SixHundredSendersAreUsedForTheFirstTimeAtOnce()
     {
         foreach (var n in Enumerable.Range(0, 20))
         {
-            await CreateQueue($"s502-{n}");
+            await CreateQueue($"s602-{n}");
         }
-        await Client.CreateSender("s502-0").SendMessageAsync(Message("first"));
+        await Client.CreateSender("s602-0").SendMessageAsync(Message("first"));
         var begin = Stopwatch.GetTimestamp();
-        var senders = Enumerable.Range(0, 600).Select(n => Client.CreateSender($"s502-{n % 20}")).ToList();
+        var senders = Enumerable.Range(0, 600).Select(n => Client.CreateSender($"s602-{n % 20}")).ToList();
         await Task.WhenAll(senders.Select(each => each.SendMessageAsync(Message("sent"))));
         var sent = Stopwatch.GetElapsedTime(begin);
         var numbers = await Task.WhenAll(Enumerable.Range(0, 600).Select(n => senders[1].ScheduleMessageAsync(Message(n), In(TimeSpan.FromHours(1)))));
@@ -69,7 +69,7 @@ class Idioms : MoreScenarios
         Check.Equal(600, numbers.Distinct().Count());
         foreach (var n in Enumerable.Range(0, 20))
         {
-            var queue = (await Administration.GetQueueRuntimePropertiesAsync($"s502-{n}")).Value;
+            var queue = (await Administration.GetQueueRuntimePropertiesAsync($"s602-{n}")).Value;
             Check.Equal(n == 0 ? 31 : 30, queue.ActiveMessageCount);
             Check.Equal(n == 1 ? 600 : 0, queue.ScheduledMessageCount);
         }
@@ -78,7 +78,7 @@ class Idioms : MoreScenarios
     }
 
     /// <summary>At the secured broker, where no other scenario lists what begins with such signs.</summary>
-    [Scenario("S503", "names are those that frameworks make")]
+    [Scenario("S603", "names are those that frameworks make")]
     public async Task NamesAreThoseThatFrameworksMake()
     {
         const string segment = "MassTransit/Fault--My.Namespace/Order--";
@@ -86,8 +86,8 @@ class Idioms : MoreScenarios
         var client = Connect(Secured.ConnectionString);
         foreach (var name in new[]
         {
-            "s503-", "s503--", "s503__", "s503_skipped", "s503/a/b", $"s503/{segment}", "_s503", "-s503", "S503.Mixed-Case",
-            $"s503{new string('x', 256)}",
+            "s603-", "s603--", "s603__", "s603_skipped", "s603/a/b", $"s603/{segment}", "_s603", "-s603", "S603.Mixed-Case",
+            $"s603{new string('x', 256)}",
         })
         {
             await administrator.CreateQueueAsync(name);
@@ -99,7 +99,7 @@ class Idioms : MoreScenarios
             await client.CreateSender(other).SendMessageAsync(Message("by another case"));
             Check.Equal("by another case", (await ReceiveOne(client.CreateReceiver(name))).Body.ToString());
         }
-        var topic = $"s503t/{segment}";
+        var topic = $"s603t/{segment}";
         await administrator.CreateTopicAsync(topic);
         foreach (var subscription in new[] { "in-", "_in_", "in.2", new string('y', 50) })
         {
@@ -109,43 +109,43 @@ class Idioms : MoreScenarios
             Check.Equal(subscription, (await ReceiveOne(client.CreateReceiver(topic, subscription))).Body.ToString());
         }
         // Some the SDK refuses itself.
-        foreach (var name in new[] { "s503?", "s503@a", "s503#", "s503*", "/s503", "s503/", $"s503{new string('x', 257)}", "s503 a", "s503:a" })
+        foreach (var name in new[] { "s603?", "s603@a", "s603#", "s603*", "/s603", "s603/", $"s603{new string('x', 257)}", "s603 a", "s603:a" })
         {
             var failure = await FailureOf(() => administrator.CreateQueueAsync(name));
             Check.True(failure is ArgumentException, $"{name}: {failure?.ToString() ?? "made"}");
         }
     }
 
-    [Scenario("S503", "a name that begins with a hyphen hides no other in a list", Alone = true)]
+    [Scenario("S603", "a name that begins with a hyphen hides no other in a list", Alone = true)]
     public async Task ANameThatBeginsWithAHyphenHidesNoOtherInAList()
     {
-        await CreateQueue("-s503");
+        await CreateQueue("-s603");
         try
         {
             var names = (await All(Administration.GetQueuesAsync())).Select(each => each.Name).ToList();
-            Check.True(names.Contains("-s503") && names.Contains("s01"), $"of {names.Count} queues -s503 and s01 are not both listed");
+            Check.True(names.Contains("-s603") && names.Contains("s01"), $"of {names.Count} queues -s603 and s01 are not both listed");
         }
         finally
         {
-            await Administration.DeleteQueueAsync("-s503");
+            await Administration.DeleteQueueAsync("-s603");
         }
     }
 
-    [Scenario("S504", "messages are published by their types, through queues to a topic of the base type, until that is deleted")]
+    [Scenario("S604", "messages are published by their types, through queues to a topic of the base type, until that is deleted")]
     public async Task MessagesArePublishedByTheirTypes()
     {
-        await CreateQueue("s504-all");
-        await Administration.CreateTopicAsync("s504-animal");
-        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("s504-animal", "all") { ForwardTo = "s504-all" });
+        await CreateQueue("s604-all");
+        await Administration.CreateTopicAsync("s604-animal");
+        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("s604-animal", "all") { ForwardTo = "s604-all" });
         string[] kinds = ["cat", "dog"];
         foreach (var kind in kinds)
         {
-            await CreateQueue($"s504-{kind}-in", options => options.ForwardTo = "s504-animal");
-            await Administration.CreateTopicAsync($"s504-{kind}");
-            await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions($"s504-{kind}", "in") { ForwardTo = $"s504-{kind}-in" });
-            await Client.CreateSender($"s504-{kind}").SendMessagesAsync(Texts(1, 50).Select(n => Message($"{kind} {n}")));
+            await CreateQueue($"s604-{kind}-in", options => options.ForwardTo = "s604-animal");
+            await Administration.CreateTopicAsync($"s604-{kind}");
+            await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions($"s604-{kind}", "in") { ForwardTo = $"s604-{kind}-in" });
+            await Client.CreateSender($"s604-{kind}").SendMessagesAsync(Texts(1, 50).Select(n => Message($"{kind} {n}")));
         }
-        var there = await Receive(Client.CreateReceiver("s504-all", Destructive), 100);
+        var there = await Receive(Client.CreateReceiver("s604-all", Destructive), 100);
         Check.Equal(Sorted(kinds.SelectMany(kind => Texts(1, 50).Select(n => $"{kind} {n}"))), Sorted(Bodies(there)));
 
         // The target is deleted under load: each message is where it was forwarded to, or a dead letter where it could not be.
@@ -153,7 +153,7 @@ class Idioms : MoreScenarios
         var isDeleted = false;
         var sending = Task.Run(async () =>
         {
-            var sender = Client.CreateSender("s504-cat");
+            var sender = Client.CreateSender("s604-cat");
             for (var after = 0; after < 20; after += isDeleted ? 1 : 0)
             {
                 await sender.SendMessageAsync(Message($"{sent}"));
@@ -161,18 +161,18 @@ class Idioms : MoreScenarios
             }
         });
         await Check.Eventually(() => Task.FromResult(sent >= 20), "messages are sent");
-        await Administration.DeleteTopicAsync("s504-animal");
+        await Administration.DeleteTopicAsync("s604-animal");
         isDeleted = true;
         await sending;
-        var arrived = await PeekAll(Client.CreateReceiver("s504-all"));
-        var letters = await PeekAll(Client.CreateReceiver("s504-cat-in", DeadLetters));
+        var arrived = await PeekAll(Client.CreateReceiver("s604-all"));
+        var letters = await PeekAll(Client.CreateReceiver("s604-cat-in", DeadLetters));
         Check.True(arrived.Count >= 20 && letters.Count >= 20, $"{arrived.Count} arrived, {letters.Count} are dead letters");
         Check.Equal(Enumerable.Range(0, sent).ToList(), Bodies(arrived.Concat(letters)).Select(int.Parse).Order().ToList());
         Check.True(letters.All(each => each.DeadLetterReason is { Length: > 0 }), "a dead letter without a reason");
     }
 
-    [Scenario("S506", "a processor has 100 handlers and prefetches 500, and is stopped while they run")]
-    public Task AProcessorHas100HandlersAndPrefetches500() => Prefetches("s506", Connect(), Nothing);
+    [Scenario("S606", "a processor has 100 handlers and prefetches 500, and is stopped while they run")]
+    public Task AProcessorHas100HandlersAndPrefetches500() => Prefetches("s606", Connect(), Nothing);
 
     async Task Prefetches(string queue, ServiceBusClient client, Disturbance disturb)
     {
@@ -221,17 +221,17 @@ class Idioms : MoreScenarios
         }
     }
 
-    [Scenario("S507", "a transaction of a completion, 100 sends and a schedule is committed; 101 sends are refused")]
+    [Scenario("S607", "a transaction of a completion, 100 sends and a schedule is committed; 101 sends are refused")]
     public async Task ATransactionOfACompletion100SendsAndASchedule()
     {
-        string[] targets = ["s507-a", "s507-b", "s507-c"];
-        foreach (var name in targets.Append("s507"))
+        string[] targets = ["s607-a", "s607-b", "s607-c"];
+        foreach (var name in targets.Append("s607"))
         {
             await CreateQueue(name);
         }
-        await SendNumbered("s507", 2);
+        await SendNumbered("s607", 2);
         var client = Connect(options: Spanning());
-        var receiver = client.CreateReceiver("s507");
+        var receiver = client.CreateReceiver("s607");
         var messages = await Receive(receiver, 2);
         var senders = targets.Select(each => client.CreateSender(each)).ToList();
 
@@ -285,15 +285,15 @@ class Idioms : MoreScenarios
         Check.Equal(0, (await PeekAll(receiver)).Count);
     }
 
-    [Scenario("S507", "a transaction of 50 completions, 84 sends and a session's state")]
+    [Scenario("S607", "a transaction of 50 completions, 84 sends and a session's state")]
     public async Task ATransactionOf50Completions84SendsAndASessionsState()
     {
-        await CreateQueue("s507-orchestrator", options => options.RequiresSession = true);
-        await CreateQueue("s507-worker");
-        await Client.CreateSender("s507-orchestrator").SendMessagesAsync(Texts(1, 50).Select(body => InSession("one", body)));
+        await CreateQueue("s607-orchestrator", options => options.RequiresSession = true);
+        await CreateQueue("s607-worker");
+        await Client.CreateSender("s607-orchestrator").SendMessagesAsync(Texts(1, 50).Select(body => InSession("one", body)));
         var client = Connect(options: Spanning());
-        var session = await client.AcceptNextSessionAsync("s507-orchestrator");
-        var worker = client.CreateSender("s507-worker");
+        var session = await client.AcceptNextSessionAsync("s607-orchestrator");
+        var worker = client.CreateSender("s607-worker");
         var messages = await Receive(session, 50);
         foreach (var isCommitted in new[] { false, true })
         {
@@ -311,14 +311,14 @@ class Idioms : MoreScenarios
                     scope.Complete();
                 }
             }
-            Check.Equal(isCommitted ? 84 : 0, (await PeekAll(Client.CreateReceiver("s507-worker"))).Count);
+            Check.Equal(isCommitted ? 84 : 0, (await PeekAll(Client.CreateReceiver("s607-worker"))).Count);
             Check.Equal(isCommitted ? 0 : 50, (await PeekAll(session)).Count);
             Check.Equal($"{isCommitted}", (await session.GetSessionStateAsync()).ToString());
         }
     }
 
-    [Scenario("S508", "what fails is retried at once, later, and moved to an error queue")]
-    public Task WhatFailsIsRetriedAtOnceLaterAndMovedToAnErrorQueue() => Retries("s508", Connect(options: Spanning()), Nothing);
+    [Scenario("S608", "what fails is retried at once, later, and moved to an error queue")]
+    public Task WhatFailsIsRetriedAtOnceLaterAndMovedToAnErrorQueue() => Retries("s608", Connect(options: Spanning()), Nothing);
 
     /// <summary>
     /// Of ten messages one is handled at its third immediate retry (abandoned, with a counter in a property), one at its second delayed
@@ -393,18 +393,18 @@ class Idioms : MoreScenarios
         }
     }
 
-    [Scenario("S509", "a saga is in the state of its session, handled by two workers of which one is killed", Long = true, Seconds = 180)]
+    [Scenario("S609", "a saga is in the state of its session, handled by two workers of which one is killed", Long = true, Seconds = 180)]
     public async Task ASagaIsInTheStateOfItsSession()
     {
-        await CreateQueue("s509", options => options.RequiresSession = true);
+        await CreateQueue("s609", options => options.RequiresSession = true);
         var sagas = Texts(1, 12);
-        var sender = Client.CreateSender("s509");
+        var sender = Client.CreateSender("s609");
         // The SDK prefetches nothing and completes one after the other: these are enough for both to be at work.
         foreach (var step in Texts(1, 12))
         {
             await sender.SendMessagesAsync(sagas.Select(saga => InSession(saga, step)));
         }
-        var workers = await Task.WhenAll(Child.Start("saga", "s509"), Child.Start("saga", "s509"));
+        var workers = await Task.WhenAll(Child.Start("saga", "s609"), Child.Start("saga", "s609"));
         Array.ForEach(workers, each => Own(each));
         // Both have something to do.
         for (var n = 0; n < 5; n++)
@@ -413,18 +413,18 @@ class Idioms : MoreScenarios
         }
         await workers[0].Kill();
         await sender.SendMessagesAsync(sagas.Select(saga => InSession(saga, "last")));
-        await BecomesEmpty(Client.CreateReceiver("s509"));
+        await BecomesEmpty(Client.CreateReceiver("s609"));
         Check.Equal(0, await workers[1].End());
         foreach (var saga in sagas)
         {
-            var session = await Client.AcceptSessionAsync("s509", saga);
+            var session = await Client.AcceptSessionAsync("s609", saga);
             var steps = JsonSerializer.Deserialize<List<string>>((await session.GetSessionStateAsync()).ToString())!;
             Check.Equal([.. Texts(1, 12), "last"], steps);
         }
     }
 
-    [Scenario("S510", "an outbox is sent twice, and arrives once")]
-    public Task AnOutboxIsSentTwiceAndArrivesOnce() => SendsTheOutbox("s510", Connect(), Nothing);
+    [Scenario("S610", "an outbox is sent twice, and arrives once")]
+    public Task AnOutboxIsSentTwiceAndArrivesOnce() => SendsTheOutbox("s610", Connect(), Nothing);
 
     async Task SendsTheOutbox(string queue, ServiceBusClient client, Disturbance disturb)
     {
@@ -452,8 +452,8 @@ class Idioms : MoreScenarios
         Check.Equal(Range(1, 1000), Numbers(there));
     }
 
-    [Scenario("S511", "a queue is purged at the start, beside a sender")]
-    public Task AQueueIsPurgedAtTheStartBesideASender() => Purges("s511", Connect(), Nothing);
+    [Scenario("S611", "a queue is purged at the start, beside a sender")]
+    public Task AQueueIsPurgedAtTheStartBesideASender() => Purges("s611", Connect(), Nothing);
 
     async Task Purges(string queue, ServiceBusClient client, Disturbance disturb)
     {
@@ -497,25 +497,25 @@ class Idioms : MoreScenarios
         }
     }
 
-    [Scenario("S512", "the default rule is replaced by fifty others in one go")]
+    [Scenario("S612", "the default rule is replaced by fifty others in one go")]
     public async Task TheDefaultRuleIsReplacedByFiftyOthersInOneGo()
     {
-        await Administration.CreateTopicAsync("s512");
-        await Administration.CreateSubscriptionAsync("s512", "in");
-        await using var manager = Client.CreateRuleManager("s512", "in");
+        await Administration.CreateTopicAsync("s612");
+        await Administration.CreateSubscriptionAsync("s612", "in");
+        await using var manager = Client.CreateRuleManager("s612", "in");
         var types = Enumerable.Range(0, 50).Select(n => $"type-{n:00}").ToList();
         CreateRuleOptions RuleOf(string type) => new(type, new SqlRuleFilter($"[type] LIKE '%{type};%'"));
         await Task.WhenAll(types[..25].Select(type => manager.CreateRuleAsync(RuleOf(type)))
-            .Concat(types[25..].Select(type => (Task)Administration.CreateRuleAsync("s512", "in", RuleOf(type))))
+            .Concat(types[25..].Select(type => (Task)Administration.CreateRuleAsync("s612", "in", RuleOf(type))))
             .Append(manager.DeleteRuleAsync("$Default")));
         // In the order of their names, by both ways.
-        Check.Equal(types, (await All(Administration.GetRulesAsync("s512", "in"))).Select(each => each.Name).ToList());
+        Check.Equal(types, (await All(Administration.GetRulesAsync("s612", "in"))).Select(each => each.Name).ToList());
         Check.Equal(types, (await All(manager.GetRulesAsync())).Select(each => each.Name).ToList());
 
-        var sender = Client.CreateSender("s512");
+        var sender = Client.CreateSender("s612");
         ServiceBusMessage Of(string type, string body) => new(body) { ApplicationProperties = { ["type"] = $"{type};base;" } };
         await sender.SendMessagesAsync(types.Select(type => Of(type, type)).Append(Of("unknown", "unknown")));
-        var receiver = Client.CreateReceiver("s512", "in", Destructive);
+        var receiver = Client.CreateReceiver("s612", "in", Destructive);
         Check.Equal(types, Bodies(await Receive(receiver, 50)));
 
         // Half of them are removed and put back while messages flow: what has a rule all the time comes, and nothing comes twice.
@@ -537,19 +537,19 @@ class Idioms : MoreScenarios
         }
         end.Cancel();
         await sending;
-        var bodies = Bodies(await PeekAll(Client.CreateReceiver("s512", "in")));
+        var bodies = Bodies(await PeekAll(Client.CreateReceiver("s612", "in")));
         Check.Equal(bodies.Count, bodies.Distinct().Count());
         Check.Equal(Enumerable.Range(0, sent).Select(n => $"kept {n}").ToList(), bodies.Where(each => each.StartsWith("kept")).ToList());
         var changed = bodies.Count(each => each.StartsWith("changed"));
         Check.True(changed > 0 && changed < sent, $"{changed} of {sent} met their rule");
     }
 
-    [Scenario("S513", "health is a peek on an empty queue, and administration at the AMQP port")]
+    [Scenario("S613", "health is a peek on an empty queue, and administration at the AMQP port")]
     public async Task HealthIsAPeekOnAnEmptyQueueAndAdministrationAtTheAmqpPort()
     {
-        await CreateQueue("s513");
-        await Administration.CreateTopicAsync("s513t");
-        await Administration.CreateSubscriptionAsync("s513t", "in");
+        await CreateQueue("s613");
+        await Administration.CreateTopicAsync("s613t");
+        await Administration.CreateSubscriptionAsync("s613t", "in");
         // The suite's connection string names the AMQP port; administration goes there by HTTP.
         Check.True(Broker.ConnectionString.Contains($":{Broker.AmqpPort}"), "another port");
         var begin = Stopwatch.GetTimestamp();
@@ -560,37 +560,37 @@ class Idioms : MoreScenarios
                 Task.Run(async () =>
                 {
                     await using var client = new ServiceBusClient(Broker.ConnectionString, Options());
-                    await using var receiver = client.CreateReceiver("s513");
+                    await using var receiver = client.CreateReceiver("s613");
                     Check.True(await receiver.PeekMessageAsync() == null, "a message");
-                    await using var dead = client.CreateReceiver("s513t", "in", DeadLetters);
+                    await using var dead = client.CreateReceiver("s613t", "in", DeadLetters);
                     Check.True(await dead.PeekMessageAsync() == null, "a dead letter");
-                    using var batch = await client.CreateSender("s513").CreateMessageBatchAsync();
+                    using var batch = await client.CreateSender("s613").CreateMessageBatchAsync();
                 }),
                 Task.Run(async () =>
                 {
                     var administrator = new ServiceBusAdministrationClient(Broker.ConnectionString);
-                    Check.Equal(1, (await administrator.GetTopicRuntimePropertiesAsync("s513t")).Value.SubscriptionCount);
-                    Check.Equal(0, (await administrator.GetSubscriptionRuntimePropertiesAsync("s513t", "in")).Value.TotalMessageCount);
+                    Check.Equal(1, (await administrator.GetTopicRuntimePropertiesAsync("s613t")).Value.SubscriptionCount);
+                    Check.Equal(0, (await administrator.GetSubscriptionRuntimePropertiesAsync("s613t", "in")).Value.TotalMessageCount);
                     Check.True((await administrator.GetNamespacePropertiesAsync()).Value.Name.Length > 0, "no name");
                 }));
         }
         Check.True(Stopwatch.GetElapsedTime(begin) < Seconds(15), $"20 probes within {Stopwatch.GetElapsedTime(begin)}");
         // What is not healthy.
-        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Client.CreateReceiver("s513-gone").PeekMessageAsync());
-        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Administration.GetTopicRuntimePropertiesAsync("s513-gone"));
+        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Client.CreateReceiver("s613-gone").PeekMessageAsync());
+        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Administration.GetTopicRuntimePropertiesAsync("s613-gone"));
     }
 
-    [Scenario("S514", "a connection is killed under a processor with 100 handlers")]
-    public Task AConnectionIsKilledUnderAProcessor() => Killed(Options(), (client, disturb) => Prefetches("s514-prefetch", client, disturb));
+    [Scenario("S614", "a connection is killed under a processor with 100 handlers")]
+    public Task AConnectionIsKilledUnderAProcessor() => Killed(Options(), (client, disturb) => Prefetches("s614-prefetch", client, disturb));
 
-    [Scenario("S514", "a connection is killed under retries and an error queue")]
-    public Task AConnectionIsKilledUnderRetries() => Killed(Spanning(), (client, disturb) => Retries("s514-retry", client, disturb));
+    [Scenario("S614", "a connection is killed under retries and an error queue")]
+    public Task AConnectionIsKilledUnderRetries() => Killed(Spanning(), (client, disturb) => Retries("s614-retry", client, disturb));
 
-    [Scenario("S514", "a connection is killed under an outbox")]
-    public Task AConnectionIsKilledUnderAnOutbox() => Killed(Options(), (client, disturb) => SendsTheOutbox("s514-outbox", client, disturb));
+    [Scenario("S614", "a connection is killed under an outbox")]
+    public Task AConnectionIsKilledUnderAnOutbox() => Killed(Options(), (client, disturb) => SendsTheOutbox("s614-outbox", client, disturb));
 
-    [Scenario("S514", "a connection is killed under a purge")]
-    public Task AConnectionIsKilledUnderAPurge() => Killed(Options(), (client, disturb) => Purges("s514-purge", client, disturb));
+    [Scenario("S614", "a connection is killed under a purge")]
+    public Task AConnectionIsKilledUnderAPurge() => Killed(Options(), (client, disturb) => Purges("s614-purge", client, disturb));
 
     /// <summary>Resets the idiom's connection as soon as there is one, and checks that it goes on by itself, and soon.</summary>
     async Task Killed(ServiceBusClientOptions options, Func<ServiceBusClient, Disturbance, Task> idiom)
