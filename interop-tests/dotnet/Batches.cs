@@ -3,10 +3,10 @@ namespace Interop;
 /// <summary>Batches that are filled to their bound.</summary>
 class Batches : Scenarios
 {
-    [Scenario("S503", "a batch that TryAddMessage has filled is taken whole, at each size of message")]
+    [Scenario("S533", "a batch that TryAddMessage has filled is taken whole, at each size of message")]
     public async Task Filled()
     {
-        var queue = await CreateQueue("s503");
+        var queue = await CreateQueue("s533");
         var sender = Client.CreateSender(queue);
         var receiver = Client.CreateReceiver(queue, Destructive);
         foreach (var size in new[] { 1000, 17, 90_000 })
@@ -31,10 +31,10 @@ class Batches : Scenarios
         }
     }
 
-    [Scenario("S504", "the largest message that fits is taken alone and in a batch, and one byte more is not")]
+    [Scenario("S534", "the largest message that fits is taken alone and in a batch, and one byte more is not")]
     public async Task Edge()
     {
-        var queue = await CreateQueue("s504");
+        var queue = await CreateQueue("s534");
         var sender = Client.CreateSender(queue);
         var receiver = Client.CreateReceiver(queue, Destructive);
         using var batch = await sender.CreateMessageBatchAsync();
@@ -65,10 +65,10 @@ class Batches : Scenarios
         await ReceiveNothing(receiver);
     }
 
-    [Scenario("S505", "a batch with a bound of its own, an empty one, and one that is sent twice")]
+    [Scenario("S535", "a batch with a bound of its own, an empty one, and one that is sent twice")]
     public async Task Own()
     {
-        var queue = await CreateQueue("s505");
+        var queue = await CreateQueue("s535");
         var sender = Client.CreateSender(queue);
         using var small = await sender.CreateMessageBatchAsync(
             new CreateMessageBatchOptions { MaxSizeInBytes = 10_000 });

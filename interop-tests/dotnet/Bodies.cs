@@ -21,10 +21,10 @@ class Bodies : Scenarios
         Check.Equal(wanted, got);
     }
 
-    [Scenario("S506", "application properties of every type come back with type and value")]
+    [Scenario("S536", "application properties of every type come back with type and value")]
     public async Task Properties()
     {
-        var queue = await CreateQueue("s506");
+        var queue = await CreateQueue("s536");
         object[] described =
         [
             new DateTimeOffset(2031, 2, 3, 4, 5, 6, TimeSpan.Zero), TimeSpan.FromTicks(-123_456_789),
@@ -67,10 +67,10 @@ class Bodies : Scenarios
         return (await ReceiveOne(receiver)).GetRawAmqpMessage().Body;
     }
 
-    [Scenario("S507", "bodies of data, of sequences and of values come back as what they were")]
+    [Scenario("S537", "bodies of data, of sequences and of values come back as what they were")]
     public async Task Kinds()
     {
-        var queue = await CreateQueue("s507");
+        var queue = await CreateQueue("s537");
         var sender = Client.CreateSender(queue);
         var receiver = Client.CreateReceiver(queue, Destructive);
 
@@ -108,10 +108,10 @@ class Bodies : Scenarios
         Check.Equal([1, 2, 3], ((int[])array!).ToList());
     }
 
-    [Scenario("S508", "every section of an annotated message comes back")]
+    [Scenario("S538", "every section of an annotated message comes back")]
     public async Task Sections()
     {
-        var queue = await CreateQueue("s508");
+        var queue = await CreateQueue("s538");
         var message = new ServiceBusMessage("sections");
         var raw = message.GetRawAmqpMessage();
         raw.Header.Durable = true;

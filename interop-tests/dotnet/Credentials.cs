@@ -46,11 +46,11 @@ class Credentials : Scenarios
         return $"SharedAccessSignature sr={encoded}&sig={signed}&se={until}&skn={name}";
     }
 
-    [Scenario("S518", "all goes by WebSockets as by TCP, also by way of an HTTP proxy")]
+    [Scenario("S548", "all goes by WebSockets as by TCP, also by way of an HTTP proxy")]
     public async Task WebSockets()
     {
-        var queue = await Queue("s518");
-        await Administrator.CreateQueueAsync(new CreateQueueOptions("s518s") { RequiresSession = true });
+        var queue = await Queue("s548");
+        await Administrator.CreateQueueAsync(new CreateQueueOptions("s548s") { RequiresSession = true });
         await using var tunnel = new Tunnel();
         foreach (var proxy in new IWebProxy?[] { null, new WebProxy($"http://127.0.0.1:{tunnel.Port}") })
         {
@@ -61,9 +61,9 @@ class Credentials : Scenarios
             }
             var client = Connect(Secured.ConnectionString, options);
             await RoundTrip(client, queue);
-            await client.CreateSender("s518s").SendMessagesAsync(
+            await client.CreateSender("s548s").SendMessagesAsync(
                 Enumerable.Range(1, 100).Select(n => InSession("x", n)));
-            await using var session = await client.AcceptNextSessionAsync("s518s");
+            await using var session = await client.AcceptNextSessionAsync("s548s");
             await session.SetSessionStateAsync(new BinaryData(Pattern(100_000)));
             var messages = await Receive(session, 100);
             Check.Equal(Texts(1, 100), Bodies(messages));
@@ -85,10 +85,10 @@ class Credentials : Scenarios
         Check.True(tunnel.Connections > 0, "nothing went by the proxy");
     }
 
-    [Scenario("S519", "WebSockets that are cut are opened again by the same objects")]
+    [Scenario("S549", "WebSockets that are cut are opened again by the same objects")]
     public async Task WebSocketsCut()
     {
-        var queue = await Queue("s519");
+        var queue = await Queue("s549");
         // By the HTTP proxy: the client goes to port 443 and no other.
         await using var tunnel = new Tunnel();
         var options = By(ServiceBusTransportType.AmqpWebSockets);
@@ -132,15 +132,15 @@ class Credentials : Scenarios
         }
     }
 
-    [Scenario("S520", "a token credential may do what its role says, for messages and administration")]
+    [Scenario("S550", "a token credential may do what its role says, for messages and administration")]
     public async Task Tokens()
     {
-        var queue = await Queue("s520");
+        var queue = await Queue("s550");
         var owner = Own(new ServiceBusClient(Secured.Address, new Identity("Owner"), By()));
         await RoundTrip(owner, queue);
         var administrator = new ServiceBusAdministrationClient(Secured.Address, new Identity("Owner"));
-        await administrator.CreateQueueAsync("s520b");
-        Check.True(await administrator.QueueExistsAsync("s520b"), "no queue");
+        await administrator.CreateQueueAsync("s550b");
+        Check.True(await administrator.QueueExistsAsync("s550b"), "no queue");
 
         var sending = Own(new ServiceBusClient(Secured.Address, new Identity("Sender"), By()));
         await sending.CreateSender(queue).SendMessageAsync(Message("by a sender"));
@@ -163,10 +163,10 @@ class Credentials : Scenarios
         }
     }
 
-    [Scenario("S521", "one token serves all entities of a connection, and a wrong one can be mended")]
+    [Scenario("S551", "one token serves all entities of a connection, and a wrong one can be mended")]
     public async Task Renewed()
     {
-        var (queue, other) = (await Queue("s521"), await Queue("s521b"));
+        var (queue, other) = (await Queue("s551"), await Queue("s551b"));
         var identity = new Identity("Owner");
         var client = Own(new ServiceBusClient(Secured.Address, identity, By()));
         await RoundTrip(client, queue);
@@ -192,10 +192,10 @@ class Credentials : Scenarios
             new Identity(role(), life: TimeSpan.FromMinutes(2)).GetTokenAsync(context, cancel);
     }
 
-    [Scenario("S522", "signatures and named keys are credentials that can be changed while the client is used")]
+    [Scenario("S552", "signatures and named keys are credentials that can be changed while the client is used")]
     public async Task Signatures()
     {
-        var queue = await Queue("s522");
+        var queue = await Queue("s552");
         var credential = new AzureSasCredential(
             Signature($"sb://{Secured.Address}/{queue}", Secured.Root, Secured.RootKey, Seconds(3600)));
         await RoundTrip(Own(new ServiceBusClient(Secured.Address, credential, By())), queue);
@@ -229,11 +229,11 @@ class Credentials : Scenarios
         await RoundTrip(keyed, queue);
     }
 
-    [Scenario("S523", "the key of a queue works with EntityPath in the connection string, and not without")]
+    [Scenario("S553", "the key of a queue works with EntityPath in the connection string, and not without")]
     public async Task EntityPath()
     {
         var rule = new SharedAccessAuthorizationRule("own", [AccessRights.Send, AccessRights.Listen]);
-        var (queue, other) = (await Queue("s523", rule), await Queue("s523b"));
+        var (queue, other) = (await Queue("s553", rule), await Queue("s553b"));
         var key = $"{Secured.With("own", rule.PrimaryKey)};EntityPath={queue}";
         var client = Connect(key, By());
         await RoundTrip(client, queue);
@@ -246,10 +246,10 @@ class Credentials : Scenarios
         await RoundTrip(Connect($"{Secured.ConnectionString};EntityPath={other}", By()), other);
     }
 
-    [Scenario("S524", "a custom endpoint address leads to the broker by the name of a namespace")]
+    [Scenario("S554", "a custom endpoint address leads to the broker by the name of a namespace")]
     public async Task CustomEndpoint()
     {
-        var queue = await Queue("s524");
+        var queue = await Queue("s554");
         var name = Secured.With(Secured.Root, Secured.RootKey, "secured.servicebus.windows.net");
         foreach (var transport in new[] { ServiceBusTransportType.AmqpTcp, ServiceBusTransportType.AmqpWebSockets })
         {
@@ -269,10 +269,10 @@ class Credentials : Scenarios
         await Refused(wrong, queue);
     }
 
-    [Scenario("S525", "the certificate validation callback decides about the broker's certificate")]
+    [Scenario("S555", "the certificate validation callback decides about the broker's certificate")]
     public async Task Certificate()
     {
-        var queue = await Queue("s525");
+        var queue = await Queue("s555");
         var asked = new ConcurrentQueue<(string Issuer, SslPolicyErrors Errors)>();
         var accepts = false;
         // By TCP: the SDK does not ask it for WebSockets.

@@ -69,10 +69,10 @@ class CrossEntity : Scenarios
         Check.Equal(["first", "yes later"], await There(queue));
     }
 
-    [Scenario("S500", "scopes in scopes: the same transaction, another one, and none")]
+    [Scenario("S530", "scopes in scopes: the same transaction, another one, and none")]
     public async Task Nested()
     {
-        var (queue, other) = (await CreateQueue("s500"), await CreateQueue("s500b"));
+        var (queue, other) = (await CreateQueue("s530"), await CreateQueue("s530b"));
         var client = Connect(options: Crossing());
         var (sender, second) = (client.CreateSender(queue), client.CreateSender(other));
 
@@ -111,10 +111,10 @@ class CrossEntity : Scenarios
         Check.Equal(3, (await There(queue)).Count);
     }
 
-    [Scenario("S501", "without the option a transaction has one entity, and with it one receiver's")]
+    [Scenario("S531", "without the option a transaction has one entity, and with it one receiver's")]
     public async Task Refused()
     {
-        var (queue, other) = (await CreateQueue("s501"), await CreateQueue("s501b"));
+        var (queue, other) = (await CreateQueue("s531"), await CreateQueue("s531b"));
         await Send(queue, Message(1));
         await Send(other, Message(1));
         var plain = Connect();
@@ -138,11 +138,11 @@ class CrossEntity : Scenarios
         Check.Equal(["1", "2"], await There(other));
     }
 
-    [Scenario("S502", "a connection that is cut in a transaction rolls it back, and the same objects work on")]
+    [Scenario("S532", "a connection that is cut in a transaction rolls it back, and the same objects work on")]
     public async Task Cut()
     {
-        var (queue, other) = (await CreateQueue("s502", options => options.LockDuration = Seconds(5)),
-            await CreateQueue("s502b"));
+        var (queue, other) = (await CreateQueue("s532", options => options.LockDuration = Seconds(5)),
+            await CreateQueue("s532b"));
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString, Crossing());
         var (receiver, sender) = (client.CreateReceiver(queue), client.CreateSender(other));

@@ -5,10 +5,10 @@ namespace Interop;
 /// <summary>Connections that a proxy resets or stops under every kind of work, and what goes on afterwards.</summary>
 class Cuts : Scenarios
 {
-    [Scenario("S512", "senders whose connection is reset again and again lose nothing")]
+    [Scenario("S542", "senders whose connection is reset again and again lose nothing")]
     public async Task Sending()
     {
-        var queue = await CreateQueue("s512");
+        var queue = await CreateQueue("s542");
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         var senders = Enumerable.Range(0, 4).Select(_ => client.CreateSender(queue)).ToList();
@@ -34,10 +34,10 @@ class Cuts : Scenarios
         Check.True(found.Count < 250, $"{found.Count} messages");
     }
 
-    [Scenario("S513", "a receiver goes on after each reset, and settles what it received before")]
+    [Scenario("S543", "a receiver goes on after each reset, and settles what it received before")]
     public async Task Receiving()
     {
-        var queue = await CreateQueue("s513");
+        var queue = await CreateQueue("s543");
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         var receiver = client.CreateReceiver(queue, Prefetching(5));
@@ -57,10 +57,10 @@ class Cuts : Scenarios
         Check.True(!left.Contains("1"), "the completion was lost");
     }
 
-    [Scenario("S514", "a processor goes on after each reset, and every message is completed")]
+    [Scenario("S544", "a processor goes on after each reset, and every message is completed")]
     public async Task Processing()
     {
-        var queue = await CreateQueue("s514", options => options.LockDuration = Seconds(5));
+        var queue = await CreateQueue("s544", options => options.LockDuration = Seconds(5));
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         await SendNumbered(queue, 120);
@@ -87,10 +87,10 @@ class Cuts : Scenarios
         await Check.Eventually(() => Task.FromResult(handled.ContainsKey("after")), "a message after it");
     }
 
-    [Scenario("S515", "a session whose connection is reset is free at once, with its state and its messages")]
+    [Scenario("S545", "a session whose connection is reset is free at once, with its state and its messages")]
     public async Task Sessions()
     {
-        var queue = await CreateQueue("s515", options => options.RequiresSession = true);
+        var queue = await CreateQueue("s545", options => options.RequiresSession = true);
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         await Send(queue, InSession("x", 1), InSession("x", 2), InSession("x", 3));
@@ -110,16 +110,16 @@ class Cuts : Scenarios
         Check.Equal(["2", "3"], Bodies(await Receive(again, 2)));
     }
 
-    [Scenario("S516", "requests, schedules and administration go on after a reset")]
+    [Scenario("S546", "requests, schedules and administration go on after a reset")]
     public async Task Requests()
     {
-        var queue = await CreateQueue("s516");
-        await Administration.CreateTopicAsync("s516t");
-        await Administration.CreateSubscriptionAsync("s516t", "a");
+        var queue = await CreateQueue("s546");
+        await Administration.CreateTopicAsync("s546t");
+        await Administration.CreateSubscriptionAsync("s546t", "a");
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
-        var rules = client.CreateRuleManager("s516t", "a");
+        var rules = client.CreateRuleManager("s546t", "a");
         var administration = new ServiceBusAdministrationClient(proxy.ConnectionString);
         var number = await sender.ScheduleMessageAsync(Message("later"), In(TimeSpan.FromHours(1)));
         await rules.CreateRuleAsync("first", new SqlRuleFilter("a = 1"));
@@ -141,10 +141,10 @@ class Cuts : Scenarios
         Check.Equal(0, (await PeekAll(Client.CreateReceiver(queue))).Count);
     }
 
-    [Scenario("S517", "a broker that cannot be reached for a while is reached again by the objects that are there")]
+    [Scenario("S547", "a broker that cannot be reached for a while is reached again by the objects that are there")]
     public async Task Unreachable()
     {
-        var queue = await CreateQueue("s517");
+        var queue = await CreateQueue("s547");
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));

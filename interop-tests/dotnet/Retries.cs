@@ -28,10 +28,10 @@ class Retries : Scenarios
         }
     }
 
-    [Scenario("S509", "a send over a connection that says nothing ends with its try time-out, as often as it may try")]
+    [Scenario("S539", "a send over a connection that says nothing ends with its try time-out, as often as it may try")]
     public async Task TimeOuts()
     {
-        var queue = await CreateQueue("s509");
+        var queue = await CreateQueue("s539");
         await using var proxy = new TcpProxy();
         foreach (var retries in new[] { 0, 2 })
         {
@@ -55,10 +55,10 @@ class Retries : Scenarios
         }, "the messages");
     }
 
-    [Scenario("S510", "a retry policy of one's own is asked about each failure")]
+    [Scenario("S540", "a retry policy of one's own is asked about each failure")]
     public async Task OwnPolicy()
     {
-        var queue = await CreateQueue("s510");
+        var queue = await CreateQueue("s540");
         await using var proxy = new TcpProxy { Refuses = true };
         var policy = new Policy(2);
         var client = Connect(proxy.ConnectionString, Trying(options => options.CustomRetryPolicy = policy));
@@ -72,17 +72,17 @@ class Retries : Scenarios
         policy.Asked.Clear();
         var begin = Stopwatch.GetTimestamp();
         await Fails(ServiceBusFailureReason.MessagingEntityNotFound,
-            () => client.CreateSender("s510-nowhere").SendMessageAsync(Message(1)));
+            () => client.CreateSender("s540-nowhere").SendMessageAsync(Message(1)));
         Check.True(Stopwatch.GetElapsedTime(begin) < Seconds(5), "an unknown queue was tried again and again");
         await client.CreateSender(queue).SendMessageAsync(Message("at last"));
         Check.Equal("at last", (await ReceiveOne(client.CreateReceiver(queue))).Body.ToString());
     }
 
-    [Scenario("S511", "what is cancelled ends at once and takes no message with it")]
+    [Scenario("S541", "what is cancelled ends at once and takes no message with it")]
     public async Task Cancelled()
     {
-        var queue = await CreateQueue("s511");
-        var sessions = await CreateQueue("s511s", options => options.RequiresSession = true);
+        var queue = await CreateQueue("s541");
+        var sessions = await CreateQueue("s541s", options => options.RequiresSession = true);
         await using var proxy = new TcpProxy();
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
