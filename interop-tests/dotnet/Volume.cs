@@ -9,7 +9,9 @@ class Volume : MoreScenarios
         await SendNumbered("s309", 1000);
         var receiver = Client.CreateReceiver("s309");
         var messages = await Receive(receiver, 1000);
-        Check.Equal(Range(1, 1000), Numbers(messages));
+        // What arrives between two receives the SDK releases: it comes again after what follows it.
+        Check.Equal(Range(1, 1000), Sorted(Numbers(messages)));
+        Check.Equal([0], Counts(messages).Distinct().ToList());
         var shuffled = messages.ToArray();
         new Random(309).Shuffle(shuffled);
         await Task.WhenAll(shuffled.Select(each => receiver.CompleteMessageAsync(each)));
