@@ -171,6 +171,32 @@ class Idioms : MoreScenarios
         Check.True(letters.All(each => each.DeadLetterReason is { Length: > 0 }), "a dead letter without a reason");
     }
 
+    [Scenario("S605", "a temporary queue lives as long as it is used, and then deletes itself", ByHand = true, Seconds = 800)]
+    public async Task ATemporaryQueueLivesAsLongAsItIsUsed()
+    {
+        foreach (var name in new[] { "s605", "s605b" })
+        {
+            await CreateQueue(name, options => options.AutoDeleteOnIdle = TimeSpan.FromMinutes(5));
+        }
+        async Task<bool> IsThere(string name) => await Administration.QueueExistsAsync(name);
+        await Send("s605", Message("lost with its queue"));
+        // A processor is at work on the second one, and finds nothing: that is use enough.
+        var processor = Own(Connect().CreateProcessor("s605b"));
+        var work = new Work();
+        processor.ProcessMessageAsync += work.Take;
+        processor.ProcessErrorAsync += work.Failed;
+        await processor.StartProcessingAsync();
+        await Check.Eventually(async () => !await IsThere("s605"), "s605 is gone", TimeSpan.FromMinutes(6));
+        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Send("s605", Message("too late")));
+        Check.True(await IsThere("s605b"), "s605b is gone, too");
+        await Send("s605b", Message("in time"));
+        await work.Until(1);
+        await processor.StopProcessingAsync();
+        await processor.CloseAsync();
+        await Check.Eventually(async () => !await IsThere("s605b"), "s605b is gone", TimeSpan.FromMinutes(6));
+        Check.Equal([], work.Errors);
+    }
+
     [Scenario("S606", "a processor has 100 handlers and prefetches 500, and is stopped while they run")]
     public Task AProcessorHas100HandlersAndPrefetches500() => Prefetches("s606", Connect(), Nothing);
 

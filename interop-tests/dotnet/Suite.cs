@@ -15,6 +15,8 @@ sealed class ScenarioAttribute(string numbers, string title) : Attribute
     public bool Long { get; init; }
     /// <summary>It kills the broker, or measures: it runs after the others, by itself.</summary>
     public bool Alone { get; init; }
+    /// <summary>It takes longer than the suite may: it runs only when it is named.</summary>
+    public bool ByHand { get; init; }
     public int Seconds { get; init; } = 120;
 }
 
@@ -35,7 +37,7 @@ static class Suite
 
     static async Task<int> Main(string[] words)
     {
-        var cases = Cases().Where(each => words.Length == 0 || words.Any(each.IsMeant)).ToList();
+        var cases = Cases().Where(each => words.Length == 0 ? !each.Scenario.ByHand : words.Any(each.IsMeant)).ToList();
         var results = new ConcurrentBag<bool>();
         using var places = new SemaphoreSlim(Together);
         var running = new List<Task>();
