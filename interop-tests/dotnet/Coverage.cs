@@ -14,10 +14,11 @@ class Coverage : Scenarios
     /// <summary>Of these types only the name is needed: users of the SDK make them for tests of their own.</summary>
     static readonly Type[] Apart = [typeof(ServiceBusModelFactory)];
 
-    [Scenario("", "every method and option of the SDK is used by a scenario, or not-called.json says why not")]
+    [Scenario("S561", "every method and option of the SDK is used by a scenario, or not-called.json says why not")]
     public Task EveryMethodAndOptionIsUsed()
     {
-        var used = References(typeof(Coverage).Module).ToHashSet();
+        var module = typeof(Coverage).Module;
+        var used = References(module).Concat(Overrides(module)).ToHashSet();
         var members = Members().GroupBy(Name).ToDictionary(each => each.Key, each => each.Any(used.Contains));
         var reasons = JsonSerializer.Deserialize<Dictionary<string, string>>(File.ReadAllText(Exceptions))!;
         List<string> complaints =
@@ -73,6 +74,13 @@ class Coverage : Scenarios
 
     static string Short(Type type) => !type.IsGenericType ? type.Name
         : $"{type.Name.Split('`')[0]}<{string.Join(", ", type.GetGenericArguments().Select(Short))}>";
+
+    /// <summary>What a module overrides, for the SDK to call.</summary>
+    static IEnumerable<MethodBase> Overrides(Module module) =>
+        from type in module.GetTypes()
+        from method in type.GetMethods(BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly)
+        where method.GetBaseDefinition() != method
+        select method.GetBaseDefinition();
 
     /// <summary>The methods of other assemblies that a module refers to, from its metadata.</summary>
     static IEnumerable<MethodBase> References(Module module)

@@ -5,7 +5,7 @@ namespace Interop;
 /// <summary>The broker in the emulator's place.</summary>
 class Emulator : Scenarios
 {
-    [Scenario("", "in the emulator's place the broker serves every connection string of the SDK")]
+    [Scenario("S560", "in the emulator's place the broker serves every connection string of the SDK")]
     public async Task EveryConnectionStringWorks()
     {
         var python = Broker.Variable("JITNEY_BROKER_CONTROL").Split(' ')[0];

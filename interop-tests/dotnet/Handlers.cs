@@ -47,12 +47,12 @@ class Handlers : MoreScenarios
         return string.Join("; ", errors);
     }
 
-    [Scenario("", "a handler dead-letters with properties, and renews a lock")]
+    [Scenario("S571", "a handler dead-letters with properties, and renews a lock")]
     public async Task AHandlerDeadLettersWithPropertiesAndRenews()
     {
-        await CreateQueue("handlers");
-        await SendNumbered("handlers", 2);
-        var processor = Own(Client.CreateProcessor("handlers", new ServiceBusProcessorOptions { AutoCompleteMessages = false }));
+        await CreateQueue("s571");
+        await SendNumbered("s571", 2);
+        var processor = Own(Client.CreateProcessor("s571", new ServiceBusProcessorOptions { AutoCompleteMessages = false }));
         var errors = await Run(processor, 2, async arguments =>
         {
             var message = arguments.Message;
@@ -64,7 +64,7 @@ class Handlers : MoreScenarios
                 : arguments.DeadLetterMessageAsync(message, Attempt, "why", "because"));
         });
         Check.Equal("", errors);
-        var letters = Sorted(await Receive(Client.CreateReceiver("handlers", DeadLetters), 2), each => each.Body.ToString());
+        var letters = Sorted(await Receive(Client.CreateReceiver("s571", DeadLetters), 2), each => each.Body.ToString());
         Check.Equal([1, 1], letters.Select(each => each.ApplicationProperties["attempt"]));
         Check.Equal(["", "why"], letters.Select(each => each.DeadLetterReason ?? ""));
         Check.Equal("because", letters[1].DeadLetterErrorDescription);
@@ -73,16 +73,16 @@ class Handlers : MoreScenarios
     static List<ServiceBusReceivedMessage> Sorted(IEnumerable<ServiceBusReceivedMessage> messages, Func<ServiceBusReceivedMessage, string> by) =>
         [.. messages.OrderBy(by, StringComparer.Ordinal)];
 
-    [Scenario("", "a handler of sessions settles in every way, and receives more")]
+    [Scenario("S572", "a handler of sessions settles in every way, and receives more")]
     public async Task AHandlerOfSessionsSettlesInEveryWay()
     {
-        await CreateQueue("handlers-sessions", options => options.RequiresSession = true);
+        await CreateQueue("s572", options => options.RequiresSession = true);
         string[] bodies = ["abandon", "defer", "dead", "dead-properties", "dead-all", "more", "one", "two"];
-        await using (var sender = Client.CreateSender("handlers-sessions"))
+        await using (var sender = Client.CreateSender("s572"))
         {
             await sender.SendMessagesAsync(bodies.Select(each => InSession("x", each)));
         }
-        var processor = Own(Client.CreateSessionProcessor("handlers-sessions", new ServiceBusSessionProcessorOptions
+        var processor = Own(Client.CreateSessionProcessor("s572", new ServiceBusSessionProcessorOptions
         {
             AutoCompleteMessages = false, MaxConcurrentSessions = 1,
         }));
@@ -104,11 +104,11 @@ class Handlers : MoreScenarios
         });
         Check.Equal("", errors);
         Check.Equal("abandon 0, abandon 1, defer 0, dead 0, dead-properties 0, dead-all 0, more 0", string.Join(", ", seen));
-        var letters = Sorted(await Receive(Client.CreateReceiver("handlers-sessions", DeadLetters), 3), each => each.Body.ToString());
+        var letters = Sorted(await Receive(Client.CreateReceiver("s572", DeadLetters), 3), each => each.Body.ToString());
         Check.Equal(["dead", "dead-all", "dead-properties"], Bodies(letters));
         Check.Equal(["why", "why", ""], letters.Select(each => each.DeadLetterReason ?? ""));
         Check.Equal([false, true, true], letters.Select(each => each.ApplicationProperties.ContainsKey("attempt")));
-        Check.Equal(0, (await PeekAll(Client.CreateReceiver("handlers-sessions"))).Count);
+        Check.Equal(0, (await PeekAll(Client.CreateReceiver("s572"))).Count);
     }
 
     /// <summary>Takes and completes all that is left of the session.</summary>
@@ -130,13 +130,13 @@ class Handlers : MoreScenarios
         }
     }
 
-    [Scenario("", "a handler of sessions learns that its lock is lost")]
+    [Scenario("S573", "a handler of sessions learns that its lock is lost")]
     public async Task AHandlerOfSessionsLearnsThatItsLockIsLost()
     {
-        await CreateQueue("handlers-lost", options => (options.RequiresSession, options.LockDuration) = (true, Seconds(5)));
-        await Send("handlers-lost", InSession("x", 1));
+        await CreateQueue("s573", options => (options.RequiresSession, options.LockDuration) = (true, Seconds(5)));
+        await Send("s573", InSession("x", 1));
         var lost = new TaskCompletionSource<SessionLockLostEventArgs>();
-        await using var processor = Client.CreateSessionProcessor("handlers-lost", new ServiceBusSessionProcessorOptions
+        await using var processor = Client.CreateSessionProcessor("s573", new ServiceBusSessionProcessorOptions
         {
             AutoCompleteMessages = false, MaxConcurrentSessions = 1, MaxAutoLockRenewalDuration = TimeSpan.Zero,
         });
@@ -157,18 +157,17 @@ class Handlers : MoreScenarios
         await processor.StopProcessingAsync();
     }
 
-    [Scenario("", "a processor of a subscription's sessions opens, closes and gives up sessions")]
+    [Scenario("S574", "a processor of a subscription's sessions opens, closes and gives up sessions")]
     public async Task AProcessorOpensClosesAndGivesUpSessions()
     {
-        await Administration.CreateTopicAsync("handlers-topic");
-        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("handlers-topic", "s") { RequiresSession = true });
-        await Send("handlers-topic", InSession("x", 1), InSession("x", 2));
-        var processor = Client.CreateSessionProcessor("handlers-topic", "s", new ServiceBusSessionProcessorOptions
+        await Administration.CreateTopicAsync("s574");
+        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("s574", "s") { RequiresSession = true });
+        await Send("s574", InSession("x", 1), InSession("x", 2));
+        var processor = Client.CreateSessionProcessor("s574", "s", new ServiceBusSessionProcessorOptions
         {
-            Identifier = "mine", PrefetchCount = 1, ReceiveMode = ServiceBusReceiveMode.ReceiveAndDelete, MaxConcurrentSessions = 1,
-            SessionIdleTimeout = Seconds(1),
+            Identifier = "mine", PrefetchCount = 1, ReceiveMode = ServiceBusReceiveMode.PeekLock, MaxConcurrentSessions = 1, SessionIdleTimeout = Seconds(1),
         });
-        Check.Equal(("mine", ServiceBusReceiveMode.ReceiveAndDelete, 1), (processor.Identifier, processor.ReceiveMode, processor.PrefetchCount));
+        Check.Equal(("mine", ServiceBusReceiveMode.PeekLock, 1), (processor.Identifier, processor.ReceiveMode, processor.PrefetchCount));
         processor.UpdateConcurrency(2, 2);
         processor.UpdatePrefetchCount(3);
         Check.Equal((2, 2, 3), (processor.MaxConcurrentSessions, processor.MaxConcurrentCallsPerSession, processor.PrefetchCount));
@@ -196,7 +195,7 @@ class Handlers : MoreScenarios
         await processor.DisposeAsync();
         Check.Equal("", errors);
         Check.Equal("opens x, message of x, message of x, closes x", string.Join(", ", events.Take(4)));
-        var session = await Client.AcceptSessionAsync("handlers-topic", "s", "x");
+        var session = await Client.AcceptSessionAsync("s574", "s", "x");
         Check.True((await session.GetSessionStateAsync()).ToString().StartsWith("opened "), "no state");
         Check.Equal(0, (await PeekAll(session)).Count);
     }

@@ -104,12 +104,13 @@ class Sending : Scenarios
     public async Task ABatchOf100ArrivesInOrder()
     {
         var sender = Client.CreateSender("s10");
-        using var batch = await sender.CreateMessageBatchAsync();
+        var batch = await sender.CreateMessageBatchAsync();
         foreach (var message in Numbered(100))
         {
             Check.True(batch.TryAddMessage(message), $"no room after {batch.Count}");
         }
         await sender.SendMessagesAsync(batch);
+        batch.Dispose();
         var messages = await Receive(Client.CreateReceiver("s10"), 100);
         Check.Equal(Texts(1, 100), Bodies(messages));
         Check.Equal(Range(1, 100), Numbers(messages));
