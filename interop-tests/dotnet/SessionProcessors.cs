@@ -14,12 +14,14 @@ class SessionProcessors : Scenarios
     readonly ConcurrentQueue<string> errors = new();
 
     ServiceBusSessionProcessor Processor(
-        string queue, Func<ProcessSessionMessageEventArgs, Task> handle, ServiceBusSessionProcessorOptions options)
+        string queue, Func<ProcessSessionMessageEventArgs, Task> handle, ServiceBusSessionProcessorOptions options,
+        Action<ProcessErrorEventArgs>? note = null)
     {
         var processor = Own(Client.CreateSessionProcessor(queue, options));
         processor.ProcessMessageAsync += handle;
         processor.ProcessErrorAsync += error =>
         {
+            note?.Invoke(error);
             errors.Enqueue($"{error.ErrorSource}: {error.Exception.Message}");
             return Task.CompletedTask;
         };
@@ -165,5 +167,49 @@ class SessionProcessors : Scenarios
         await processor.CloseAsync();
         await using var session = await Connect().AcceptSessionAsync(queue, "one");
         Check.Equal(["4", "5", "6"], Bodies(await Receive(session, 3)));
+    }
+
+    [Scenario("S559", "a session processor reports each error with its source")]
+    public async Task ErrorSources()
+    {
+        var seen = new ConcurrentQueue<ProcessErrorEventArgs>();
+
+        async Task<ProcessErrorEventArgs> First(
+            string queue, Func<ProcessSessionMessageEventArgs, Task> handle, ServiceBusErrorSource source)
+        {
+            seen.Clear();
+            var processor = Processor(queue, handle,
+                new ServiceBusSessionProcessorOptions { MaxConcurrentSessions = 1 }, note: seen.Enqueue);
+            await processor.StartProcessingAsync();
+            await Check.Eventually(() => Task.FromResult(seen.Any(each => each.ErrorSource == source)),
+                $"an error of {source}");
+            await processor.CloseAsync();
+            return seen.First(each => each.ErrorSource == source);
+        }
+
+        var nowhere = await First("s559-nowhere", _ => Task.CompletedTask, ServiceBusErrorSource.AcceptSession);
+        Check.Equal(ServiceBusFailureReason.MessagingEntityNotFound,
+            (nowhere.Exception as ServiceBusException)?.Reason);
+        await CreateQueue("s559p");
+        var plain = await First("s559p", _ => Task.CompletedTask, ServiceBusErrorSource.AcceptSession);
+        Check.True(plain.Exception is InvalidOperationException, plain.Exception.ToString());
+
+        var queue = await Sessions("s559", options => options.MaxDeliveryCount = 2);
+        await Send(queue, InSession("x", "thrown"));
+        var thrown = await First(queue, _ => throw new InvalidTimeZoneException("of the handler"),
+            ServiceBusErrorSource.ProcessMessageCallback);
+        Check.True(thrown.Exception is InvalidTimeZoneException, thrown.Exception.ToString());
+        Check.Equal(queue, thrown.EntityPath);
+
+        var other = await Sessions("s559b");
+        await Send(other, InSession("x", "completed twice"));
+        // What a handler itself asks for in vain is an error of the handler's.
+        var twice = await First(other, async args =>
+        {
+            await args.CompleteMessageAsync(args.Message);
+            await args.CompleteMessageAsync(args.Message);
+        }, ServiceBusErrorSource.ProcessMessageCallback);
+        // The client says so by itself: the delivery is none of its link's any more.
+        Check.Equal(ServiceBusFailureReason.SessionLockLost, (twice.Exception as ServiceBusException)?.Reason);
     }
 }

@@ -49,6 +49,11 @@ sealed class TcpProxy : IAsyncDisposable
         }
     }
 
+    long untilCut;
+
+    /// <summary>Resets all connections, once, when clients have sent so many bytes from now on.</summary>
+    public void CutAfter(long bytes) => Interlocked.Exchange(ref untilCut, bytes);
+
     /// <summary>Lets no byte pass until Release; the connections stay open.</summary>
     public void Hold() => open = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -109,7 +114,7 @@ sealed class TcpProxy : IAsyncDisposable
             {
                 passages.Add((client, broker));
             }
-            await Task.WhenAll(Copy(client, broker), Copy(broker, client));
+            await Task.WhenAll(Copy(client, broker, true), Copy(broker, client, false));
         }
         catch (Exception failure) when (
             failure is OperationCanceledException or SocketException or ObjectDisposedException)
@@ -127,7 +132,7 @@ sealed class TcpProxy : IAsyncDisposable
         }
     }
 
-    async Task Copy(Socket from, Socket to)
+    async Task Copy(Socket from, Socket to, bool isClients)
     {
         var buffer = new byte[65_536];
         int length;
@@ -137,6 +142,11 @@ sealed class TcpProxy : IAsyncDisposable
             for (var sent = 0; sent < length;)
             {
                 sent += await to.SendAsync(buffer.AsMemory(sent, length - sent), end.Token);
+            }
+            var before = isClients ? Interlocked.Read(ref untilCut) : 0;
+            if (before > 0 && Interlocked.Add(ref untilCut, -length) <= 0)
+            {
+                Cut();
             }
         }
         to.Shutdown(SocketShutdown.Send);
