@@ -48,7 +48,7 @@ class Pages : Scenarios
         var (output, errors) = (process.StandardOutput.ReadToEndAsync(), process.StandardError.ReadToEndAsync());
         try
         {
-            await process.WaitForExitAsync().WaitAsync(TimeSpan.FromSeconds(60));
+            await process.WaitForExitAsync().WaitAsync(TimeSpan.FromSeconds(120));
         }
         finally
         {
@@ -61,7 +61,7 @@ class Pages : Scenarios
         return await output;
     }
 
-    [Scenario("S556", "every program of docs/clients/dotnet.md prints what the page says", Long = true, Seconds = 180)]
+    [Scenario("S556", "every program of docs/clients/dotnet.md prints what the page says", Long = true, Seconds = 300)]
     public async Task Programs()
     {
         var blocks = Read();

@@ -293,8 +293,8 @@ class Processors : Scenarios
                 lost.TrySetResult(told);
                 return Task.CompletedTask;
             };
-            // Until the broker has taken the lock away as well: the client goes by its clock.
-            await again.Task.WaitAsync(Deadline);
+            // Client and broker go by clocks of their own: either may be the first to take the lock for lost.
+            await Task.WhenAll(again.Task, lost.Task).WaitAsync(Deadline);
         }, new ServiceBusProcessorOptions { MaxAutoLockRenewalDuration = TimeSpan.Zero, MaxConcurrentCalls = 2 },
             errors);
         await processor.StartProcessingAsync();
