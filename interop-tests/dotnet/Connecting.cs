@@ -20,7 +20,8 @@ class Connecting : Scenarios
         const string text = "The messaging entity";
         await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Send("no-such-queue", Message(1)), text);
         var receiver = Client.CreateReceiver("no-such-queue");
-        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => receiver.ReceiveMessageAsync(Seconds(5)), text);
+        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => receiver.ReceiveMessageAsync(Seconds(5)),
+            text);
     }
 
     [Scenario("S03", "names of queues do not depend on case")]

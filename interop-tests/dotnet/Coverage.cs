@@ -4,8 +4,8 @@ using System.Text.Json;
 namespace Interop;
 
 /// <summary>
-/// Compares what the SDK has (its public methods, events and settable properties) with what this program refers to. Calls and accesses
-/// are in the table of member references of the compiled program, each overload by itself.
+/// Compares what the SDK has (its public methods, events and settable properties) with what this program refers to.
+/// Calls and accesses are in the table of member references of the compiled program, each overload by itself.
 /// </summary>
 class Coverage : Scenarios
 {
@@ -23,13 +23,18 @@ class Coverage : Scenarios
         var reasons = JsonSerializer.Deserialize<Dictionary<string, string>>(File.ReadAllText(Exceptions))!;
         List<string> complaints =
         [
-            .. members.Where(each => !each.Value && !reasons.ContainsKey(each.Key)).Select(each => $"{each.Key} is used by no scenario").Order(),
-            .. reasons.Keys.Where(each => !members.ContainsKey(each)).Select(each => $"{each} is in {Exceptions}, but not in the SDK"),
-            .. reasons.Keys.Where(each => members.GetValueOrDefault(each)).Select(each => $"{each} is in {Exceptions}, but is used"),
-            .. reasons.Where(each => string.IsNullOrWhiteSpace(each.Value)).Select(each => $"{each.Key} has no reason in {Exceptions}"),
+            .. members.Where(each => !each.Value && !reasons.ContainsKey(each.Key))
+                .Select(each => $"{each.Key} is used by no scenario").Order(),
+            .. reasons.Keys.Where(each => !members.ContainsKey(each))
+                .Select(each => $"{each} is in {Exceptions}, but not in the SDK"),
+            .. reasons.Keys.Where(each => members.GetValueOrDefault(each))
+                .Select(each => $"{each} is in {Exceptions}, but is used"),
+            .. reasons.Where(each => string.IsNullOrWhiteSpace(each.Value))
+                .Select(each => $"{each.Key} has no reason in {Exceptions}"),
         ];
         Check.True(members.Count > 300, $"the SDK has {members.Count} members");
-        Check.True(complaints.Count == 0, $"of {members.Count} members {complaints.Count} are wrong:\n{string.Join('\n', complaints)}");
+        Check.True(complaints.Count == 0,
+            $"of {members.Count} members {complaints.Count} are wrong:\n{string.Join('\n', complaints)}");
         return Task.CompletedTask;
     }
 
@@ -37,16 +42,19 @@ class Coverage : Scenarios
     static IEnumerable<MethodBase> Members() =>
         from type in typeof(ServiceBusClient).Assembly.GetExportedTypes()
         where type.IsClass && !type.IsSubclassOf(typeof(Exception)) && !Apart.Contains(type)
-        where type.Namespace!.StartsWith(typeof(ServiceBusClient).Namespace!) || type.Namespace == "Microsoft.Extensions.Azure"
+        where type.Namespace!.StartsWith(typeof(ServiceBusClient).Namespace!)
+            || type.Namespace == "Microsoft.Extensions.Azure"
         from method in Declared(type)
         where !IsOfObject(method) && method.Name != nameof(Equals)
         select Base(method);
 
     static IEnumerable<MethodBase> Declared(Type type)
     {
-        const BindingFlags all = BindingFlags.Public | BindingFlags.Instance | BindingFlags.Static | BindingFlags.DeclaredOnly;
+        const BindingFlags all =
+            BindingFlags.Public | BindingFlags.Instance | BindingFlags.Static | BindingFlags.DeclaredOnly;
         // What the SDK makes itself has constructors only for tests of its users.
-        var constructors = type.GetConstructors(all).Where(each => !type.Name.EndsWith("EventArgs") && each.GetParameters().Length > 0);
+        var constructors = type.GetConstructors(all)
+            .Where(each => !type.Name.EndsWith("EventArgs") && each.GetParameters().Length > 0);
         var methods = type.GetMethods(all).Where(each => !each.IsSpecialName);
         var events = type.GetEvents(all).Select(each => each.AddMethod!);
         var properties = type.GetProperties(all).Select(each =>
@@ -54,9 +62,11 @@ class Coverage : Scenarios
         return constructors.Cast<MethodBase>().Concat(methods).Concat(events).Concat(properties.OfType<MethodBase>());
     }
 
-    static bool IsCollection(Type type) => type != typeof(string) && type.IsAssignableTo(typeof(System.Collections.IEnumerable));
+    static bool IsCollection(Type type) =>
+        type != typeof(string) && type.IsAssignableTo(typeof(System.Collections.IEnumerable));
 
-    static bool IsOfObject(MethodBase method) => method is MethodInfo info && info.GetBaseDefinition().DeclaringType == typeof(object);
+    static bool IsOfObject(MethodBase method) =>
+        method is MethodInfo info && info.GetBaseDefinition().DeclaringType == typeof(object);
 
     /// <summary>Calls of an override refer to the method that it overrides.</summary>
     static MethodBase Base(MethodBase method) => method is MethodInfo info ? info.GetBaseDefinition() : method;
@@ -65,10 +75,11 @@ class Coverage : Scenarios
     {
         var type = method.DeclaringType!.Name;
         var name = method.IsConstructor ? "new" : method.Name;
+        var parameters = method.GetParameters().Select(each => Short(each.ParameterType));
         return name.Split('_', 2) switch
         {
             ["set" or "get" or "add", var member] => $"{type}.{member}",
-            _ => $"{type}.{name}({string.Join(", ", method.GetParameters().Select(each => Short(each.ParameterType)))})",
+            _ => $"{type}.{name}({string.Join(", ", parameters)})",
         };
     }
 

@@ -24,7 +24,10 @@ class Deferring : Scenarios
         var wanted = await Defer(receiver, "s53", 3);
         await ReceiveNothing(receiver);
         List<ServiceBusReceivedMessage> messages =
-            [await receiver.ReceiveDeferredMessageAsync(wanted[0]), .. await receiver.ReceiveDeferredMessagesAsync(wanted[1..])];
+        [
+            await receiver.ReceiveDeferredMessageAsync(wanted[0]),
+            .. await receiver.ReceiveDeferredMessagesAsync(wanted[1..]),
+        ];
         Check.Equal(Range(1, 3), Numbers(messages));
         Check.Equal(Texts(1, 3), Bodies(messages));
         foreach (var message in messages)
@@ -106,7 +109,8 @@ class Deferring : Scenarios
         sent.ApplicationProperties["kept"] = true;
         await Send("s59", sent);
         var receiver = Client.CreateReceiver("s59");
-        await receiver.DeferMessageAsync(await ReceiveOne(receiver), new Dictionary<string, object> { ["attempt"] = 1 });
+        await receiver.DeferMessageAsync(await ReceiveOne(receiver),
+            new Dictionary<string, object> { ["attempt"] = 1 });
         var deferred = await receiver.ReceiveDeferredMessageAsync(1);
         Check.Equal<object>(1, deferred.ApplicationProperties["attempt"]);
         Check.Equal<object>(true, deferred.ApplicationProperties["kept"]);

@@ -15,11 +15,13 @@ class Emulator : Scenarios
         // The namespace has no network but loopback: packages are fetched before.
         if (string.IsNullOrEmpty(runner))
         {
-            using var building = Process.Start("dotnet", ["build", "--nologo", "--verbosity", "quiet", "children/place.csproj"]);
+            using var building = Process.Start("dotnet", ["build", "--nologo", "--verbosity", "quiet",
+                "children/place.csproj"]);
             await building.WaitForExitAsync();
             program = [.. program[..2], "--no-build", .. program[2..]];
         }
-        var start = new ProcessStartInfo("unshare", ["--net", python, "place.py", Path.Combine(Broker.Work, "place"), .. program])
+        var start = new ProcessStartInfo("unshare", ["--net", python, "place.py", Path.Combine(Broker.Work, "place"),
+            .. program])
         {
             RedirectStandardOutput = true,
         };

@@ -20,7 +20,8 @@ static class Broker
     public static Task Start() => Control("JITNEY_BROKER_CONTROL", "start");
 
     public static string Variable(string name) =>
-        Env.GetEnvironmentVariable(name) ?? throw new InvalidOperationException($"{name} is not set: use interop-tests/run");
+        Env.GetEnvironmentVariable(name) ?? throw new InvalidOperationException(
+            $"{name} is not set: use interop-tests/run");
 
     /// <summary>Runs a command of the environment with words added; returns what it printed.</summary>
     public static async Task<string> Control(string variable, params string[] added)
@@ -31,11 +32,14 @@ static class Broker
         var output = await process.StandardOutput.ReadToEndAsync();
         await process.WaitForExitAsync();
         return process.ExitCode == 0 ? output
-            : throw new InvalidOperationException($"{variable} {string.Join(' ', added)}: exit code {process.ExitCode}");
+            : throw new InvalidOperationException(
+                $"{variable} {string.Join(' ', added)}: exit code {process.ExitCode}");
     }
 }
 
-/// <summary>The broker that verifies keys, tokens and certificates, and to SDKs looks like the service (secured.py).</summary>
+/// <summary>
+/// The broker that verifies keys, tokens and certificates, and to SDKs looks like the service (secured.py).
+/// </summary>
 static class Secured
 {
     public const string Root = "RootManageSharedAccessKey";

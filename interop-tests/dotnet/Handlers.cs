@@ -26,7 +26,8 @@ class Handlers : MoreScenarios
         return string.Join("; ", errors);
     }
 
-    static async Task<string> Run(ServiceBusSessionProcessor processor, int count, Func<ProcessSessionMessageEventArgs, Task> handle,
+    static async Task<string> Run(ServiceBusSessionProcessor processor, int count,
+        Func<ProcessSessionMessageEventArgs, Task> handle,
         Func<bool>? isDone = null)
     {
         var handled = 0;
@@ -42,7 +43,8 @@ class Handlers : MoreScenarios
             return Task.CompletedTask;
         };
         await processor.StartProcessingAsync();
-        await Check.Eventually(() => Task.FromResult((handled >= count && isDone?.Invoke() != false) || !errors.IsEmpty), $"{count} messages");
+        bool Ends() => (handled >= count && isDone?.Invoke() != false) || !errors.IsEmpty;
+        await Check.Eventually(() => Task.FromResult(Ends()), $"{count} messages");
         await processor.StopProcessingAsync();
         return string.Join("; ", errors);
     }
@@ -52,7 +54,8 @@ class Handlers : MoreScenarios
     {
         await CreateQueue("s571");
         await SendNumbered("s571", 2);
-        var processor = Own(Client.CreateProcessor("s571", new ServiceBusProcessorOptions { AutoCompleteMessages = false }));
+        var processor = Own(Client.CreateProcessor("s571",
+            new ServiceBusProcessorOptions { AutoCompleteMessages = false }));
         var errors = await Run(processor, 2, async arguments =>
         {
             var message = arguments.Message;
@@ -64,13 +67,15 @@ class Handlers : MoreScenarios
                 : arguments.DeadLetterMessageAsync(message, Attempt, "why", "because"));
         });
         Check.Equal("", errors);
-        var letters = Sorted(await Receive(Client.CreateReceiver("s571", DeadLetters), 2), each => each.Body.ToString());
+        var letters = Sorted(await Receive(Client.CreateReceiver("s571", DeadLetters), 2),
+            each => each.Body.ToString());
         Check.Equal([1, 1], letters.Select(each => each.ApplicationProperties["attempt"]));
         Check.Equal(["", "why"], letters.Select(each => each.DeadLetterReason ?? ""));
         Check.Equal("because", letters[1].DeadLetterErrorDescription);
     }
 
-    static List<ServiceBusReceivedMessage> Sorted(IEnumerable<ServiceBusReceivedMessage> messages, Func<ServiceBusReceivedMessage, string> by) =>
+    static List<ServiceBusReceivedMessage> Sorted(IEnumerable<ServiceBusReceivedMessage> messages,
+        Func<ServiceBusReceivedMessage, string> by) =>
         [.. messages.OrderBy(by, StringComparer.Ordinal)];
 
     [Scenario("S572", "a handler of sessions settles in every way, and receives more")]
@@ -103,8 +108,10 @@ class Handlers : MoreScenarios
             });
         });
         Check.Equal("", errors);
-        Check.Equal("abandon 0, abandon 1, defer 0, dead 0, dead-properties 0, dead-all 0, more 0", string.Join(", ", seen));
-        var letters = Sorted(await Receive(Client.CreateReceiver("s572", DeadLetters), 3), each => each.Body.ToString());
+        Check.Equal("abandon 0, abandon 1, defer 0, dead 0, dead-properties 0, dead-all 0, more 0",
+            string.Join(", ", seen));
+        var letters = Sorted(await Receive(Client.CreateReceiver("s572", DeadLetters), 3),
+            each => each.Body.ToString());
         Check.Equal(["dead", "dead-all", "dead-properties"], Bodies(letters));
         Check.Equal(["why", "why", ""], letters.Select(each => each.DeadLetterReason ?? ""));
         Check.Equal([false, true, true], letters.Select(each => each.ApplicationProperties.ContainsKey("attempt")));
@@ -161,16 +168,20 @@ class Handlers : MoreScenarios
     public async Task AProcessorOpensClosesAndGivesUpSessions()
     {
         await Administration.CreateTopicAsync("s574");
-        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("s574", "s") { RequiresSession = true });
+        await Administration.CreateSubscriptionAsync(
+            new CreateSubscriptionOptions("s574", "s") { RequiresSession = true });
         await Send("s574", InSession("x", 1), InSession("x", 2));
         var processor = Client.CreateSessionProcessor("s574", "s", new ServiceBusSessionProcessorOptions
         {
-            Identifier = "mine", PrefetchCount = 1, ReceiveMode = ServiceBusReceiveMode.PeekLock, MaxConcurrentSessions = 1, SessionIdleTimeout = Seconds(1),
+            Identifier = "mine", PrefetchCount = 1, ReceiveMode = ServiceBusReceiveMode.PeekLock,
+            MaxConcurrentSessions = 1, SessionIdleTimeout = Seconds(1),
         });
-        Check.Equal(("mine", ServiceBusReceiveMode.PeekLock, 1), (processor.Identifier, processor.ReceiveMode, processor.PrefetchCount));
+        Check.Equal(("mine", ServiceBusReceiveMode.PeekLock, 1), (processor.Identifier, processor.ReceiveMode,
+            processor.PrefetchCount));
         processor.UpdateConcurrency(2, 2);
         processor.UpdatePrefetchCount(3);
-        Check.Equal((2, 2, 3), (processor.MaxConcurrentSessions, processor.MaxConcurrentCallsPerSession, processor.PrefetchCount));
+        Check.Equal((2, 2, 3), (processor.MaxConcurrentSessions, processor.MaxConcurrentCallsPerSession,
+            processor.PrefetchCount));
         var events = new System.Collections.Concurrent.ConcurrentQueue<string>();
         processor.SessionInitializingAsync += async arguments =>
         {
@@ -179,7 +190,8 @@ class Handlers : MoreScenarios
             var until = arguments.SessionLockedUntil;
             await Task.Delay(20);
             await arguments.RenewSessionLockAsync();
-            events.Enqueue($"opens {arguments.SessionId}{(arguments.SessionLockedUntil > until ? "" : ", and its lock is not renewed")}");
+            var isRenewed = arguments.SessionLockedUntil > until;
+            events.Enqueue($"opens {arguments.SessionId}{(isRenewed ? "" : ", and its lock is not renewed")}");
         };
         processor.SessionClosingAsync += arguments =>
         {

@@ -3,10 +3,12 @@ namespace Interop;
 class Limits : Scenarios
 {
     Task SendingFails(string queue) =>
-        Fails(ServiceBusFailureReason.MessagingEntityDisabled, () => Client.CreateSender(queue).SendMessageAsync(Message(1)));
+        Fails(ServiceBusFailureReason.MessagingEntityDisabled,
+            () => Client.CreateSender(queue).SendMessageAsync(Message(1)));
 
     Task ReceivingFails(string queue) =>
-        Fails(ServiceBusFailureReason.MessagingEntityDisabled, () => Client.CreateReceiver(queue).ReceiveMessageAsync(Seconds(5)));
+        Fails(ServiceBusFailureReason.MessagingEntityDisabled,
+            () => Client.CreateReceiver(queue).ReceiveMessageAsync(Seconds(5)));
 
     [Scenario("S64", "a queue that takes nothing still gives")]
     public async Task AQueueThatTakesNothingStillGives()
@@ -34,7 +36,8 @@ class Limits : Scenarios
     {
         var sender = Client.CreateSender("s67");
         ServiceBusMessage Filling(int number) => new(new string('x', 100 * 1024)) { Subject = $"{number}" };
-        static IEnumerable<string> Subjects(IEnumerable<ServiceBusReceivedMessage> messages) => messages.Select(each => each.Subject);
+        static IEnumerable<string> Subjects(IEnumerable<ServiceBusReceivedMessage> messages) =>
+            messages.Select(each => each.Subject);
         var accepted = 0;
         ServiceBusException? refusal = null;
         while (accepted < 30 && refusal == null)

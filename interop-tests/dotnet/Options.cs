@@ -8,18 +8,23 @@ using Microsoft.Extensions.DependencyInjection;
 
 namespace Interop;
 
-/// <summary>Constructors and options of the SDK that no scenario of scenarios.md needs, with what the broker sees of them.</summary>
+/// <summary>
+/// Constructors and options of the SDK that no scenario of scenarios.md needs, with what the broker sees of them.
+/// </summary>
 class Options : SecuredScenarios
 {
     sealed class Bearer(string token) : TokenCredential
     {
-        public override AccessToken GetToken(TokenRequestContext context, CancellationToken cancellation) => new(token, Now.AddHours(1));
+        public override AccessToken GetToken(TokenRequestContext context, CancellationToken cancellation) =>
+            new(token, Now.AddHours(1));
 
-        public override ValueTask<AccessToken> GetTokenAsync(TokenRequestContext context, CancellationToken cancellation) =>
+        public override ValueTask<AccessToken> GetTokenAsync(TokenRequestContext context,
+            CancellationToken cancellation) =>
             new(GetToken(context, cancellation));
     }
 
-    static async Task<TokenCredential> Owner() => new Bearer(await Secured.Token("""{"roles": ["Azure Service Bus Data Owner"]}"""));
+    static async Task<TokenCredential> Owner() =>
+        new Bearer(await Secured.Token("""{"roles": ["Azure Service Bus Data Owner"]}"""));
 
     [Scenario("S562", "a client is made by connection string, named key, signature and identity")]
     public async Task AClientIsMadeInEveryWay()
@@ -50,17 +55,22 @@ class Options : SecuredScenarios
         await Administrator.CreateQueueAsync("s563");
         var owner = await Owner();
         IConfiguration Configured(string name, string value) =>
-            new ConfigurationBuilder().AddInMemoryCollection(new Dictionary<string, string?> { [name] = value }).Build();
+            new ConfigurationBuilder().AddInMemoryCollection(new Dictionary<string, string?> { [name] = value })
+                .Build();
         var services = new ServiceCollection();
         services.AddAzureClients(builder =>
         {
-            builder.AddServiceBusClient(Secured.ConnectionString).WithName("string").ConfigureOptions(options => options.Identifier = "injected");
+            builder.AddServiceBusClient(Secured.ConnectionString).WithName("string")
+                .ConfigureOptions(options => options.Identifier = "injected");
             builder.AddServiceBusClientWithNamespace(Secured.Address).WithName("namespace").WithCredential(owner);
-            builder.AddServiceBusClient(Configured("connectionString", Secured.ConnectionString)).WithName("configuration");
+            builder.AddServiceBusClient(Configured("connectionString", Secured.ConnectionString))
+                .WithName("configuration");
             builder.AddServiceBusAdministrationClient(Secured.ConnectionString).WithName("string");
             builder.AddServiceAdministrationBusClient(Secured.ConnectionString).WithName("former name");
-            builder.AddServiceBusAdministrationClientWithNamespace(Secured.Address).WithName("namespace").WithCredential(owner);
-            builder.AddServiceBusAdministrationClient(Configured("connectionString", Secured.ConnectionString)).WithName("configuration");
+            builder.AddServiceBusAdministrationClientWithNamespace(Secured.Address).WithName("namespace")
+                .WithCredential(owner);
+            builder.AddServiceBusAdministrationClient(Configured("connectionString", Secured.ConnectionString))
+                .WithName("configuration");
         });
         await using var provider = services.BuildServiceProvider();
         var clients = provider.GetRequiredService<IAzureClientFactory<ServiceBusClient>>();
@@ -94,9 +104,13 @@ class Options : SecuredScenarios
             await sessions.SendMessageAsync(InSession("x", 2));
         }
         // A session that others hold as well is asked for by its lock token; the broker has no such sessions (S332).
-        var shared = new ServiceBusSessionReceiverOptions { EnableNonExclusiveSession = true, SessionLockToken = Guid.NewGuid() };
+        var shared = new ServiceBusSessionReceiverOptions
+        {
+            EnableNonExclusiveSession = true, SessionLockToken = Guid.NewGuid(),
+        };
         await Refuses("", () => client.AcceptSessionAsync("s564s", "x", shared));
-        var session = await client.AcceptNextSessionAsync("s564s", new ServiceBusSessionReceiverOptions { Identifier = "session ü" });
+        var session = await client.AcceptNextSessionAsync("s564s",
+            new ServiceBusSessionReceiverOptions { Identifier = "session ü" });
         Check.Equal("session ü", session.Identifier);
         Check.Equal("2", (await ReceiveOne(session)).Body.ToString());
     }
@@ -120,7 +134,8 @@ class Options : SecuredScenarios
     public async Task ACallIsTriedAgainAfterAFixedDelay()
     {
         await CreateQueue("s566", options => options.RequiresSession = true);
-        var retries = new ServiceBusRetryOptions { Mode = ServiceBusRetryMode.Fixed, MaxRetries = 1, Delay = Seconds(2), TryTimeout = Seconds(2) };
+        var retries = new ServiceBusRetryOptions { Mode = ServiceBusRetryMode.Fixed, MaxRetries = 1, Delay = Seconds(2),
+            TryTimeout = Seconds(2) };
         var client = Connect(options: new ServiceBusClientOptions { RetryOptions = retries });
         var begin = Stopwatch.GetTimestamp();
         await Fails(ServiceBusFailureReason.ServiceTimeout, () => client.AcceptNextSessionAsync("s566"));
@@ -134,7 +149,10 @@ class Options : SecuredScenarios
         await CreateQueue("s567");
         var sender = Client.CreateSender("s567");
         var receiver = Client.CreateReceiver("s567");
-        var first = new ServiceBusMessage((ReadOnlyMemory<byte>)Pattern(100)) { Subject = "first", ApplicationProperties = { ["n"] = 1 } };
+        var first = new ServiceBusMessage((ReadOnlyMemory<byte>)Pattern(100))
+        {
+            Subject = "first", ApplicationProperties = { ["n"] = 1 },
+        };
         await sender.SendMessageAsync(first);
         var received = await ReceiveOne(receiver);
         await receiver.CompleteMessageAsync(received);
@@ -169,7 +187,8 @@ class Options : SecuredScenarios
     {
         await Administration.CreateTopicAsync("s568");
         await Administration.CreateSubscriptionAsync("s568", "plain");
-        await Administration.CreateSubscriptionAsync(new CreateSubscriptionOptions("s568", "sessions") { RequiresSession = true });
+        await Administration.CreateSubscriptionAsync(
+            new CreateSubscriptionOptions("s568", "sessions") { RequiresSession = true });
         var before = Now - Seconds(60);
         var session = await Client.AcceptSessionAsync("s568", "sessions", "x");
         await session.SetSessionStateAsync(BinaryData.FromString("state"));
@@ -203,30 +222,37 @@ class Options : SecuredScenarios
     [Scenario("S569", "entities are made as others are")]
     public async Task EntitiesAreMadeAsOthersAre()
     {
-        var queue = new CreateQueueOptions("s569") { Name = "s569", EnablePartitioning = true, MaxDeliveryCount = 3, UserMetadata = "mine" };
+        var queue = new CreateQueueOptions("s569") { Name = "s569", EnablePartitioning = true, MaxDeliveryCount = 3,
+            UserMetadata = "mine" };
         var made = (await Administrator.CreateQueueAsync(queue)).Value;
         Check.True(made.EnablePartitioning, "it has no partitions");
         var likeIt = (await Administrator.CreateQueueAsync(new CreateQueueOptions(made) { Name = "s569b" })).Value;
         Check.Equal((true, 3, "mine"), (likeIt.EnablePartitioning, likeIt.MaxDeliveryCount, likeIt.UserMetadata));
 
         var topic = (await Administrator.CreateTopicAsync(
-            new CreateTopicOptions("s569") { Name = "s569t", EnablePartitioning = true, Status = EntityStatus.SendDisabled })).Value;
+            new CreateTopicOptions("s569") { Name = "s569t", EnablePartitioning = true,
+                Status = EntityStatus.SendDisabled })).Value;
         Check.Equal((true, EntityStatus.SendDisabled), (topic.EnablePartitioning, topic.Status));
         topic.Name = "s569u";
         topic.EnablePartitioning = false;
-        var topicLikeIt = (await Administrator.CreateTopicAsync(new CreateTopicOptions(topic) { Status = EntityStatus.Active })).Value;
-        Check.Equal((false, EntityStatus.Active, "s569u"), (topicLikeIt.EnablePartitioning, topicLikeIt.Status, topicLikeIt.Name));
+        var topicLikeIt = (await Administrator.CreateTopicAsync(
+            new CreateTopicOptions(topic) { Status = EntityStatus.Active })).Value;
+        Check.Equal((false, EntityStatus.Active, "s569u"), (topicLikeIt.EnablePartitioning, topicLikeIt.Status,
+            topicLikeIt.Name));
 
         var subscription = (await Administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions("t", "s")
         {
-            TopicName = "s569t", SubscriptionName = "one", Status = EntityStatus.ReceiveDisabled, LockDuration = Seconds(40),
+            TopicName = "s569t", SubscriptionName = "one", Status = EntityStatus.ReceiveDisabled,
+                LockDuration = Seconds(40),
         })).Value;
-        Check.Equal((EntityStatus.ReceiveDisabled, "one", Seconds(40)), (subscription.Status, subscription.SubscriptionName, subscription.LockDuration));
+        Check.Equal((EntityStatus.ReceiveDisabled, "one", Seconds(40)),
+            (subscription.Status, subscription.SubscriptionName, subscription.LockDuration));
         (subscription.TopicName, subscription.SubscriptionName, subscription.RequiresSession) = ("s569u", "two", true);
         var subscriptionLikeIt = (await Administrator.CreateSubscriptionAsync(
             new CreateSubscriptionOptions(subscription) { Status = EntityStatus.Active })).Value;
         Check.Equal((EntityStatus.Active, "two", Seconds(40), true),
-            (subscriptionLikeIt.Status, subscriptionLikeIt.SubscriptionName, subscriptionLikeIt.LockDuration, subscriptionLikeIt.RequiresSession));
+            (subscriptionLikeIt.Status, subscriptionLikeIt.SubscriptionName, subscriptionLikeIt.LockDuration,
+                subscriptionLikeIt.RequiresSession));
         Check.Equal("s569u", subscriptionLikeIt.TopicName);
 
         var options = new CreateRuleOptions("any", new SqlRuleFilter("n = 1")) { Name = "one" };
@@ -249,7 +275,8 @@ class Options : SecuredScenarios
         var key = new SharedAccessAuthorizationRule("mine", Secured.RootKey, [AccessRights.Listen]);
         topic.AuthorizationRules.Add(key);
         topic = (await Administrator.UpdateTopicAsync(topic)).Value;
-        Check.Equal((TimeSpan.FromMinutes(3), false, true), (topic.DuplicateDetectionHistoryTimeWindow, topic.EnableBatchedOperations, topic.SupportOrdering));
+        Check.Equal((TimeSpan.FromMinutes(3), false, true), (topic.DuplicateDetectionHistoryTimeWindow,
+            topic.EnableBatchedOperations, topic.SupportOrdering));
         Check.Equal((2_048L, 2_048L), (topic.MaxSizeInMegabytes, topic.MaxMessageSizeInKilobytes ?? 0));
 
         var rule = (SharedAccessAuthorizationRule)topic.AuthorizationRules.Single();
@@ -258,8 +285,10 @@ class Options : SecuredScenarios
         any.KeyName = "yours";
         any.Rights = [AccessRights.Send];
         (rule.PrimaryKey, rule.SecondaryKey) = (Secured.SpeakerKey, Secured.ListenerKey);
-        rule = (SharedAccessAuthorizationRule)(await Administrator.UpdateTopicAsync(topic)).Value.AuthorizationRules.Single();
-        Check.Equal(("yours", Secured.SpeakerKey, Secured.ListenerKey), (rule.KeyName, rule.PrimaryKey, rule.SecondaryKey));
+        rule = (SharedAccessAuthorizationRule)(await Administrator.UpdateTopicAsync(topic))
+            .Value.AuthorizationRules.Single();
+        Check.Equal(("yours", Secured.SpeakerKey, Secured.ListenerKey), (rule.KeyName, rule.PrimaryKey,
+            rule.SecondaryKey));
         Check.Equal([AccessRights.Send], rule.Rights);
         await Connect(Secured.With("yours", Secured.ListenerKey) + ";EntityPath=s570", Once())
             .CreateSender("s570").SendMessageAsync(Message(1));
@@ -268,7 +297,8 @@ class Options : SecuredScenarios
         subscription.ForwardTo = "s570b";
         subscription.ForwardDeadLetteredMessagesTo = "s570b";
         subscription = (await Administrator.UpdateSubscriptionAsync(subscription)).Value;
-        Check.True(subscription.ForwardTo.EndsWith("s570b") && subscription.ForwardDeadLetteredMessagesTo.EndsWith("s570b"),
+        Check.True(subscription.ForwardTo.EndsWith("s570b") && subscription.ForwardDeadLetteredMessagesTo
+            .EndsWith("s570b"),
             $"{subscription.ForwardTo} {subscription.ForwardDeadLetteredMessagesTo}");
     }
 }

@@ -16,7 +16,8 @@ class Peeking : Scenarios
             Check.Equal(Range(1, 4), Numbers(seen));
             Check.Equal(Texts(1, 4), Bodies(seen));
             Check.Equal(
-                [ServiceBusMessageState.Active, ServiceBusMessageState.Deferred, ServiceBusMessageState.Active, ServiceBusMessageState.Scheduled],
+                [ServiceBusMessageState.Active, ServiceBusMessageState.Deferred, ServiceBusMessageState.Active,
+                    ServiceBusMessageState.Scheduled],
                 seen.Select(each => each.State));
             // The SDK shows no lock token as an empty one.
             Check.Equal(Enumerable.Repeat(Guid.Empty, 4), seen.Select(each => Guid.Parse(each.LockToken)));

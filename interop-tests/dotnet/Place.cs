@@ -1,11 +1,13 @@
 #if PLACE
-// Uses a broker in the emulator's place with every connection string that users of the SDK have; prints a line for each.
+// Uses a broker in the emulator's place with every connection string that users of the SDK have; prints a line for
+// each way of use.
 
 const string key = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE";
 const string emulator = "UseDevelopmentEmulator=true;";
 
-// Where the SDK (from 7.20.1) goes: with the emulator's flag to the port of the endpoint, else 5672 for AMQP and 80 for WebSockets and
-// administration; without it always to 5671, and for WebSockets always to 443; administration to the port of the endpoint, else 443.
+// Where the SDK (from 7.20.1) goes. With the emulator's flag: to the port of the endpoint, else 5672 for AMQP, and 80
+// for WebSockets and administration. Without: to 5671 for AMQP and 443 for WebSockets, always; for administration to
+// the port of the endpoint, else 443.
 (string Endpoint, string Flag, bool HasAdministration)[] rows =
 [
     ("sb://localhost", emulator, true),
@@ -29,7 +31,8 @@ foreach (var (endpoint, flag, hasAdministration) in rows)
     var text = $"Endpoint={endpoint};{key};{flag}";
     await Try($"{endpoint} {flag} AMQP", () => Messages(text, ServiceBusTransportType.AmqpTcp));
     await Try($"{endpoint} {flag} WebSockets", () => Messages(text, ServiceBusTransportType.AmqpWebSockets));
-    await Try($"{endpoint} {flag} administration", () => hasAdministration ? Administration(text) : NoAdministration(text));
+    await Try($"{endpoint} {flag} administration",
+        () => hasAdministration ? Administration(text) : NoAdministration(text));
 }
 return failures == 0 ? 0 : 1;
 
@@ -49,7 +52,10 @@ async Task Try(string what, Func<Task> use)
 
 static async Task Messages(string connectionString, ServiceBusTransportType transport)
 {
-    var options = new ServiceBusClientOptions { TransportType = transport, RetryOptions = { TryTimeout = TimeSpan.FromSeconds(10), MaxRetries = 0 } };
+    var options = new ServiceBusClientOptions
+    {
+        TransportType = transport, RetryOptions = { TryTimeout = TimeSpan.FromSeconds(10), MaxRetries = 0 },
+    };
     await using var client = new ServiceBusClient(connectionString, options);
     await using var sender = client.CreateSender("queue.1");
     await using var receiver = client.CreateReceiver("queue.1");
@@ -61,11 +67,15 @@ static async Task Messages(string connectionString, ServiceBusTransportType tran
         throw new InvalidOperationException($"received {message?.MessageId ?? "nothing"}");
     }
     await receiver.CompleteMessageAsync(message);
-    await sender.CancelScheduledMessageAsync(await sender.ScheduleMessageAsync(new ServiceBusMessage("later"), DateTimeOffset.Now.AddHours(1)));
+    await sender.CancelScheduledMessageAsync(await sender.ScheduleMessageAsync(new ServiceBusMessage("later"),
+        DateTimeOffset.Now.AddHours(1)));
 }
 
 static ServiceBusAdministrationClient Administrator(string connectionString) =>
-    new(connectionString, new ServiceBusAdministrationClientOptions { Retry = { MaxRetries = 0, NetworkTimeout = TimeSpan.FromSeconds(10) } });
+    new(connectionString, new ServiceBusAdministrationClientOptions
+    {
+        Retry = { MaxRetries = 0, NetworkTimeout = TimeSpan.FromSeconds(10) },
+    });
 
 static async Task Administration(string connectionString)
 {
@@ -77,7 +87,8 @@ static async Task Administration(string connectionString)
         names.Add(queue.Name);
     }
     await client.DeleteQueueAsync("made");
-    if (!names.Order().SequenceEqual(["made", "queue.1"]) || !await client.SubscriptionExistsAsync("topic.1", "subscription.1"))
+    if (!names.Order().SequenceEqual(["made", "queue.1"])
+        || !await client.SubscriptionExistsAsync("topic.1", "subscription.1"))
     {
         throw new InvalidOperationException($"there are {string.Join(' ', names)}");
     }

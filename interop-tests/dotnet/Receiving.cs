@@ -93,7 +93,8 @@ class Receiving : Scenarios
         var processors = new List<ServiceBusProcessor>();
         for (var each = 0; each < 2; each += 1)
         {
-            var processor = Own(Connect().CreateProcessor("s35", new ServiceBusProcessorOptions { MaxConcurrentCalls = 5 }));
+            var processor = Own(Connect()
+                .CreateProcessor("s35", new ServiceBusProcessorOptions { MaxConcurrentCalls = 5 }));
             processor.ProcessMessageAsync += arguments =>
             {
                 seen.Enqueue(arguments.Message.Body.ToString());
@@ -109,7 +110,8 @@ class Receiving : Scenarios
         }
         // Handlers that return complete what they were given; then nothing is there.
         var looking = Client.CreateReceiver("s35");
-        await Check.Eventually(async () => seen.Count >= 200 && await looking.PeekMessageAsync(1) == null, "200 messages are completed");
+        await Check.Eventually(async () => seen.Count >= 200 && await looking.PeekMessageAsync(1) == null,
+            "200 messages are completed");
         foreach (var processor in processors)
         {
             await processor.StopProcessingAsync();

@@ -41,7 +41,8 @@ class Restarts : Scenarios
         Check.Equal([2L, 4, 5, 6], Numbers(seen));
         Check.Equal(["2", "4", "5", "later"], Bodies(seen));
         Check.Equal(
-            [ServiceBusMessageState.Deferred, ServiceBusMessageState.Active, ServiceBusMessageState.Active, ServiceBusMessageState.Scheduled],
+            [ServiceBusMessageState.Deferred, ServiceBusMessageState.Active, ServiceBusMessageState.Active,
+                ServiceBusMessageState.Scheduled],
             seen.Select(each => each.State));
         Check.Equal<object>(1, (await looking.ReceiveDeferredMessageAsync(2)).ApplicationProperties["attempt"]);
         var letter = await ReceiveOne(after.CreateReceiver("s72", DeadLetters));

@@ -8,14 +8,16 @@ class Rules : Scenarios
         ("subject", "m-1", new() { ["color"] = "red", ["size"] = 1 }, "eq in like exists or math sys user keyword"),
         ("other", "m-2", new() { ["color"] = "red", ["size"] = 5 }, "eq between in like exists paren user"),
         ("subject", "x-3", new() { ["color"] = "green", ["size"] = 10 }, "ne between in exists paren"),
-        (null, "m-4", new() { ["color"] = "blue", ["size"] = 11, ["urgent"] = true }, "ne gt notin exists or paren bool"),
+        (null, "m-4", new() { ["color"] = "blue", ["size"] = 11, ["urgent"] = true },
+            "ne gt notin exists or paren bool"),
         (null, "m-5", new() { ["size"] = 1, ["urgent"] = false }, "isnull exists or math"),
         (null, "m-6", new() { ["color"] = "Red", ["note"] = "50% off" }, "ne notin escape paren"),
         (null, "m-7", new() { ["note"] = "500", ["strange name"] = 1 }, "isnull quoted"),
         (null, "m-8", new() { ["color"] = "rust", ["size"] = "20" }, "ne notin like exists paren"),
     ];
 
-    const string Subscriptions = "eq ne gt between in notin like escape isnull exists or paren math bool quoted sys user keyword";
+    const string Subscriptions =
+        "eq ne gt between in notin like escape isnull exists or paren math bool quoted sys user keyword";
 
     static ServiceBusMessage Having(int body, Dictionary<string, object> properties)
     {
@@ -27,8 +29,11 @@ class Rules : Scenarios
         return message;
     }
 
-    /// <summary>What a subscription has. A publish is whole when it is acknowledged: there is nothing to wait for.</summary>
-    Task<List<ServiceBusReceivedMessage>> Held(string topic, string subscription, ServiceBusReceiverOptions? options = null) =>
+    /// <summary>
+    /// What a subscription has. A publish is whole when it is acknowledged: there is nothing to wait for.
+    /// </summary>
+    Task<List<ServiceBusReceivedMessage>> Held(string topic, string subscription,
+        ServiceBusReceiverOptions? options = null) =>
         PeekAll(Client.CreateReceiver(topic, subscription, options ?? new()));
 
     async Task SendTogether(string topic, params ServiceBusMessage[] messages)
@@ -73,7 +78,8 @@ class Rules : Scenarios
         await SendTogether("s162", [.. messages]);
         foreach (var subscription in Subscriptions.Split(' '))
         {
-            var wanted = Enumerable.Range(1, Table.Length).Where(number => Table[number - 1].At.Split(' ').Contains(subscription));
+            var wanted = Enumerable.Range(1, Table.Length)
+                .Where(number => Table[number - 1].At.Split(' ').Contains(subscription));
             var got = Bodies(await Held("s162", subscription));
             Check.Equal($"{subscription} {string.Join(' ', wanted)}", $"{subscription} {string.Join(' ', got)}");
         }
@@ -85,8 +91,9 @@ class Rules : Scenarios
         ServiceBusMessage Full(int body, string color, object size, params string[] values)
         {
             var message = Having(body, new() { ["color"] = color, ["size"] = size });
-            (message.CorrelationId, message.Subject, message.MessageId, message.To) = (values[0], values[1], values[2], values[3]);
-            (message.ReplyTo, message.ReplyToSessionId, message.SessionId, message.ContentType) = (values[4], values[5], values[6], values[7]);
+            (message.CorrelationId, message.Subject, message.MessageId) = (values[0], values[1], values[2]);
+            (message.To, message.ReplyTo, message.ReplyToSessionId) = (values[3], values[4], values[5]);
+            (message.SessionId, message.ContentType) = (values[6], values[7]);
             return message;
         }
         var close = Having(4, new() { ["color"] = "red", ["size"] = "1" });
@@ -96,7 +103,8 @@ class Rules : Scenarios
         foreach (var subscription in "id label mid to reply rsid sid type prop both".Split(' '))
         {
             var wanted = subscription == "prop" ? "1 4" : "1";
-            Check.Equal($"{subscription} {wanted}", $"{subscription} {string.Join(' ', Bodies(await Held("s163", subscription)))}");
+            Check.Equal($"{subscription} {wanted}",
+                $"{subscription} {string.Join(' ', Bodies(await Held("s163", subscription)))}");
         }
     }
 
@@ -127,7 +135,8 @@ class Rules : Scenarios
         Check.Equal(Range(1, 4), Numbers(copies));
         Check.Equal([1L, 1, 1, 2], copies.Select(each => each.EnqueuedSequenceNumber));
         string Told(ServiceBusReceivedMessage message) => string.Join(' ',
-            new[] { "source", "RuleName" }.Select(name => message.ApplicationProperties.TryGetValue(name, out var value) ? value : "-"));
+            new[] { "source", "RuleName" }.Select(name => message.ApplicationProperties.TryGetValue(name, out var value)
+                ? value : "-"));
         Check.Equal(["- -", "r4 r4", "r5 r5"], copies.Take(3).Select(Told).Order(StringComparer.Ordinal));
         Check.Equal("- -", Told(copies[3]));
     }
@@ -152,7 +161,8 @@ class Rules : Scenarios
         Check.Equal(["2"], Bodies(await Held("s167", "lax")));
         var letters = await Held("s167", "strict", DeadLetters);
         Check.Equal(["0"], Bodies(letters));
-        Check.True(letters[0].DeadLetterReason.Length > 0 && letters[0].DeadLetterErrorDescription.Length > 0, "no reason or description");
+        Check.True(letters[0].DeadLetterReason.Length > 0 && letters[0].DeadLetterErrorDescription.Length > 0,
+            "no reason or description");
         Check.Equal(0, (await Held("s167", "lax", DeadLetters)).Count);
     }
 
@@ -164,8 +174,11 @@ class Rules : Scenarios
         Check.Equal([CreateRuleOptions.DefaultRuleName], rules.Keys);
         Check.True(rules[RuleProperties.DefaultRuleName].Filter is TrueRuleFilter, $"{rules["$Default"].Filter}");
 
-        await manager.CreateRuleAsync(new CreateRuleOptions("small", new SqlRuleFilter("n < 10")) { Action = new SqlRuleAction("SET size = 'small'") });
-        await manager.CreateRuleAsync("red", new CorrelationRuleFilter { ApplicationProperties = { ["color"] = "red" } });
+        var small = new CreateRuleOptions("small", new SqlRuleFilter("n < 10"));
+        small.Action = new SqlRuleAction("SET size = 'small'");
+        await manager.CreateRuleAsync(small);
+        await manager.CreateRuleAsync("red",
+            new CorrelationRuleFilter { ApplicationProperties = { ["color"] = "red" } });
         await manager.DeleteRuleAsync("$Default");
         rules = await Listed(manager);
         Check.Equal(["red", "small"], rules.Keys);
@@ -173,7 +186,8 @@ class Rules : Scenarios
         Check.Equal("SET size = 'small'", ((SqlRuleAction)rules["small"].Action).SqlExpression);
         Check.Equal<object>("red", ((CorrelationRuleFilter)rules["red"].Filter).ApplicationProperties["color"]);
 
-        await SendTogether("s168", Having(1, new() { ["n"] = 1 }), Having(2, new() { ["n"] = 20 }), Having(3, new() { ["n"] = 20, ["color"] = "red" }));
+        await SendTogether("s168", Having(1, new() { ["n"] = 1 }), Having(2, new() { ["n"] = 20 }),
+            Having(3, new() { ["n"] = 20, ["color"] = "red" }));
         var messages = await Held("s168", "a");
         Check.Equal(["1", "3"], Bodies(messages));
         Check.Equal<object>("small", messages[0].ApplicationProperties["size"]);
@@ -185,7 +199,8 @@ class Rules : Scenarios
     {
         await using var manager = Client.CreateRuleManager("s169", "a");
         await manager.CreateRuleAsync("twice", new SqlRuleFilter("1=1"));
-        await Fails(ServiceBusFailureReason.MessagingEntityAlreadyExists, () => manager.CreateRuleAsync("twice", new SqlRuleFilter("1=0")));
+        await Fails(ServiceBusFailureReason.MessagingEntityAlreadyExists,
+            () => manager.CreateRuleAsync("twice", new SqlRuleFilter("1=0")));
         await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => manager.DeleteRuleAsync("no-such"));
         await Refuses("", () => manager.CreateRuleAsync("bad", new SqlRuleFilter("SELECT * FROM")));
         await Refuses("", () => manager.CreateRuleAsync(

@@ -3,7 +3,9 @@ using Azure;
 
 namespace Interop;
 
-/// <summary>What every scenario needs: a connection of its own, receives with a deadline, errors by their reason.</summary>
+/// <summary>
+/// What every scenario needs: a connection of its own, receives with a deadline, errors by their reason.
+/// </summary>
 abstract class Scenarios : IAsyncDisposable
 {
     public static readonly TimeSpan Deadline = Seconds(30);
@@ -55,7 +57,8 @@ abstract class Scenarios : IAsyncDisposable
 
     protected static ServiceBusReceiverOptions DeadLetters => new() { SubQueue = SubQueue.DeadLetter };
 
-    protected static ServiceBusReceiverOptions Destructive => new() { ReceiveMode = ServiceBusReceiveMode.ReceiveAndDelete };
+    protected static ServiceBusReceiverOptions Destructive =>
+        new() { ReceiveMode = ServiceBusReceiveMode.ReceiveAndDelete };
 
     protected static ServiceBusReceiverOptions Prefetching(int count) => new() { PrefetchCount = count };
 
@@ -70,7 +73,8 @@ abstract class Scenarios : IAsyncDisposable
         new($"{value}") { ApplicationProperties = { [name] = value } };
 
     /// <summary>Messages whose bodies are 1, 2, 3…</summary>
-    protected static List<ServiceBusMessage> Numbered(int count) => [.. Enumerable.Range(1, count).Select(each => Message(each))];
+    protected static List<ServiceBusMessage> Numbered(int count) =>
+        [.. Enumerable.Range(1, count).Select(each => Message(each))];
 
     /// <summary>Sends messages with bodies 1, 2, 3… in one batch.</summary>
     protected async Task SendNumbered(string entity, int count)
@@ -92,7 +96,8 @@ abstract class Scenarios : IAsyncDisposable
     // Receiving
 
     /// <summary>Receives exactly so many messages, in as many calls as it takes.</summary>
-    protected static async Task<List<ServiceBusReceivedMessage>> Receive(ServiceBusReceiver receiver, int count, TimeSpan? deadline = null)
+    protected static async Task<List<ServiceBusReceivedMessage>> Receive(ServiceBusReceiver receiver, int count,
+        TimeSpan? deadline = null)
     {
         var limit = deadline ?? Deadline;
         var begin = Stopwatch.GetTimestamp();
@@ -107,17 +112,21 @@ abstract class Scenarios : IAsyncDisposable
         return received;
     }
 
-    protected static async Task<ServiceBusReceivedMessage> ReceiveOne(ServiceBusReceiver receiver, TimeSpan? deadline = null) =>
+    protected static async Task<ServiceBusReceivedMessage> ReceiveOne(ServiceBusReceiver receiver,
+        TimeSpan? deadline = null) =>
         (await Receive(receiver, 1, deadline))[0];
 
-    /// <summary>Checks that no message arrives for a second, or longer. This is also how a scenario lets time pass.</summary>
+    /// <summary>
+    /// Checks that no message arrives for a second, or longer. This is also how a scenario lets time pass.
+    /// </summary>
     protected static async Task ReceiveNothing(ServiceBusReceiver receiver, TimeSpan? wait = null)
     {
         var message = await receiver.ReceiveMessageAsync(wait ?? Seconds(1));
         Check.True(message == null, $"received \"{message?.Body}\", number {message?.SequenceNumber}");
     }
 
-    protected static async Task CompleteAll(ServiceBusReceiver receiver, IEnumerable<ServiceBusReceivedMessage> messages)
+    protected static async Task CompleteAll(ServiceBusReceiver receiver,
+        IEnumerable<ServiceBusReceivedMessage> messages)
     {
         foreach (var message in messages)
         {
@@ -140,7 +149,9 @@ abstract class Scenarios : IAsyncDisposable
         }
     }
 
-    /// <summary>Sends a small and a large message and completes them, and uses the management node; leaves nothing behind.</summary>
+    /// <summary>
+    /// Sends a small and a large message and completes them, and uses the management node; leaves nothing behind.
+    /// </summary>
     protected static async Task RoundTrip(ServiceBusClient client, string queue)
     {
         await using var sender = client.CreateSender(queue);
@@ -152,36 +163,44 @@ abstract class Scenarios : IAsyncDisposable
             Check.Equal(Pattern(size), message.Body.ToArray());
             await receiver.CompleteMessageAsync(message);
         }
-        await sender.CancelScheduledMessageAsync(await sender.ScheduleMessageAsync(Message("later"), In(TimeSpan.FromHours(1))));
+        await sender.CancelScheduledMessageAsync(await sender.ScheduleMessageAsync(Message("later"),
+            In(TimeSpan.FromHours(1))));
         Check.Equal(0, (await PeekAll(receiver)).Count);
     }
 
     // Reading messages
 
-    protected static List<string> Bodies(IEnumerable<ServiceBusReceivedMessage> messages) => [.. messages.Select(each => each.Body.ToString())];
+    protected static List<string> Bodies(IEnumerable<ServiceBusReceivedMessage> messages) =>
+        [.. messages.Select(each => each.Body.ToString())];
 
-    protected static List<long> Numbers(IEnumerable<ServiceBusReceivedMessage> messages) => [.. messages.Select(each => each.SequenceNumber)];
+    protected static List<long> Numbers(IEnumerable<ServiceBusReceivedMessage> messages) =>
+        [.. messages.Select(each => each.SequenceNumber)];
 
     /// <summary>Delivery counts as on the wire: the SDK shows one more.</summary>
     protected static List<int> Counts(IEnumerable<ServiceBusReceivedMessage> messages) => [.. messages.Select(Count)];
 
     protected static int Count(ServiceBusReceivedMessage message) => message.DeliveryCount - 1;
 
-    protected static List<long> Range(long first, long last) => [.. Enumerable.Range(0, (int)(last - first + 1)).Select(each => first + each)];
+    protected static List<long> Range(long first, long last) =>
+        [.. Enumerable.Range(0, (int)(last - first + 1)).Select(each => first + each)];
 
-    protected static List<string> Texts(int first, int last) => [.. Enumerable.Range(first, last - first + 1).Select(each => $"{each}")];
+    protected static List<string> Texts(int first, int last) =>
+        [.. Enumerable.Range(first, last - first + 1).Select(each => $"{each}")];
 
-    protected static byte[] Pattern(int size) => [.. Enumerable.Range(0, size).Select(index => (byte)(index * 31 % 251))];
+    protected static byte[] Pattern(int size) =>
+        [.. Enumerable.Range(0, size).Select(index => (byte)(index * 31 % 251))];
 
     protected static ServiceBusMessage OfSize(int size) => new(new BinaryData(Pattern(size)));
 
     // Errors
 
     /// <summary>Checks that a call fails with this reason, and with this text somewhere in what is told.</summary>
-    protected static async Task<ServiceBusException> Fails(ServiceBusFailureReason reason, Func<Task> call, string text = "")
+    protected static async Task<ServiceBusException> Fails(ServiceBusFailureReason reason, Func<Task> call,
+        string text = "")
     {
         var failure = await Check.Throws<ServiceBusException>(call);
-        Check.True(failure.Reason == reason && failure.ToString().Contains(text), $"wanted {reason} \"{text}\", got {failure.Reason}: {failure.Message}");
+        Check.True(failure.Reason == reason && failure.ToString().Contains(text),
+            $"wanted {reason} \"{text}\", got {failure.Reason}: {failure.Message}");
         return failure;
     }
 
@@ -192,12 +211,14 @@ abstract class Scenarios : IAsyncDisposable
         var failure = await Check.Throws<Exception>(call);
         Check.True(failure is not CheckException, failure.Message);
         Check.True(Stopwatch.GetElapsedTime(begin) < Seconds(5), $"refused too late: {failure.Message}");
-        Check.True(failure.ToString().Contains(text), $"wanted \"{text}\", got {failure.GetType().Name}: {failure.Message}");
+        Check.True(failure.ToString().Contains(text),
+            $"wanted \"{text}\", got {failure.GetType().Name}: {failure.Message}");
         return failure;
     }
 
     /// <summary>Checks that administration answers with a status and a reason.</summary>
-    protected static async Task<ServiceBusException> Denies(int status, ServiceBusFailureReason reason, Func<Task> call, string text = "")
+    protected static async Task<ServiceBusException> Denies(int status, ServiceBusFailureReason reason, Func<Task> call,
+        string text = "")
     {
         var failure = await Fails(reason, call, text);
         Check.Equal(status, (failure.InnerException as RequestFailedException)?.Status);
@@ -231,16 +252,20 @@ static class Check
         }
     }
 
-    public static void Equal<T>(T wanted, T got) => True(AreEqual(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
+    public static void Equal<T>(T wanted, T got) =>
+        True(AreEqual(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
 
     public static void Equal<T>(IEnumerable<T> wanted, IEnumerable<T> got) =>
         True(AreEqual(wanted, got), $"wanted {Shown(wanted)}, got {Shown(got)}");
 
     public static void Equal(string? wanted, string? got) => Equal<object>(wanted!, got!);
 
-    public static void Equal(byte[]? wanted, byte[]? got) =>
+    public static void Equal(byte[]? wanted, byte[]? got)
+    {
+        static string Told(byte[]? bytes) => bytes == null ? "none" : $"{bytes.Length} bytes";
         True(wanted == null ? got == null : got != null && wanted.AsSpan().SequenceEqual(got),
-            $"wanted {(wanted == null ? "no" : wanted.Length)} bytes, got {(got == null ? "none" : $"{got.Length} that differ")}");
+            $"wanted {Told(wanted)}, got {Told(got)}, which differ");
+    }
 
     /// <summary>Checks that a call fails, with an exception of this type.</summary>
     public static async Task<T> Throws<T>(Func<Task> call) where T : Exception
@@ -262,7 +287,8 @@ static class Check
         var begin = Stopwatch.GetTimestamp();
         while (!await holds())
         {
-            True(Stopwatch.GetElapsedTime(begin) < (deadline ?? Scenarios.Deadline), $"not within {deadline ?? Scenarios.Deadline}: {what}");
+            True(Stopwatch.GetElapsedTime(begin) < (deadline ?? Scenarios.Deadline),
+                $"not within {deadline ?? Scenarios.Deadline}: {what}");
             await Task.Delay(100);
         }
     }

@@ -36,7 +36,8 @@ class Scheduling : Scenarios
         await ReceiveNothing(receiver);
         var time = In(Seconds(4));
         await sender.SendMessageAsync(new ServiceBusMessage("1") { ScheduledEnqueueTime = time });
-        await sender.SendMessagesAsync([new ServiceBusMessage("2") { ScheduledEnqueueTime = time }, Message("at once")]);
+        await sender.SendMessagesAsync([new ServiceBusMessage("2") { ScheduledEnqueueTime = time },
+            Message("at once")]);
         Check.Equal("at once", (await ReceiveOne(receiver)).Body.ToString());
         await ReceiveNothing(receiver);
         Check.Equal(Texts(1, 2), Bodies(await Receive(receiver, 2)));

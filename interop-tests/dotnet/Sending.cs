@@ -17,17 +17,20 @@ class Sending : Scenarios
 
         foreach (var sections in new byte[][][] { [[0, 1, 255]], [[]], [[1, 2], [3]] })
         {
-            var body = await ThereAndBack(AmqpMessageBody.FromData(sections.Select(each => (ReadOnlyMemory<byte>)each)));
+            var body = await ThereAndBack(
+                AmqpMessageBody.FromData(sections.Select(each => (ReadOnlyMemory<byte>)each)));
             Check.True(body.TryGetData(out var data), $"a body of {body.BodyType}");
             Check.Equal(sections.Select(Convert.ToHexString), data!.Select(each => Convert.ToHexString(each.Span)));
         }
-        foreach (var value in new object[] { "text", 4_000_000_000L, -1, true, 1.5, Guid.Parse("80000000-0000-0000-0000-000000000005") })
+        var id = Guid.Parse("80000000-0000-0000-0000-000000000005");
+        foreach (var value in new object[] { "text", 4_000_000_000L, -1, true, 1.5, id })
         {
             var body = await ThereAndBack(AmqpMessageBody.FromValue(value));
             Check.True(body.TryGetValue(out var got), $"a body of {body.BodyType}");
             Check.Equal(value, got);
         }
-        var map = await ThereAndBack(AmqpMessageBody.FromValue(new Dictionary<string, object> { ["key"] = new List<object> { 1, "two" } }));
+        var map = await ThereAndBack(
+            AmqpMessageBody.FromValue(new Dictionary<string, object> { ["key"] = new List<object> { 1, "two" } }));
         Check.True(map.TryGetValue(out var pairs) && pairs is IDictionary<string, object>, $"{pairs}");
         Check.Equal([1, "two"], (IEnumerable<object>)((IDictionary<string, object>)pairs!)["key"]);
 
@@ -45,16 +48,20 @@ class Sending : Scenarios
     {
         var properties = new Dictionary<string, object?>
         {
-            ["string"] = "ü", ["empty"] = "", ["true"] = true, ["byte"] = (byte)255, ["sbyte"] = (sbyte)-1, ["short"] = (short)-2,
-            ["ushort"] = (ushort)60_000, ["int"] = -3, ["uint"] = 4_000_000_000u, ["long"] = 1L << 40, ["ulong"] = ulong.MaxValue,
-            ["float"] = 0.5f, ["double"] = 1.5, ["decimal"] = 12.34m, ["char"] = 'x', ["uuid"] = Guid.Parse("80000000-0000-0000-0000-000000000005"),
-            ["time"] = new DateTime(2026, 2, 3, 4, 5, 6, 789, DateTimeKind.Utc), ["offset"] = new DateTimeOffset(2026, 2, 3, 4, 5, 6, TimeSpan.Zero),
-            ["duration"] = TimeSpan.FromMilliseconds(90_061_001), ["uri"] = new Uri("http://example.test/a?b"), ["null"] = null,
+            ["string"] = "ü", ["empty"] = "", ["true"] = true, ["char"] = 'x', ["null"] = null,
+            ["byte"] = (byte)255, ["sbyte"] = (sbyte)-1, ["short"] = (short)-2, ["ushort"] = (ushort)60_000,
+            ["int"] = -3, ["uint"] = 4_000_000_000u, ["long"] = 1L << 40, ["ulong"] = ulong.MaxValue,
+            ["float"] = 0.5f, ["double"] = 1.5, ["decimal"] = 12.34m,
+            ["uuid"] = Guid.Parse("80000000-0000-0000-0000-000000000005"),
+            ["time"] = new DateTime(2026, 2, 3, 4, 5, 6, 789, DateTimeKind.Utc),
+            ["offset"] = new DateTimeOffset(2026, 2, 3, 4, 5, 6, TimeSpan.Zero),
+            ["duration"] = TimeSpan.FromMilliseconds(90_061_001), ["uri"] = new Uri("http://example.test/a?b"),
         };
         var sent = new ServiceBusMessage("all")
         {
-            MessageId = "id-1", CorrelationId = "correlation", ContentType = "text/plain", Subject = "subject", To = "to", ReplyTo = "reply-to",
-            ReplyToSessionId = "reply-to-session", TimeToLive = TimeSpan.FromMinutes(10), PartitionKey = "key", TransactionPartitionKey = "via",
+            MessageId = "id-1", CorrelationId = "correlation", ContentType = "text/plain", Subject = "subject",
+            To = "to", ReplyTo = "reply-to", ReplyToSessionId = "reply-to-session",
+            TimeToLive = TimeSpan.FromMinutes(10), PartitionKey = "key", TransactionPartitionKey = "via",
         };
         foreach (var (name, value) in properties)
         {
@@ -147,7 +154,8 @@ class Sending : Scenarios
             var sender = Connect().CreateSender("s13");
             foreach (var chunk in Enumerable.Range(1, 1_000).Chunk(50))
             {
-                await sender.SendMessagesAsync(chunk.Select(each => new ServiceBusMessage($"{each}") { Subject = name }));
+                await sender.SendMessagesAsync(
+                    chunk.Select(each => new ServiceBusMessage($"{each}") { Subject = name }));
             }
         }
         var sends = Task.WhenAll(SendAll("a"), SendAll("b"));

@@ -24,13 +24,18 @@ class Sessions : Scenarios
         Fails(ServiceBusFailureReason.ServiceTimeout, () => Impatient(wait).AcceptNextSessionAsync(queue));
 
     Task<ServiceBusException> IsLocked(string queue, string session) =>
-        Fails(ServiceBusFailureReason.SessionCannotBeLocked, () => Impatient(Deadline).AcceptSessionAsync(queue, session));
+        Fails(ServiceBusFailureReason.SessionCannotBeLocked,
+            () => Impatient(Deadline).AcceptSessionAsync(queue, session));
 
-    /// <summary>Checks that a session is lost. A receiver that has noticed it is closed to the SDK, and its calls say only that.</summary>
+    /// <summary>
+    /// Checks that a session is lost. A receiver that has noticed it is closed to the SDK, and its calls say only that.
+    /// </summary>
     internal static async Task IsLost(Func<Task> call)
     {
         var failure = await Check.Throws<Exception>(call);
-        Check.True(failure is ObjectDisposedException or ServiceBusException { Reason: ServiceBusFailureReason.SessionLockLost },
+        Check.True(
+            failure is ObjectDisposedException
+                or ServiceBusException { Reason: ServiceBusFailureReason.SessionLockLost },
             $"{failure.GetType().Name}: {failure.Message}");
     }
 
@@ -76,7 +81,8 @@ class Sessions : Scenarios
     public async Task TwoHaveTheTwoSessionsAndAThirdHasNone()
     {
         await SendTo("s103", "x", "y");
-        ServiceBusSessionReceiver[] receivers = [await Client.AcceptNextSessionAsync("s103"), await Connect().AcceptNextSessionAsync("s103")];
+        ServiceBusSessionReceiver[] receivers =
+            [await Client.AcceptNextSessionAsync("s103"), await Connect().AcceptNextSessionAsync("s103")];
         Check.Equal(["x", "y"], receivers.Select(each => each.SessionId).Order());
         foreach (var receiver in receivers)
         {
@@ -123,7 +129,8 @@ class Sessions : Scenarios
     public async Task AWaitThatWasGivenUpLocksNothing()
     {
         using var patience = new CancellationTokenSource(Seconds(2));
-        await Check.Throws<OperationCanceledException>(() => Client.AcceptNextSessionAsync("s107", cancellationToken: patience.Token));
+        await Check.Throws<OperationCanceledException>(
+            () => Client.AcceptNextSessionAsync("s107", cancellationToken: patience.Token));
         var other = Connect();
         var waiting = other.AcceptNextSessionAsync("s107");
         await ReceiveNothing(await Client.AcceptSessionAsync("s107", "other"));
@@ -274,7 +281,8 @@ class Sessions : Scenarios
     {
         await using (var sender = Client.CreateSender("s116"))
         {
-            await sender.SendMessagesAsync(Enumerable.Range(0, 200).Select(each => InSession($"session-{each % 10}", each)));
+            await sender.SendMessagesAsync(Enumerable.Range(0, 200)
+                .Select(each => InSession($"session-{each % 10}", each)));
         }
         var seen = new ConcurrentDictionary<string, ConcurrentQueue<int>>();
         var busy = new ConcurrentDictionary<string, bool>();
@@ -301,7 +309,8 @@ class Sessions : Scenarios
             return Task.CompletedTask;
         };
         await processor.StartProcessingAsync();
-        await Check.Eventually(() => Task.FromResult(count >= 200), $"200 messages; {string.Join("; ", complaints)}", Seconds(60));
+        await Check.Eventually(() => Task.FromResult(count >= 200), $"200 messages; {string.Join("; ", complaints)}",
+            Seconds(60));
         await processor.StopProcessingAsync();
         Check.Equal("", string.Join("; ", complaints));
         Check.Equal(10, seen.Count);
@@ -378,7 +387,8 @@ class Sessions : Scenarios
         await ReceiveNothing(old);
         await (await Client.AcceptSessionAsync("s121", "new")).SetSessionStateAsync(State(2));
         Check.Equal(["new"], await Listed(Client.GetMessageSessionsAsync("s121", between)));
-        Check.Equal(["new", "old"], await Listed(Client.GetMessageSessionsAsync("s121", between - TimeSpan.FromMinutes(5))));
+        Check.Equal(["new", "old"],
+            await Listed(Client.GetMessageSessionsAsync("s121", between - TimeSpan.FromMinutes(5))));
     }
 
     [Scenario("S122", "250 sessions are listed page by page")]
@@ -402,7 +412,8 @@ class Sessions : Scenarios
         }
         catch (Exception refusal) when (refusal is ServiceBusException or InvalidOperationException)
         {
-            Check.True(refusal is not ServiceBusException { Reason: ServiceBusFailureReason.ServiceTimeout }, refusal.Message);
+            Check.True(refusal is not ServiceBusException { Reason: ServiceBusFailureReason.ServiceTimeout },
+                refusal.Message);
         }
     }
 
@@ -475,7 +486,8 @@ class Sessions : Scenarios
     [Scenario("S129", "a plain queue has no sessions, and takes messages with session ids")]
     public async Task APlainQueueHasNoSessions()
     {
-        const string text = "A sessionful message receiver cannot be created on an entity that does not require sessions";
+        const string text =
+            "A sessionful message receiver cannot be created on an entity that does not require sessions";
         await Refuses(text, () => Client.AcceptSessionAsync("s129", "x"));
         await Refuses(text, () => Client.AcceptNextSessionAsync("s129"));
         await SendTo("s129", "x");
@@ -541,7 +553,8 @@ class Sessions : Scenarios
     public async Task WhatWasPrefetchedOfASessionIsGivenBack()
     {
         await SendTo("s134", [.. Enumerable.Repeat("x", 10)]);
-        var receiver = await Client.AcceptSessionAsync("s134", "x", new ServiceBusSessionReceiverOptions { PrefetchCount = 10 });
+        var receiver = await Client.AcceptSessionAsync("s134", "x",
+            new ServiceBusSessionReceiverOptions { PrefetchCount = 10 });
         await receiver.CompleteMessageAsync(await ReceiveOne(receiver));
         await receiver.CloseAsync();
         var rest = await Receive(await Accepted("s134", "x", AtOnce), 9);

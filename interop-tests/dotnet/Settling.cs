@@ -25,7 +25,8 @@ class Settling : Scenarios
         message.ApplicationProperties["kept"] = "kept";
         await Send("s21", message);
         var receiver = Client.CreateReceiver("s21");
-        await receiver.AbandonMessageAsync(await ReceiveOne(receiver), new Dictionary<string, object> { ["attempt"] = 1, ["added"] = "new" });
+        await receiver.AbandonMessageAsync(await ReceiveOne(receiver),
+            new Dictionary<string, object> { ["attempt"] = 1, ["added"] = "new" });
         var again = await ReceiveOne(receiver);
         Check.Equal(3, again.ApplicationProperties.Count);
         Check.Equal<object>(1, again.ApplicationProperties["attempt"]);
@@ -96,7 +97,8 @@ class Settling : Scenarios
         await SendNumbered("s25", 1);
         var receiver = Client.CreateReceiver("s25");
         await receiver.AbandonMessageAsync(await ReceiveOne(receiver));
-        Check.Equal("MaxDeliveryCountExceeded", (await ReceiveOne(Client.CreateReceiver("s25", DeadLetters))).DeadLetterReason);
+        var dead = await ReceiveOne(Client.CreateReceiver("s25", DeadLetters));
+        Check.Equal("MaxDeliveryCountExceeded", dead.DeadLetterReason);
     }
 
     [Scenario("S26", "a lock that has expired frees the message and is lost")]
@@ -152,7 +154,8 @@ class Settling : Scenarios
         var other = Client.CreateReceiver("s29");
         var counts = new List<int>();
         var isDone = new TaskCompletionSource();
-        var processor = Own(Client.CreateProcessor("s29", new ServiceBusProcessorOptions { MaxAutoLockRenewalDuration = Seconds(30) }));
+        var processor = Own(Client.CreateProcessor("s29",
+            new ServiceBusProcessorOptions { MaxAutoLockRenewalDuration = Seconds(30) }));
         processor.ProcessMessageAsync += async arguments =>
         {
             counts.Add(Count(arguments.Message));

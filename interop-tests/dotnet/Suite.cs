@@ -4,7 +4,9 @@ using System.Reflection;
 
 namespace Interop;
 
-/// <summary>Marks a scenario: a public method without parameters that returns a task, in a class derived from Scenarios.</summary>
+/// <summary>
+/// Marks a scenario: a public method without parameters that returns a task, in a class derived from Scenarios.
+/// </summary>
 [AttributeUsage(AttributeTargets.Method)]
 sealed class ScenarioAttribute(string numbers, string title) : Attribute
 {
@@ -15,7 +17,7 @@ sealed class ScenarioAttribute(string numbers, string title) : Attribute
     public bool Long { get; init; }
     /// <summary>It kills the broker, or measures: it runs after the others, by itself.</summary>
     public bool Alone { get; init; }
-    /// <summary>It takes longer than the suite may: it runs only when it is named.</summary>
+    /// <summary>It takes longer than the suite may: it runs only when its number is named.</summary>
     public bool ByHand { get; init; }
     public int Seconds { get; init; } = 120;
 }
@@ -31,7 +33,7 @@ static class Suite
         public string Name => $"{string.Join(' ', Scenario.Numbers)} {Scenario.Title}".TrimStart();
 
         public bool IsMeant(string word) =>
-            word.Equals(Class.Name, StringComparison.OrdinalIgnoreCase)
+            (word.Equals(Class.Name, StringComparison.OrdinalIgnoreCase) && !Scenario.ByHand)
             || Scenario.Numbers.Contains(word, StringComparer.OrdinalIgnoreCase);
     }
 
@@ -76,7 +78,8 @@ static class Suite
             var scenarios = (Scenarios)Activator.CreateInstance(each.Class)!;
             try
             {
-                await ((Task)each.Method.Invoke(scenarios, null)!).WaitAsync(TimeSpan.FromSeconds(each.Scenario.Seconds));
+                await ((Task)each.Method.Invoke(scenarios, null)!)
+                    .WaitAsync(TimeSpan.FromSeconds(each.Scenario.Seconds));
             }
             finally
             {
@@ -88,7 +91,8 @@ static class Suite
             failure = error is TargetInvocationException { InnerException: { } inner } ? inner : error;
         }
         var milliseconds = (long)Stopwatch.GetElapsedTime(begin).TotalMilliseconds;
-        Say($"{(failure == null ? "ok    " : "FAIL  ")}{each.Name} ({milliseconds} ms)" + (failure == null ? "" : Described(failure)));
+        Say($"{(failure == null ? "ok    " : "FAIL  ")}{each.Name} ({milliseconds} ms)"
+            + (failure == null ? "" : Described(failure)));
         return failure == null;
     }
 

@@ -6,7 +6,8 @@ class Topics : Scenarios
 {
     ServiceBusReceiver At(string topic, string subscription) => Client.CreateReceiver(topic, subscription);
 
-    ServiceBusReceiver DeadAt(string topic, string subscription) => Client.CreateReceiver(topic, subscription, DeadLetters);
+    ServiceBusReceiver DeadAt(string topic, string subscription) =>
+        Client.CreateReceiver(topic, subscription, DeadLetters);
 
     [Scenario("S141", "every subscription has its own copy, with its own number and the topic's")]
     public async Task EverySubscriptionHasItsOwnCopy()
@@ -25,7 +26,8 @@ class Topics : Scenarios
             Check.Equal(wanted.Select(n => (long)n), messages.Select(each => each.EnqueuedSequenceNumber));
             Check.Equal(wanted.Select(n => $"{n}"), Bodies(messages));
             Check.Equal(wanted.Select(n => (object)n), messages.Select(each => each.ApplicationProperties["n"]));
-            Check.True(messages.All(each => each.Subject == "subject" && each.ApplicationProperties.Count == 1), "a copy that is changed");
+            Check.True(messages.All(each => each.Subject == "subject" && each.ApplicationProperties.Count == 1),
+                "a copy that is changed");
             foreach (var message in messages)
             {
                 Near(Now, message.EnqueuedTime, Seconds(20));
@@ -153,7 +155,8 @@ class Topics : Scenarios
     {
         foreach (var receiver in new[] { At("s150", "no-such"), At("no-such", "a") })
         {
-            await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => receiver.ReceiveMessageAsync(Deadline), "could not be found");
+            await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => receiver.ReceiveMessageAsync(Deadline),
+                "could not be found");
         }
     }
 
@@ -189,7 +192,8 @@ class Topics : Scenarios
         var begin = Stopwatch.GetTimestamp();
         var isShort = ReceiveOne(DeadAt("s153", "short"));
         var isKept = ReceiveOne(DeadAt("s153", "keep"));
-        Check.True(await Task.WhenAny(isShort, isKept) == isShort, "the subscription's time to live, though shorter, did not count");
+        Check.True(await Task.WhenAny(isShort, isKept) == isShort,
+            "the subscription's time to live, though shorter, did not count");
         Check.Equal("TTLExpiredException", (await isShort).DeadLetterReason);
         Check.Equal("TTLExpiredException", (await isKept).DeadLetterReason);
         Check.True(Stopwatch.GetElapsedTime(begin) > Seconds(2.5), "before its time");
@@ -225,7 +229,8 @@ class Topics : Scenarios
         await ReceiveNothing(At("s155", "a"));
         await Send("s155b", Message(1));
         Check.Equal("1", (await ReceiveOne(At("s155b", "on"))).Body.ToString());
-        await Fails(ServiceBusFailureReason.MessagingEntityDisabled, () => At("s155b", "off").ReceiveMessageAsync(Deadline));
+        await Fails(ServiceBusFailureReason.MessagingEntityDisabled,
+            () => At("s155b", "off").ReceiveMessageAsync(Deadline));
     }
 
     [Scenario("S156", "a topic that is full takes more when its subscriptions have been emptied")]
@@ -266,7 +271,8 @@ class Topics : Scenarios
         await a.DeferMessageAsync((await Receive(a, 2))[0]);
         var seen = await PeekAll(a);
         Check.Equal(Texts(1, 3), Bodies(seen));
-        Check.Equal([ServiceBusMessageState.Deferred, ServiceBusMessageState.Active, ServiceBusMessageState.Active], seen.Select(each => each.State));
+        Check.Equal([ServiceBusMessageState.Deferred, ServiceBusMessageState.Active, ServiceBusMessageState.Active],
+            seen.Select(each => each.State));
         Check.Equal(["1", "3"], Bodies(await PeekAll(await Client.AcceptSessionAsync("s157", "s", "x"))));
         Check.Equal(["x", "y"], await Sessions.Listed(Client.GetMessageSessionsAsync("s157", "s")));
     }
