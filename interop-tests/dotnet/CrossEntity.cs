@@ -169,4 +169,29 @@ class CrossEntity : Scenarios
         await Check.Eventually(async () => (await There(other)).Count == 1, "the message of the second transaction");
         Check.Equal([], await There(queue));
     }
+
+    [Scenario("S529", "a session's state that is set in a transaction is set by its commit, and not by a rollback")]
+    public async Task SessionState()
+    {
+        var queue = await CreateQueue("s529", options => options.RequiresSession = true);
+        await Send(queue, InSession("one", 1));
+        await using var session = await Client.AcceptSessionAsync(queue, "one");
+        var message = await ReceiveOne(session);
+        await session.SetSessionStateAsync(new BinaryData("before"));
+        foreach (var commits in new[] { false, true })
+        {
+            using (var scope = Scope())
+            {
+                await session.CompleteMessageAsync(message);
+                await session.SetSessionStateAsync(new BinaryData("of the transaction"));
+                if (commits)
+                {
+                    scope.Complete();
+                }
+            }
+            // The answer to a commit comes after its effects; a rollback has none.
+            Check.Equal(commits ? "of the transaction" : "before", (await session.GetSessionStateAsync()).ToString());
+        }
+        Check.Equal(0, (await session.PeekMessagesAsync(1)).Count);
+    }
 }
