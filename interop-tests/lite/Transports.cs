@@ -94,6 +94,46 @@ public static class Transports
         await connection.CloseAsync();
     }
 
+    [Test("SASL EXTERNAL gives a client what the rule of its certificate's name does")]
+    public static async Task External()
+    {
+        var certificates = Environment.GetEnvironmentVariable("JITNEY_SECURED_CERTIFICATES")!;
+
+        Task<Connection> By(string name)
+        {
+            var factory = new ConnectionFactory();
+            var (certificate, key) = (Path.Combine(certificates, $"{name}.pem"),
+                Path.Combine(certificates, $"{name}.key"));
+            factory.SSL.ClientCertificates.Add(X509Certificate2.CreateFromPemFile(certificate, key));
+            // The test of TLS looks at the broker's certificate.
+            factory.SSL.RemoteCertificateValidationCallback = (_, _, _, _) => true;
+            factory.SASL.Profile = SaslProfile.External;
+            return factory.CreateAsync(new Address($"amqps://{SecuredAddress}:5671")).WaitAsync(Soon);
+        }
+
+        var connection = await By("listener");
+        var session = new Session(connection);
+        var answer = new TaskCompletionSource<Attach>(TaskCreationOptions.RunContinuationsAsynchronously);
+        var source = new Source { Address = "lite-other" };
+        _ = new ReceiverLink(session, "receiver", source, (_, attach) => answer.TrySetResult(attach));
+        Expect.Equal("lite-other", ((Source)(await answer.Task.WaitAsync(Soon)).Source)?.Address,
+            "the receiver's source");
+        var refused = await Refusal(attached =>
+            new SenderLink(session, "sender", new Target { Address = "lite-other" }, attached));
+        Expect.Equal(ErrorCode.UnauthorizedAccess, refused.Condition.ToString(), "a sender");
+        await connection.CloseAsync();
+        try
+        {
+            await By("nobody");
+        }
+        catch (AmqpException error)
+        {
+            Expect.Equal(ErrorCode.UnauthorizedAccess, error.Error.Condition.ToString(), "a name without a rule");
+            return;
+        }
+        throw new Unexpected("a name without a rule was taken");
+    }
+
     [Test("WebSockets carry the same, with the subprotocol of AMQP")]
     public static async Task WebSockets()
     {
@@ -127,6 +167,22 @@ public static class Transports
         Expect.Equal(text, (await Next(receiver)).Body, "the message");
         Expect.True(relay.LargestFrame <= 512, $"a frame of {relay.LargestFrame} bytes");
         Expect.True(relay.Frames > 60, $"{relay.Frames} frames");
+        await connection.CloseAsync();
+    }
+
+    [Test("a client that wants to hear of the broker each second is sent empty frames, and stays connected")]
+    public static async Task Idle()
+    {
+        await using var relay = Relay.Start(AmqpPort);
+        var connection = await Connect(
+            relay.Port, new Open { ContainerId = "idle", HostName = "localhost", IdleTimeOut = 1000 });
+        _ = new Session(connection);
+        var before = relay.Frames;
+        // The client would close the connection after a silence of its time-out.
+        await Expect.Until(() => relay.Frames >= before + 5, "five frames");
+        Expect.True(!connection.IsClosed, "the connection was closed");
+        var queue = await Queue();
+        await Send(new Session(connection), queue, "after the silence");
         await connection.CloseAsync();
     }
 
