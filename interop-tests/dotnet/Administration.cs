@@ -3,7 +3,9 @@ using Azure.Core.Pipeline;
 
 namespace Interop;
 
-/// <summary>Queues, topics and subscriptions under an administrator's hand, at the secured broker; rules: RuleAdministration.cs.</summary>
+/// <summary>
+/// Queues, topics and subscriptions under an administrator's hand, at the secured broker; rules: RuleAdministration.cs.
+/// </summary>
 class Administration : SecuredScenarios
 {
     static readonly TimeSpan Forever = TimeSpan.MaxValue;
@@ -13,9 +15,11 @@ class Administration : SecuredScenarios
     {
         var options = new CreateQueueOptions("s271")
         {
-            LockDuration = Seconds(45), MaxSizeInMegabytes = 2048, RequiresDuplicateDetection = true, RequiresSession = true,
+            LockDuration = Seconds(45), MaxSizeInMegabytes = 2048, RequiresDuplicateDetection = true,
+            RequiresSession = true,
             DefaultMessageTimeToLive = new TimeSpan(1, 2, 3, 4, 500), DeadLetteringOnMessageExpiration = true,
-            DuplicateDetectionHistoryTimeWindow = TimeSpan.FromMinutes(7), MaxDeliveryCount = 7, EnableBatchedOperations = false,
+            DuplicateDetectionHistoryTimeWindow = TimeSpan.FromMinutes(7), MaxDeliveryCount = 7,
+            EnableBatchedOperations = false,
             AutoDeleteOnIdle = TimeSpan.FromDays(1), UserMetadata = "<mine> & \"ü\"", MaxMessageSizeInKilobytes = 512,
             AuthorizationRules =
             {
@@ -42,7 +46,8 @@ class Administration : SecuredScenarios
         queue.AuthorizationRules.Remove(queue.AuthorizationRules.Single(each => each.KeyName == "all"));
         Described.Same(queue, (await Administrator.UpdateQueueAsync(queue)).Value);
         Described.Same(queue, (await Administrator.GetQueueAsync("s271")).Value);
-        await Fails(ServiceBusFailureReason.MessagingEntityDisabled, () => WithRoot().CreateSender("s271").SendMessageAsync(InSession("x", 1)));
+        await Fails(ServiceBusFailureReason.MessagingEntityDisabled,
+            () => WithRoot().CreateSender("s271").SendMessageAsync(InSession("x", 1)));
     }
 
     [Scenario("S272", "a queue without properties has the service's defaults")]
@@ -51,7 +56,8 @@ class Administration : SecuredScenarios
         await Administrator.CreateQueueAsync("S272");
         QueueProperties found = await Administrator.GetQueueAsync("s272");
         // How large a message may be is the broker's to say.
-        Described.Same(new CreateQueueOptions("S272"), found, "MaxMessageSizeInKilobytes", "DuplicateDetectionHistoryTimeWindow");
+        Described.Same(new CreateQueueOptions("S272"), found, "MaxMessageSizeInKilobytes",
+            "DuplicateDetectionHistoryTimeWindow");
         // The SDK sends its own minute only with duplicate detection.
         Check.Equal(TimeSpan.FromMinutes(10), found.DuplicateDetectionHistoryTimeWindow);
         Check.True(found.MaxMessageSizeInKilobytes > 0, $"{found.MaxMessageSizeInKilobytes}");
@@ -65,8 +71,10 @@ class Administration : SecuredScenarios
     {
         var options = new CreateTopicOptions("s273")
         {
-            MaxSizeInMegabytes = 2048, RequiresDuplicateDetection = true, DefaultMessageTimeToLive = TimeSpan.FromHours(1),
-            DuplicateDetectionHistoryTimeWindow = Seconds(30), EnableBatchedOperations = false, AutoDeleteOnIdle = TimeSpan.FromMinutes(5),
+            MaxSizeInMegabytes = 2048, RequiresDuplicateDetection = true,
+            DefaultMessageTimeToLive = TimeSpan.FromHours(1),
+            DuplicateDetectionHistoryTimeWindow = Seconds(30), EnableBatchedOperations = false,
+            AutoDeleteOnIdle = TimeSpan.FromMinutes(5),
             SupportOrdering = true, UserMetadata = "mine", MaxMessageSizeInKilobytes = 512,
             AuthorizationRules = { new SharedAccessAuthorizationRule("listener", [AccessRights.Listen]) },
         };
@@ -79,7 +87,8 @@ class Administration : SecuredScenarios
         topic.Status = EntityStatus.Disabled;
         Described.Same(topic, (await Administrator.UpdateTopicAsync(topic)).Value);
         Described.Same(topic, (await Administrator.GetTopicAsync("s273")).Value);
-        await Fails(ServiceBusFailureReason.MessagingEntityDisabled, () => WithRoot().CreateSender("s273").SendMessageAsync(Message(1)));
+        await Fails(ServiceBusFailureReason.MessagingEntityDisabled,
+            () => WithRoot().CreateSender("s273").SendMessageAsync(Message(1)));
 
         await Administrator.CreateTopicAsync("s273plain");
         Described.Same(new CreateTopicOptions("s273plain"), (await Administrator.GetTopicAsync("s273plain")).Value,
@@ -93,10 +102,12 @@ class Administration : SecuredScenarios
         var options = new CreateSubscriptionOptions("s274", "a")
         {
             LockDuration = Seconds(45), RequiresSession = true, DefaultMessageTimeToLive = TimeSpan.FromHours(1),
-            DeadLetteringOnMessageExpiration = true, EnableDeadLetteringOnFilterEvaluationExceptions = false, MaxDeliveryCount = 7,
+            DeadLetteringOnMessageExpiration = true, EnableDeadLetteringOnFilterEvaluationExceptions = false,
+            MaxDeliveryCount = 7,
             AutoDeleteOnIdle = TimeSpan.FromMinutes(5), EnableBatchedOperations = false, UserMetadata = "mine",
         };
-        var first = new CreateRuleOptions("first", new SqlRuleFilter("n = 1")) { Action = new SqlRuleAction("SET seen = 'yes'") };
+        var first = new CreateRuleOptions("first",
+            new SqlRuleFilter("n = 1")) { Action = new SqlRuleAction("SET seen = 'yes'") };
         Described.Same(options, (await Administrator.CreateSubscriptionAsync(options, first)).Value);
         SubscriptionProperties subscription = await Administrator.GetSubscriptionAsync("s274", "a");
         Described.Same(options, subscription);
@@ -129,10 +140,12 @@ class Administration : SecuredScenarios
             await Administrator.CreateTopicAsync($"t{name}");
         }
         // Other scenarios make and delete queues meanwhile: these seven come, once each and in order.
-        var queues = (await All(Administrator.GetQueuesAsync())).Where(each => each.Name.StartsWith("s275-")).DistinctBy(each => each.Name).ToList();
+        var queues = (await All(Administrator.GetQueuesAsync())).Where(each => each.Name.StartsWith("s275-"))
+            .DistinctBy(each => each.Name).ToList();
         Check.Equal(names, queues.Select(each => each.Name).ToList());
         Check.Equal([1, 2, 3, 4, 5, 6, 7], queues.Select(each => each.MaxDeliveryCount).ToList());
-        var topics = (await All(Administrator.GetTopicsAsync())).Select(each => each.Name).Where(each => each.StartsWith("ts275-")).Distinct().ToList();
+        var topics = (await All(Administrator.GetTopicsAsync())).Select(each => each.Name)
+            .Where(each => each.StartsWith("ts275-")).Distinct().ToList();
         Check.Equal(names.Select(each => $"t{each}").ToList(), topics);
 
         // Nothing else touches this topic: its pages are exact, of 100, which is the SDK's choice.
@@ -176,7 +189,8 @@ class Administration : SecuredScenarios
         // One is locked, one deferred, three are free: all count as active.
         Check.Equal([5L, 1, 2, 0, 0, 8], new List<long>
         {
-            counts.ActiveMessageCount, counts.DeadLetterMessageCount, counts.ScheduledMessageCount, counts.TransferMessageCount,
+            counts.ActiveMessageCount, counts.DeadLetterMessageCount, counts.ScheduledMessageCount,
+            counts.TransferMessageCount,
             counts.TransferDeadLetterMessageCount, counts.TotalMessageCount,
         });
         Check.True(counts.SizeInBytes is > 100 * 1024 and < 110 * 1024, $"{counts.SizeInBytes} bytes");
@@ -196,7 +210,8 @@ class Administration : SecuredScenarios
         await Administrator.CreateTopicAsync("s279");
         await Administrator.CreateSubscriptionAsync("s279", "a");
         await Administrator.CreateSubscriptionAsync("s279", "b");
-        await Administrator.CreateRuleAsync("s279", "b", new CreateRuleOptions("fields", new CorrelationRuleFilter("c")));
+        await Administrator.CreateRuleAsync("s279", "b",
+            new CreateRuleOptions("fields", new CorrelationRuleFilter("c")));
         var client = WithRoot();
         var sender = client.CreateSender("s279");
         await sender.SendMessagesAsync(Numbered(3));
@@ -214,9 +229,11 @@ class Administration : SecuredScenarios
         });
         Check.True(topic.SizeInBytes > 0, "no size");
         Near(Now, topic.CreatedAt, Seconds(20));
-        Check.Equal(["a 2 1 1", "b 3 3 0"], (await All(Administrator.GetSubscriptionsRuntimePropertiesAsync("s279"))).Select(Counted).ToList());
+        Check.Equal(["a 2 1 1", "b 3 3 0"],
+            (await All(Administrator.GetSubscriptionsRuntimePropertiesAsync("s279"))).Select(Counted).ToList());
         Check.Equal("a 2 1 1", Counted((await Administrator.GetSubscriptionRuntimePropertiesAsync("s279", "a")).Value));
-        Check.Equal(1, (await All(Administrator.GetTopicsRuntimePropertiesAsync())).Where(each => each.Name == "s279").Distinct().Count());
+        Check.Equal(1, (await All(Administrator.GetTopicsRuntimePropertiesAsync())).Where(each => each.Name == "s279")
+            .Distinct().Count());
     }
 
     static string Counted(SubscriptionRuntimeProperties each) =>
@@ -246,7 +263,8 @@ class Administration : SecuredScenarios
         await Administrator.CreateTopicAsync("s280t");
         await Administrator.CreateSubscriptionAsync("s280t", "a");
         await Administrator.CreateSubscriptionAsync("s280t", "b");
-        var (a, b, topic) = (client.CreateReceiver("s280t", "a"), client.CreateReceiver("s280t", "b"), client.CreateSender("s280t"));
+        var (a, b, topic) = (client.CreateReceiver("s280t", "a"), client.CreateReceiver("s280t", "b"),
+            client.CreateSender("s280t"));
         await ReceiveNothing(a, Seconds(0.1));
         await ReceiveNothing(b, Seconds(0.1));
         await Administrator.DeleteSubscriptionAsync("s280t", "a");
@@ -268,7 +286,8 @@ class Administration : SecuredScenarios
         foreach (var exists in new[]
         {
             await Administrator.QueueExistsAsync(none), await Administrator.TopicExistsAsync(none),
-            await Administrator.SubscriptionExistsAsync("s281", none), await Administrator.SubscriptionExistsAsync(none, "a"),
+            await Administrator.SubscriptionExistsAsync("s281", none),
+            await Administrator.SubscriptionExistsAsync(none, "a"),
             await Administrator.RuleExistsAsync("s281", "a", none),
         })
         {
@@ -283,7 +302,8 @@ class Administration : SecuredScenarios
             () => Administrator.GetTopicAsync(none), () => Administrator.GetSubscriptionAsync("s281", none),
             () => Administrator.GetSubscriptionAsync(none, "a"), () => Administrator.GetRuleAsync("s281", "a", none),
             () => Administrator.DeleteQueueAsync(none), () => Administrator.DeleteTopicAsync(none),
-            () => Administrator.DeleteSubscriptionAsync("s281", none), () => Administrator.DeleteRuleAsync("s281", "a", none),
+            () => Administrator.DeleteSubscriptionAsync("s281", none),
+            () => Administrator.DeleteRuleAsync("s281", "a", none),
             () => Administrator.CreateSubscriptionAsync(none, "a"),
             () => Administrator.CreateRuleAsync("s281", none, new CreateRuleOptions("r")),
             () => All(Administrator.GetSubscriptionsAsync(none)), () => Administrator.UpdateQueueAsync(gone),
@@ -317,7 +337,8 @@ class Administration : SecuredScenarios
         {
             ("LockDuration", each => each.LockDuration = TimeSpan.FromMinutes(10)),
             ("AutoDeleteOnIdle", each => each.AutoDeleteOnIdle = TimeSpan.FromMinutes(1)),
-            ("DuplicateDetectionHistoryTimeWindow", each => each.DuplicateDetectionHistoryTimeWindow = TimeSpan.FromDays(7) + Seconds(1)),
+            ("DuplicateDetectionHistoryTimeWindow",
+                each => each.DuplicateDetectionHistoryTimeWindow = TimeSpan.FromDays(7) + Seconds(1)),
             ("Status", each => each.Status = new EntityStatus("Asleep")),
         })
         {
@@ -328,9 +349,11 @@ class Administration : SecuredScenarios
                 change(options);
                 await Administrator.CreateQueueAsync(options);
             });
-            Check.True(failure is ArgumentException && failure.Message.Contains(element), $"{element}: {failure?.ToString() ?? "made"}");
+            Check.True(failure is ArgumentException && failure.Message.Contains(element),
+                $"{element}: {failure?.ToString() ?? "made"}");
         }
-        await Denies(400, "", () => Administrator.CreateQueueAsync(new CreateQueueOptions("s283-wrong") { ForwardTo = "s283-no-such" }));
+        await Denies(400, "",
+            () => Administrator.CreateQueueAsync(new CreateQueueOptions("s283-wrong") { ForwardTo = "s283-no-such" }));
         Check.True(!await Administrator.QueueExistsAsync("s283-wrong"), "s283-wrong is there");
 
         QueueProperties queue = await Administrator.CreateQueueAsync("s283");
@@ -353,8 +376,10 @@ class Administration : SecuredScenarios
     {
         NamespaceProperties found = await Administrator.GetNamespacePropertiesAsync();
         Check.Equal("secured", found.Name);
-        Check.True(found.MessagingSku == MessagingSku.Standard || found.MessagingSku == MessagingSku.Premium, $"{found.MessagingSku}");
-        Check.True(found.CreatedTime <= Now && found.ModifiedTime >= found.CreatedTime, $"{found.CreatedTime:O} {found.ModifiedTime:O}");
+        Check.True(found.MessagingSku == MessagingSku.Standard || found.MessagingSku == MessagingSku.Premium,
+            $"{found.MessagingSku}");
+        Check.True(found.CreatedTime <= Now && found.ModifiedTime >= found.CreatedTime,
+            $"{found.CreatedTime:O} {found.ModifiedTime:O}");
     }
 
     [Scenario("S285", "changes are at work at once")]
@@ -369,7 +394,8 @@ class Administration : SecuredScenarios
         queue.MaxDeliveryCount = 2;
         queue = await Administrator.UpdateQueueAsync(queue);
         await receiver.AbandonMessageAsync(await ReceiveOne(receiver));
-        Check.Equal("MaxDeliveryCountExceeded", (await ReceiveOne(client.CreateReceiver("s285", DeadLetters))).DeadLetterReason);
+        Check.Equal("MaxDeliveryCountExceeded",
+            (await ReceiveOne(client.CreateReceiver("s285", DeadLetters))).DeadLetterReason);
 
         queue.LockDuration = Seconds(5);
         queue = await Administrator.UpdateQueueAsync(queue);
@@ -397,7 +423,8 @@ class Administration : SecuredScenarios
         await Administrator.CreateTopicAsync("s286t");
         var absolute = $"https://{Secured.Address}/s286b";
         SubscriptionProperties subscription = await Administrator.CreateSubscriptionAsync(
-            new CreateSubscriptionOptions("s286t", "a") { ForwardTo = absolute, ForwardDeadLetteredMessagesTo = "s286d" });
+            new CreateSubscriptionOptions("s286t", "a") { ForwardTo = absolute,
+                ForwardDeadLetteredMessagesTo = "s286d" });
         // The SDK makes an address of a name, as it sends it; the broker tells it as it was sent.
         foreach (var told in new[] { queue.ForwardTo, subscription.ForwardTo })
         {
@@ -428,7 +455,9 @@ class Administration : SecuredScenarios
         Check.Equal("kept", (await ReceiveOne(client.CreateReceiver("s286", DeadLetters))).Body.ToString());
     }
 
-    /// <summary>Sends requests, signed for the address that the SDK means, by another scheme to another address.</summary>
+    /// <summary>
+    /// Sends requests, signed for the address that the SDK means, by another scheme to another address.
+    /// </summary>
     sealed class GoingTo(string scheme, string host, int port) : HttpPipelineSynchronousPolicy
     {
         public override void OnSendingRequest(HttpMessage message)
@@ -445,7 +474,8 @@ class Administration : SecuredScenarios
         {
             foreach (var (host, port) in new[]
             {
-                ("localhost", Secured.AmqpPort), ("localhost", Secured.HttpPort), (Secured.Address, 5671), (Secured.Address, 443),
+                ("localhost", Secured.AmqpPort), ("localhost", Secured.HttpPort), (Secured.Address, 5671),
+                (Secured.Address, 443),
             })
             {
                 var options = new ServiceBusAdministrationClientOptions();
@@ -462,7 +492,8 @@ class Administration : SecuredScenarios
         // The emulator's connection string, at its own port and at that of HTTP.
         foreach (var port in new[] { Broker.AmqpPort, Broker.HttpPort })
         {
-            var each = new ServiceBusAdministrationClient(Broker.ConnectionString.Replace($":{Broker.AmqpPort}", $":{port}"));
+            var each = new ServiceBusAdministrationClient(
+                Broker.ConnectionString.Replace($":{Broker.AmqpPort}", $":{port}"));
             await each.CreateQueueAsync("s288");
             await RoundTrip(Client, "s288");
             await each.DeleteQueueAsync("s288");
@@ -474,7 +505,8 @@ class Administration : SecuredScenarios
     {
         foreach (var version in Enum.GetValues<ServiceBusAdministrationClientOptions.ServiceVersion>())
         {
-            var each = new ServiceBusAdministrationClient(Secured.ConnectionString, new ServiceBusAdministrationClientOptions(version));
+            var each = new ServiceBusAdministrationClient(Secured.ConnectionString,
+                new ServiceBusAdministrationClientOptions(version));
             var name = $"s288-{version}";
             await each.CreateTopicAsync(new CreateTopicOptions(name) { UserMetadata = $"{version}" });
             await each.CreateSubscriptionAsync(name, "a");
@@ -492,7 +524,8 @@ class Administration : SecuredScenarios
         foreach (var name in new[] { "s289/orders/new", "s289.a-b_c", "s289/Fault--My.Namespace/Order" })
         {
             await Administrator.CreateQueueAsync(name);
-            Check.Equal(name.ToLowerInvariant(), (await Administrator.GetQueueAsync(name)).Value.Name.ToLowerInvariant());
+            Check.Equal(name.ToLowerInvariant(),
+                (await Administrator.GetQueueAsync(name)).Value.Name.ToLowerInvariant());
             await RoundTrip(client, name);
             await Administrator.DeleteQueueAsync(name);
             Check.True(!await Administrator.QueueExistsAsync(name), $"{name} is there");

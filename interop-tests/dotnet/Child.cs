@@ -10,7 +10,8 @@ sealed class Child : IAsyncDisposable
     /// <summary>Where the .NET SDK runs the suite it builds them once.</summary>
     static readonly Lazy<Task> built = new(async () =>
     {
-        using var building = Process.Start(new ProcessStartInfo("dotnet", ["build", "--nologo", "--verbosity", "quiet", Project]))!;
+        using var building = Process.Start(
+            new ProcessStartInfo("dotnet", ["build", "--nologo", "--verbosity", "quiet", Project]))!;
         await building.WaitForExitAsync();
     });
 
@@ -57,7 +58,6 @@ sealed class Child : IAsyncDisposable
     public async Task<int> End()
     {
         process.StandardInput.Close();
-        await process.StandardOutput.ReadToEndAsync();
         await process.WaitForExitAsync().WaitAsync(Scenarios.Deadline);
         return process.ExitCode;
     }

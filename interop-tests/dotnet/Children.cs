@@ -23,7 +23,9 @@ switch (args)
         throw new ArgumentException(string.Join(' ', args));
 }
 
-/// <summary>Makes a queue, an error queue, a topic and a subscription that forwards to the queue, for each number.</summary>
+/// <summary>
+/// Makes a queue, an error queue, a topic and a subscription that forwards to the queue, for each number.
+/// </summary>
 static async Task Make(ServiceBusAdministrationClient administrator, string prefix, int count)
 {
     var (made, there) = (0, 0);
@@ -50,19 +52,24 @@ static async Task Make(ServiceBusAdministrationClient administrator, string pref
             Interlocked.Increment(ref there);
         }
     }
-    await Parallel.ForEachAsync(Enumerable.Range(0, count), new ParallelOptions { MaxDegreeOfParallelism = 16 }, async (n, _) =>
+    await Parallel.ForEachAsync(Enumerable.Range(0, count), new ParallelOptions { MaxDegreeOfParallelism = 16 },
+        async (n, _) =>
     {
         var (queue, topic) = ($"{prefix}-{n}", $"{prefix}-{n}.topic");
         await Ensure(() => administrator.GetQueueAsync(queue), () => administrator.CreateQueueAsync(queue));
-        await Ensure(() => administrator.GetQueueAsync($"{queue}_error"), () => administrator.CreateQueueAsync($"{queue}_error"));
+        await Ensure(() => administrator.GetQueueAsync($"{queue}_error"),
+            () => administrator.CreateQueueAsync($"{queue}_error"));
         await Ensure(() => administrator.GetTopicAsync(topic), () => administrator.CreateTopicAsync(topic));
         await Ensure(() => administrator.GetSubscriptionAsync(topic, "in"),
-            () => administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions(topic, "in") { ForwardTo = queue }));
+            () => administrator.CreateSubscriptionAsync(
+                new CreateSubscriptionOptions(topic, "in") { ForwardTo = queue }));
     });
     Console.WriteLine($"made {made}, there {there}");
 }
 
-/// <summary>Adds the body of each message to the list in its session's state, unless it is in there, and tells it.</summary>
+/// <summary>
+/// Adds the body of each message to the list in its session's state, unless it is in there, and tells it.
+/// </summary>
 async Task Saga(string queue)
 {
     await using var client = new ServiceBusClient(connectionString);

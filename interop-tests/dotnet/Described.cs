@@ -7,7 +7,8 @@ static class Described
 {
     /// <summary>Every property that a description tells to its users.</summary>
     public static SortedDictionary<string, string> Of(object description) =>
-        new(description.GetType().GetProperties().ToDictionary(each => each.Name, each => Told(each.GetValue(description))));
+        new(description.GetType().GetProperties()
+            .ToDictionary(each => each.Name, each => Told(each.GetValue(description))));
 
     /// <summary>Checks that two descriptions say the same, but for properties of which only one has the name.</summary>
     public static void Same(object wanted, object got, params string[] loose)
@@ -28,7 +29,9 @@ static class Described
         null => "",
         string text => text,
         // The times of a rule are the client's, and the SDK sends none.
-        SharedAccessAuthorizationRule rule => $"{rule.KeyName} {rule.ClaimType} {rule.PrimaryKey} {rule.SecondaryKey} {string.Join(' ', rule.Rights.Order())}",
+        SharedAccessAuthorizationRule rule => string.Join(' ',
+            [rule.KeyName, rule.ClaimType, rule.PrimaryKey, rule.SecondaryKey,
+                .. rule.Rights.Order().Select(each => $"{each}")]),
         IEnumerable many => string.Join("; ", many.Cast<object>().Select(Told).Order()),
         _ => value.ToString()!,
     };
@@ -39,11 +42,13 @@ static class Described
         TrueRuleFilter => "true",
         FalseRuleFilter => "false",
         SqlRuleFilter sql => $"{sql.SqlExpression}{Values(sql.Parameters)}",
-        CorrelationRuleFilter fields => string.Join(", ", Of((object)fields).Where(each => each.Key != "ApplicationProperties" && each.Value != "")
+        CorrelationRuleFilter fields =>
+            string.Join(", ", Of((object)fields).Where(each => each.Key != "ApplicationProperties" && each.Value != "")
             .Select(each => $"{each.Key} {each.Value}")) + Values(fields.ApplicationProperties),
         _ => filter.ToString()!,
     } + (action is SqlRuleAction act ? $"; {act.SqlExpression}{Values(act.Parameters)}" : "");
 
     static string Values(IDictionary<string, object> values) =>
-        string.Concat(values.OrderBy(each => each.Key).Select(each => $" {each.Key}={each.Value.GetType().Name} {each.Value}"));
+        string.Concat(
+            values.OrderBy(each => each.Key).Select(each => $" {each.Key}={each.Value.GetType().Name} {each.Value}"));
 }

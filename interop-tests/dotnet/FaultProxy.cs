@@ -13,7 +13,8 @@ sealed class FaultProxy : IAsyncDisposable
         // The runner's command begins with its Python and broker.py, which fault_proxy.py lies beside.
         var control = Broker.Variable("JITNEY_BROKER_CONTROL").Split(' ');
         var tool = Path.Combine(Path.GetDirectoryName(control[1])!, "fault_proxy.py");
-        process = Process.Start(new ProcessStartInfo(control[0], [tool]) { RedirectStandardInput = true, RedirectStandardOutput = true })!;
+        process = Process.Start(
+            new ProcessStartInfo(control[0], [tool]) { RedirectStandardInput = true, RedirectStandardOutput = true })!;
         port = Answer();
     }
 
@@ -44,7 +45,8 @@ sealed class FaultProxy : IAsyncDisposable
         }
     }
 
-    string Answer() => process.StandardOutput.ReadLine() ?? throw new InvalidOperationException("fault_proxy.py has ended");
+    string Answer() =>
+        process.StandardOutput.ReadLine() ?? throw new InvalidOperationException("fault_proxy.py has ended");
 
     public async ValueTask DisposeAsync()
     {

@@ -2,7 +2,8 @@ namespace Interop;
 
 class Forwarding : Scenarios
 {
-    static List<long> Origins(IEnumerable<ServiceBusReceivedMessage> messages) => [.. messages.Select(each => each.EnqueuedSequenceNumber)];
+    static List<long> Origins(IEnumerable<ServiceBusReceivedMessage> messages) =>
+        [.. messages.Select(each => each.EnqueuedSequenceNumber)];
 
     [Scenario("S191", "what is forwarded has the number of its place and that of its origin")]
     public async Task WhatIsForwardedHasTheNumberOfItsPlaceAndThatOfItsOrigin()
@@ -106,7 +107,8 @@ class Forwarding : Scenarios
         await Send("s199", new ServiceBusMessage("expired") { TimeToLive = Seconds(1) });
         var letters = await Receive(Client.CreateReceiver("s199b"), 3);
         Check.Equal(["dead", "abandoned", "expired"], Bodies(letters));
-        Check.Equal(["why", "MaxDeliveryCountExceeded", "TTLExpiredException"], letters.Select(each => each.DeadLetterReason));
+        Check.Equal(["why", "MaxDeliveryCountExceeded", "TTLExpiredException"],
+            letters.Select(each => each.DeadLetterReason));
         Check.Equal("because", letters[0].DeadLetterErrorDescription);
         Check.Equal(Range(1, 3), Numbers(letters));
         letters.ForEach(each => Check.Equal("s199", each.DeadLetterSource));
@@ -122,7 +124,8 @@ class Forwarding : Scenarios
         var letter = await ReceiveOne(Client.CreateReceiver("s200b"));
         Check.Equal("1", letter.Body.ToString());
         Check.Equal("why", letter.DeadLetterReason);
-        Check.True(letter.DeadLetterSource.Contains("s200", StringComparison.OrdinalIgnoreCase), letter.DeadLetterSource);
+        Check.True(letter.DeadLetterSource.Contains("s200", StringComparison.OrdinalIgnoreCase),
+            letter.DeadLetterSource);
     }
 
     [Scenario("S201", "a scheduled message is forwarded when it is due")]

@@ -29,7 +29,8 @@ abstract class MoreScenarios : Scenarios
     /// <summary>
     /// Checks that a receiver fails. The receive that waits while the link ends has no message; the next one says why.
     /// </summary>
-    protected static async Task ReceivingFails<T>(ServiceBusReceiver receiver, ServiceBusFailureReason? reason = null) where T : Exception
+    protected static async Task ReceivingFails<T>(ServiceBusReceiver receiver,
+        ServiceBusFailureReason? reason = null) where T : Exception
     {
         var end = Now + Deadline;
         Exception? failure;
@@ -37,7 +38,8 @@ abstract class MoreScenarios : Scenarios
         {
             Check.True(Now < end, "receiving does not fail");
         }
-        Check.True(failure is T && (reason == null || (failure as ServiceBusException)?.Reason == reason), $"{failure}");
+        Check.True(failure is T && (reason == null || (failure as ServiceBusException)?.Reason == reason),
+            $"{failure}");
     }
 
     protected static async Task<List<T>> All<T>(IAsyncEnumerable<T> values)
@@ -76,7 +78,8 @@ abstract class SecuredScenarios : MoreScenarios
     protected static ServiceBusClientOptions OverWebSockets() => Once(ServiceBusTransportType.AmqpWebSockets);
 
     protected static async Task DeniesSending(ServiceBusClient client, string queue) =>
-        await Check.Throws<UnauthorizedAccessException>(() => client.CreateSender(queue).SendMessageAsync(Message("denied")));
+        await Check.Throws<UnauthorizedAccessException>(() =>
+            client.CreateSender(queue).SendMessageAsync(Message("denied")));
 
     protected static async Task DeniesReceiving(ServiceBusReceiver receiver)
     {
@@ -91,7 +94,9 @@ abstract class SecuredScenarios : MoreScenarios
         await DeniesReceiving(client.CreateReceiver(queue));
     }
 
-    /// <summary>Checks that administration answers 400, 401, 404 or 409, as the SDK's error of its own, with this text.</summary>
+    /// <summary>
+    /// Checks that administration answers 400, 401, 404 or 409, as the SDK's error of its own, with this text.
+    /// </summary>
     protected static async Task Denies(int status, string text, Func<Task> call)
     {
         var failure = await FailureOf(call);
@@ -103,14 +108,17 @@ abstract class SecuredScenarios : MoreScenarios
             ServiceBusException { Reason: ServiceBusFailureReason.MessagingEntityAlreadyExists } => 409,
             _ => 0,
         };
-        Check.True(told == status && failure!.Message.Contains(text), $"wanted {status} with \"{text}\", got {failure?.ToString() ?? "success"}");
+        Check.True(told == status && failure!.Message.Contains(text),
+            $"wanted {status} with \"{text}\", got {failure?.ToString() ?? "success"}");
         Check.Equal(status, (failure!.InnerException as Azure.RequestFailedException)?.Status);
     }
 }
 
 static class Threads
 {
-    /// <summary>Each end of a TransactionScope holds a thread until the broker has answered, and many scenarios run at once.</summary>
+    /// <summary>
+    /// Each end of a TransactionScope holds a thread until the broker has answered, and many scenarios run at once.
+    /// </summary>
     [ModuleInitializer]
     internal static void AreEnough() => ThreadPool.SetMinThreads(64, 64);
 }

@@ -6,7 +6,9 @@ using Microsoft.Extensions.Logging;
 
 namespace Interop;
 
-/// <summary>Clients by dependency injection (Microsoft.Extensions.Azure), and a worker that a host starts and stops.</summary>
+/// <summary>
+/// Clients by dependency injection (Microsoft.Extensions.Azure), and a worker that a host starts and stops.
+/// </summary>
 class Hosting : MoreScenarios
 {
     /// <summary>Takes orders of a queue, and sends each on.</summary>
@@ -14,7 +16,8 @@ class Hosting : MoreScenarios
     {
         protected override async Task ExecuteAsync(CancellationToken stopping)
         {
-            await using var processor = client.CreateProcessor("s615", new ServiceBusProcessorOptions { MaxConcurrentCalls = 4 });
+            await using var processor = client.CreateProcessor("s615",
+                new ServiceBusProcessorOptions { MaxConcurrentCalls = 4 });
             processor.ProcessMessageAsync += async args =>
             {
                 await done.SendMessageAsync(new ServiceBusMessage($"done {args.Message.Body}"), CancellationToken.None);
@@ -66,7 +69,8 @@ class Hosting : MoreScenarios
         await work.Until(50);
         await BecomesEmpty(Client.CreateReceiver("s615"));
         await host.StopAsync();
-        Check.Equal(Sorted(Texts(1, 50).Select(each => $"done {each}")), Sorted(Bodies(await PeekAll(Client.CreateReceiver("s615b")))));
+        Check.Equal(Sorted(Texts(1, 50).Select(each => $"done {each}")),
+            Sorted(Bodies(await PeekAll(Client.CreateReceiver("s615b")))));
         Check.Equal([], work.Errors);
         // What comes after the worker's end stays.
         await Send("s615", Message("late"));

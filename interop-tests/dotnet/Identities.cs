@@ -9,21 +9,25 @@ class Identities : SecuredScenarios
     /// <summary>A credential that always has the same token.</summary>
     sealed class Bearer(string token) : TokenCredential
     {
-        public override AccessToken GetToken(TokenRequestContext context, CancellationToken cancellation) => new(token, DateTimeOffset.UtcNow.AddHours(1));
+        public override AccessToken GetToken(TokenRequestContext context, CancellationToken cancellation) =>
+            new(token, DateTimeOffset.UtcNow.AddHours(1));
 
-        public override ValueTask<AccessToken> GetTokenAsync(TokenRequestContext context, CancellationToken cancellation) =>
+        public override ValueTask<AccessToken> GetTokenAsync(TokenRequestContext context,
+            CancellationToken cancellation) =>
             new(GetToken(context, cancellation));
     }
 
     /// <summary>A credential with a role, and with a claim that is not as it should be.</summary>
-    static async Task<TokenCredential> Identity(string role, string? claim = null, object? value = null, params string[] options)
+    static async Task<TokenCredential> Identity(string role, string? claim = null, object? value = null,
+        params string[] options)
     {
         var claims = new Dictionary<string, object> { ["roles"] = new[] { $"Azure Service Bus Data {role}" } };
         if (claim != null)
         {
             claims[claim] = value!;
         }
-        return new Bearer((await Broker.Control("JITNEY_TOKEN", [JsonSerializer.Serialize(claims), .. options])).Trim());
+        return new Bearer(
+            (await Broker.Control("JITNEY_TOKEN", [JsonSerializer.Serialize(claims), .. options])).Trim());
     }
 
     ServiceBusClient Connect(TokenCredential who, ServiceBusClientOptions? options = null) =>
@@ -50,7 +54,8 @@ class Identities : SecuredScenarios
         var now = Now.ToUnixTimeSeconds();
         foreach (var (claim, value) in new (string, object)[]
         {
-            ("aud", "https://vault.azure.net"), ("iss", "https://other.invalid"), ("exp", now - 3600), ("nbf", now + 3600),
+            ("aud", "https://vault.azure.net"), ("iss", "https://other.invalid"), ("exp", now - 3600),
+            ("nbf", now + 3600),
             ("roles", Array.Empty<string>()),
         })
         {

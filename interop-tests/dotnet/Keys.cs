@@ -12,14 +12,16 @@ class Keys : SecuredScenarios
         var escaped = Uri.EscapeDataString(resource);
         var end = (Now + validity).ToUnixTimeSeconds();
         var hash = HMACSHA256.HashData(Encoding.UTF8.GetBytes(key), Encoding.UTF8.GetBytes($"{escaped}\n{end}"));
-        return $"SharedAccessSignature sr={escaped}&sig={Uri.EscapeDataString(Convert.ToBase64String(hash))}&se={end}&skn={Uri.EscapeDataString(name)}";
+        var signature = Uri.EscapeDataString(Convert.ToBase64String(hash));
+        return $"SharedAccessSignature sr={escaped}&sig={signature}&se={end}&skn={Uri.EscapeDataString(name)}";
     }
 
     static readonly string Whole = $"sb://{Secured.Address}/";
     static readonly TimeSpan Hour = TimeSpan.FromHours(1);
 
     /// <summary>A connection with a signature in place of a key.</summary>
-    ServiceBusClient Bearing(string signature) => Connect($"Endpoint={Whole};SharedAccessSignature={signature}", Once());
+    ServiceBusClient Bearing(string signature) =>
+        Connect($"Endpoint={Whole};SharedAccessSignature={signature}", Once());
 
     static SharedAccessAuthorizationRule Rule(string name, params AccessRights[] rights) => new(name, rights);
 
@@ -48,7 +50,8 @@ class Keys : SecuredScenarios
     {
         await Administrator.CreateQueueAsync("s265");
         await Administrator.CreateQueueAsync("s265b");
-        foreach (var resource in new[] { Whole, $"amqps://{Secured.Address}", $"https://{Secured.Address}/", Secured.Address })
+        foreach (var resource in new[] { Whole, $"amqps://{Secured.Address}", $"https://{Secured.Address}/",
+            Secured.Address })
         {
             await RoundTrip(Bearing(Signed(resource, Secured.Root, Secured.RootKey, Hour)), "s265");
         }
@@ -90,7 +93,8 @@ class Keys : SecuredScenarios
         var listener = Rule("listener", AccessRights.Listen);
         var speaker = Rule("speaker", AccessRights.Send);
         var manager = Rule("manager", AccessRights.Manage, AccessRights.Send, AccessRights.Listen);
-        await Administrator.CreateQueueAsync(new CreateQueueOptions("s266") { AuthorizationRules = { listener, speaker, manager } });
+        await Administrator.CreateQueueAsync(
+            new CreateQueueOptions("s266") { AuthorizationRules = { listener, speaker, manager } });
         await Administrator.CreateQueueAsync("s266b");
 
         // The SDK signs for the namespace, unless the connection string has a path.
@@ -117,7 +121,8 @@ class Keys : SecuredScenarios
             await DeniesSending(listening, "s266");
         }
         await RoundTrip(WithKey("manager", manager.PrimaryKey, "s266"), "s266");
-        await Check.Throws<UnauthorizedAccessException>(() => WithKey("manager", manager.PrimaryKey).CreateSender("s266b").SendMessageAsync(Message(1)));
+        await Check.Throws<UnauthorizedAccessException>(() =>
+            WithKey("manager", manager.PrimaryKey).CreateSender("s266b").SendMessageAsync(Message(1)));
         await DeniesAll(WithKey("manager", manager.PrimaryKey, "s266b"), "s266b");
         await DeniesAll(WithKey("speaker", speaker.PrimaryKey, "s266b"), "s266b");
         await DeniesAll(WithKey("speaker", listener.PrimaryKey, "s266"), "s266");
@@ -128,7 +133,8 @@ class Keys : SecuredScenarios
     {
         var listener = Rule("listener", AccessRights.Listen);
         var speaker = Rule("speaker", AccessRights.Send);
-        await Administrator.CreateTopicAsync(new CreateTopicOptions("s267") { AuthorizationRules = { listener, speaker } });
+        await Administrator.CreateTopicAsync(
+            new CreateTopicOptions("s267") { AuthorizationRules = { listener, speaker } });
         await Administrator.CreateSubscriptionAsync("s267", "a");
         var speaking = WithKey("speaker", speaker.PrimaryKey, "s267");
         await speaking.CreateSender("s267").SendMessageAsync(Message(1));
@@ -143,7 +149,8 @@ class Keys : SecuredScenarios
     {
         var rule = Rule("speaker", AccessRights.Send);
         var (first, second) = (rule.PrimaryKey, rule.SecondaryKey);
-        QueueProperties made = await Administrator.CreateQueueAsync(new CreateQueueOptions("s268") { AuthorizationRules = { rule } });
+        QueueProperties made = await Administrator.CreateQueueAsync(
+            new CreateQueueOptions("s268") { AuthorizationRules = { rule } });
         ServiceBusSender Speaker(string key) => WithKey("speaker", key, "s268").CreateSender("s268");
         await Speaker(first).SendMessageAsync(Message(1));
 
@@ -176,13 +183,15 @@ class Keys : SecuredScenarios
         await Administrator.CreateQueueAsync(new CreateQueueOptions("s287") { AuthorizationRules = { speaker } });
         ServiceBusAdministrationClient Keyed(string name, string key) => new(Secured.With(name, key));
         ServiceBusAdministrationClient Signing(TimeSpan validity) => new(Secured.Address,
-            new AzureSasCredential(Signed($"https://{Secured.Address}", Secured.Root, Secured.RootKey, validity)), new());
+            new AzureSasCredential(Signed($"https://{Secured.Address}", Secured.Root, Secured.RootKey, validity)),
+            new());
         // A key that lacks the right is told which claims reading needs.
         foreach (var (who, told) in new[]
         {
             (Keyed(Secured.Root, "wrong"), "SubCode=401"), (Keyed("no-such-name", Secured.RootKey), "SubCode=401"),
             (Keyed("speaker", speaker.PrimaryKey), "SubCode=401"),
-            (Keyed("listener", Secured.ListenerKey), "Manage,EntityRead claims required"), (Signing(-Hour), "SubCode=401"),
+            (Keyed("listener", Secured.ListenerKey), "Manage,EntityRead claims required"),
+            (Signing(-Hour), "SubCode=401"),
         })
         {
             await Denies(401, "SubCode=401", () => who.CreateQueueAsync("s287b"));

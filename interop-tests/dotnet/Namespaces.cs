@@ -19,6 +19,7 @@ class Namespaces : Scenarios
             Check.Equal([1L], Numbers(messages));
             Check.Equal(body, (await ReceiveOne(client.CreateReceiver("s251"))).Body.ToString());
         }
-        await Fails(ServiceBusFailureReason.MessagingEntityNotFound, () => Client.CreateSender("s251only").SendMessageAsync(Message(1)));
+        await Fails(ServiceBusFailureReason.MessagingEntityNotFound,
+            () => Client.CreateSender("s251only").SendMessageAsync(Message(1)));
     }
 }

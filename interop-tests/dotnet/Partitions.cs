@@ -54,7 +54,8 @@ class Partitions : MoreScenarios
         }
         Check.True(partitions.Count > 1, "all sessions are in one partition");
         // The SDK sees that before the broker does.
-        await Check.Throws<ArgumentOutOfRangeException>(() => Task.FromResult(new ServiceBusMessage { SessionId = "x", PartitionKey = "y" }));
+        await Check.Throws<ArgumentOutOfRangeException>(() =>
+            Task.FromResult(new ServiceBusMessage { SessionId = "x", PartitionKey = "y" }));
     }
 
     [Scenario("S213", "a message is found by its number in whichever partition")]
@@ -88,7 +89,8 @@ class Partitions : MoreScenarios
         var again = await receiver.ReceiveDeferredMessagesAsync(Numbers(deferred));
         Check.Equal(Sorted(Numbers(deferred)), Sorted(Numbers(again)));
         await CompleteAll(receiver, again);
-        Check.Equal(Sorted(Bodies(dead)), Sorted(Bodies(await Receive(Client.CreateReceiver("s213", DeadLetters), 10))));
+        Check.Equal(Sorted(Bodies(dead)),
+            Sorted(Bodies(await Receive(Client.CreateReceiver("s213", DeadLetters), 10))));
 
         var scheduled = await sender.ScheduleMessagesAsync(Numbered(10), In(TimeSpan.FromHours(1)));
         Check.Equal(Sorted(scheduled), Sorted(Numbers(await PeekAll(receiver))));

@@ -3,7 +3,8 @@ namespace Interop;
 /// <summary>The SDK's processors.</summary>
 class Processing : MoreScenarios
 {
-    ServiceBusProcessor Processor(string queue, Work work, Func<ProcessMessageEventArgs, Task> callback, ServiceBusProcessorOptions? options = null)
+    ServiceBusProcessor Processor(string queue, Work work, Func<ProcessMessageEventArgs, Task> callback,
+        ServiceBusProcessorOptions? options = null)
     {
         var processor = Own(Connect().CreateProcessor(queue, options));
         processor.ProcessMessageAsync += callback;
@@ -59,14 +60,18 @@ class Processing : MoreScenarios
         await processor.StopProcessingAsync();
         Check.Equal([0, 1, 2], counts);
         Check.Equal(["1", "3", "4"], work.Bodies);
-        Check.Equal(["never that one", "never that one", "never that one"], work.Errors.Select(each => each.Message).ToList());
+        Check.Equal(["never that one", "never that one", "never that one"],
+            work.Errors.Select(each => each.Message).ToList());
     }
 
     [Scenario("S316", "a session processor has several sessions at once")]
     public async Task ASessionProcessorHasSeveralSessionsAtOnce()
     {
-        await Client.CreateSender("s316").SendMessagesAsync(
-            from n in Enumerable.Range(1, 5) from each in Enumerable.Range(1, 6) select InSession($"session {each}", $"{each} {n}"));
+        var messages =
+            from n in Enumerable.Range(1, 5)
+            from each in Enumerable.Range(1, 6)
+            select InSession($"session {each}", $"{each} {n}");
+        await Client.CreateSender("s316").SendMessagesAsync(messages);
         var work = new Work();
         var processor = Own(Connect().CreateSessionProcessor("s316",
             new ServiceBusSessionProcessorOptions { MaxConcurrentSessions = 3, SessionIdleTimeout = Seconds(1) }));
@@ -85,7 +90,8 @@ class Processing : MoreScenarios
         Check.Equal(3, work.MostAtOnce);
         for (var each = 1; each <= 6; each++)
         {
-            Check.Equal(Enumerable.Range(1, 5).Select(n => $"{each} {n}").ToList(), work.Bodies.Where(body => body.StartsWith($"{each} ")).ToList());
+            Check.Equal(Enumerable.Range(1, 5).Select(n => $"{each} {n}").ToList(),
+                work.Bodies.Where(body => body.StartsWith($"{each} ")).ToList());
         }
         Check.Equal(31, work.Bodies.Count);
     }

@@ -11,8 +11,13 @@ class RestartsMore : SecuredScenarios
         await Broker.Start();
     }
 
-    async Task SendKeyed(int first, int last) =>
-        await Send("s217", [.. Enumerable.Range(first, last - first + 1).Select(body => new ServiceBusMessage($"{body}") { PartitionKey = $"key {body % 10}" })]);
+    async Task SendKeyed(int first, int last)
+    {
+        for (var body = first; body <= last; body++)
+        {
+            await Send("s217", new ServiceBusMessage($"{body}") { PartitionKey = $"key {body % 10}" });
+        }
+    }
 
     [Scenario("S188 S217 S243", "ids, partitions and transactions survive a kill", Alone = true)]
     public async Task IdsPartitionsAndTransactionsSurviveAKill()
@@ -46,12 +51,14 @@ class RestartsMore : SecuredScenarios
         }
         Check.Equal(["2", "committed"], Bodies(await PeekAll(Connect().CreateReceiver("s243"))));
 
-        await Send("s188", new ServiceBusMessage("2") { MessageId = "one" }, new ServiceBusMessage("3") { MessageId = "two" });
+        await Send("s188", new ServiceBusMessage("2") { MessageId = "one" },
+            new ServiceBusMessage("3") { MessageId = "two" });
         Check.Equal(["1", "3"], Bodies(await PeekAll(Client.CreateReceiver("s188"))));
 
         // Of each partition the first was completed.
         await SendKeyed(51, 60);
-        var partitions = (await PeekAll(Client.CreateReceiver("s217"))).ToLookup(Partitions.Partition, Partitions.Ordinal);
+        var partitions = (await PeekAll(Client.CreateReceiver("s217")))
+            .ToLookup(Partitions.Partition, Partitions.Ordinal);
         foreach (var numbers in partitions)
         {
             Check.Equal(Range(2, numbers.Count() + 1), numbers.ToList());
@@ -68,7 +75,8 @@ class RestartsMore : SecuredScenarios
             var sender = Client.CreateSender("s204");
             foreach (var body in Texts(1, 200))
             {
-                if (await FailureOf(() => sender.SendMessageAsync(new ServiceBusMessage(body) { Subject = body })) == null)
+                if (await FailureOf(() =>
+                    sender.SendMessageAsync(new ServiceBusMessage(body) { Subject = body })) == null)
                 {
                     acknowledged.Add(body);
                 }
@@ -76,7 +84,8 @@ class RestartsMore : SecuredScenarios
         });
         foreach (var count in new[] { 40, 80, 120 })
         {
-            await Check.Eventually(() => Task.FromResult(acknowledged.Count >= count || sending.IsCompleted), $"{count} messages are sent");
+            await Check.Eventually(() => Task.FromResult(acknowledged.Count >= count || sending.IsCompleted),
+                $"{count} messages are sent");
             await KillAndStart();
         }
         await sending;
@@ -100,10 +109,12 @@ class RestartsMore : SecuredScenarios
         queue = await Administrator.UpdateQueueAsync(queue);
         var created = (await Administrator.GetQueueRuntimePropertiesAsync("s290")).Value.CreatedAt;
         await Administrator.CreateTopicAsync("s290t");
-        SubscriptionProperties subscription = await Administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions("s290t", "a"),
+        SubscriptionProperties subscription = await Administrator.CreateSubscriptionAsync(
+            new CreateSubscriptionOptions("s290t", "a"),
             new CreateRuleOptions("one", new SqlRuleFilter("n = 1")) { Action = new SqlRuleAction("SET seen = TRUE") });
         await Administrator.CreateQueueAsync("s290-gone");
-        await Administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions("s290t", "b") { ForwardTo = "s290-gone" });
+        await Administrator.CreateSubscriptionAsync(
+            new CreateSubscriptionOptions("s290t", "b") { ForwardTo = "s290-gone" });
         await Administrator.DeleteQueueAsync("s290-gone");
         await WithRoot().CreateSender("s290").SendMessageAsync(InSession("x", 1));
         await Secured.Kill();

@@ -4,7 +4,8 @@ namespace Interop;
 class RuleAdministration : SecuredScenarios
 {
     /// <summary>All rules of a subscription, in the order of their names, as texts.</summary>
-    public static async Task<List<string>> Rules(string topic, string subscription, ServiceBusAdministrationClient? administrator = null)
+    public static async Task<List<string>> Rules(string topic, string subscription,
+        ServiceBusAdministrationClient? administrator = null)
     {
         var rules = await All((administrator ?? Administrator).GetRulesAsync(topic, subscription));
         return Sorted(rules.Select(rule => $"{rule.Name}: {Described.Of(rule.Filter, rule.Action)}"));
@@ -26,7 +27,8 @@ class RuleAdministration : SecuredScenarios
 
     static readonly (string Name, object Value)[] Typed =
     [
-        ("@boolean", true), ("@date", new DateTime(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc)), ("@double", 0.25), ("@int", 7),
+        ("@boolean", true), ("@date", new DateTime(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc)), ("@double", 0.25),
+        ("@int", 7),
         ("@long", 1L << 40), ("@string", "<ü> & \"s\""),
     ];
 
@@ -39,13 +41,16 @@ class RuleAdministration : SecuredScenarios
         Array.ForEach(Typed, each => properties.ApplicationProperties.Add(each.Name[1..], each.Value));
         var fields = new CorrelationRuleFilter("c")
         {
-            ContentType = "ct", MessageId = "m", ReplyTo = "r", ReplyToSessionId = "rs", SessionId = "x", Subject = "s", To = "t",
+            ContentType = "ct", MessageId = "m", ReplyTo = "r", ReplyToSessionId = "rs", SessionId = "x", Subject = "s",
+            To = "t",
         };
         var wanted = new List<string>();
         foreach (var rule in new CreateRuleOptions[]
         {
-            new("true", new TrueRuleFilter()), new("false", new FalseRuleFilter()), new("sql", Sql("color = 'r<e>d & \"ü\"' AND n <> 1")),
-            new("parameters", Sql("s = @string AND n = @int OR @boolean", Typed)), new("fields", fields), new("properties", properties),
+            new("true", new TrueRuleFilter()), new("false", new FalseRuleFilter()),
+            new("sql", Sql("color = 'r<e>d & \"ü\"' AND n <> 1")),
+            new("parameters", Sql("s = @string AND n = @int OR @boolean", Typed)), new("fields", fields),
+            new("properties", properties),
             new("action", new TrueRuleFilter()) { Action = Setting("SET seen = 'yes'; REMOVE secret") },
             new("action-parameters", Sql("n = 7")) { Action = Setting("SET seen = @string; SET n = @long", Typed) },
         })
@@ -68,7 +73,8 @@ class RuleAdministration : SecuredScenarios
         // The name of the default rule is free again, and is that of a rule without a name.
         await Administrator.CreateRuleAsync("s276", "a", new CreateRuleOptions { Filter = Sql("n = 8") });
         Check.True((await Rules("s276", "a")).Contains("$Default: n = 8"), "no default rule");
-        await Administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions("s276", "unnamed"), new CreateRuleOptions { Filter = Sql("n = 9") });
+        await Administrator.CreateSubscriptionAsync(new CreateSubscriptionOptions("s276", "unnamed"),
+            new CreateRuleOptions { Filter = Sql("n = 9") });
         Check.Equal(["$Default: n = 9"], await Rules("s276", "unnamed"));
     }
 
@@ -79,7 +85,9 @@ class RuleAdministration : SecuredScenarios
         await Administrator.CreateSubscriptionAsync("s276p", "a");
         foreach (var some in Enumerable.Range(100, 120).Chunk(20))
         {
-            await Task.WhenAll(some.Select(n => Administrator.CreateRuleAsync("s276p", "a", new CreateRuleOptions($"rule-{n}", Sql($"n = {n}")))));
+            await Task.WhenAll(
+                some.Select(n =>
+                Administrator.CreateRuleAsync("s276p", "a", new CreateRuleOptions($"rule-{n}", Sql($"n = {n}")))));
         }
         var sizes = new List<int>();
         await foreach (var page in Administrator.GetRulesAsync("s276p", "a").AsPages())
@@ -98,7 +106,8 @@ class RuleAdministration : SecuredScenarios
         await Administrator.CreateSubscriptionAsync("s277", "a");
         var client = WithRoot();
         var sender = client.CreateSender("s277");
-        Task SendIt(string body, int n) => sender.SendMessageAsync(new ServiceBusMessage(body) { ApplicationProperties = { ["n"] = n } });
+        Task SendIt(string body, int n) =>
+            sender.SendMessageAsync(new ServiceBusMessage(body) { ApplicationProperties = { ["n"] = n } });
         await SendIt("before", 1);
         await Administrator.CreateRuleAsync("s277", "a", new CreateRuleOptions("small", Sql("n = @one", ("@one", 1)))
         {

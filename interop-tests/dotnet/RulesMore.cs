@@ -14,7 +14,8 @@ class RulesMore : MoreScenarios
         };
         var filter = new CorrelationRuleFilter
         {
-            CorrelationId = "c", MessageId = "m", To = "t", ReplyTo = "r", Subject = "s", SessionId = "i", ReplyToSessionId = "rs",
+            CorrelationId = "c", MessageId = "m", To = "t", ReplyTo = "r", Subject = "s", SessionId = "i",
+            ReplyToSessionId = "rs",
             ContentType = "ct",
         };
         foreach (var (name, value) in properties)
@@ -43,10 +44,12 @@ class RulesMore : MoreScenarios
 
         List<Action<ServiceBusMessage>> changes =
         [
-            each => each.CorrelationId = "o", each => each.MessageId = "o", each => each.To = "o", each => each.ReplyTo = "o",
+            each => each.CorrelationId = "o", each => each.MessageId = "o", each => each.To = "o",
+            each => each.ReplyTo = "o",
             each => each.Subject = "o", each => each.SessionId = "o", each => each.ReplyToSessionId = "o",
             each => each.ContentType = "o",
-            .. properties.Keys.Select(name => (Action<ServiceBusMessage>)(each => each.ApplicationProperties[name] = "other")),
+            .. properties.Keys.Select(name =>
+                (Action<ServiceBusMessage>)(each => each.ApplicationProperties[name] = "other")),
             _ => { },
         ];
         var messages = new List<ServiceBusMessage>();
@@ -54,7 +57,8 @@ class RulesMore : MoreScenarios
         {
             var message = new ServiceBusMessage($"{messages.Count}")
             {
-                CorrelationId = "c", MessageId = "m", To = "t", ReplyTo = "r", Subject = "s", SessionId = "i", ReplyToSessionId = "rs",
+                CorrelationId = "c", MessageId = "m", To = "t", ReplyTo = "r", Subject = "s", SessionId = "i",
+                ReplyToSessionId = "rs",
                 ContentType = "ct",
             };
             foreach (var (name, value) in properties)

@@ -49,7 +49,8 @@ class Tracing : MoreScenarios
         }
         // Spans for the sends are in that trace; those for receiving are linked to what the messages carry.
         var names = string.Join(", ", spans.Select(each => each.OperationName));
-        Check.Equal(2, spans.Count(each => each.TraceId.ToString() == trace && each.OperationName == "ServiceBusSender.Send"));
+        Check.Equal(2,
+            spans.Count(each => each.TraceId.ToString() == trace && each.OperationName == "ServiceBusSender.Send"));
         var linked = spans.Where(each => each.OperationName == "ServiceBusReceiver.Receive")
             .SelectMany(each => each.Links).Select(each => each.Context.SpanId.ToString());
         Check.Equal(Sorted(carried.Select(each => each.Split('-')[2])), Sorted(linked));

@@ -16,8 +16,11 @@ class Transactions : MoreScenarios
 
     static ServiceBusMessage Keyed(string key, string body) => new(body) { PartitionKey = key };
 
-    /// <summary>Checks that messages are locked still, under the locks they were received with, and completes them.</summary>
-    static async Task AreLockedStill(ServiceBusReceiver receiver, params IEnumerable<ServiceBusReceivedMessage> messages)
+    /// <summary>
+    /// Checks that messages are locked still, under the locks they were received with, and completes them.
+    /// </summary>
+    static async Task AreLockedStill(ServiceBusReceiver receiver,
+        params IEnumerable<ServiceBusReceivedMessage> messages)
     {
         await ReceiveNothing(receiver);
         await CompleteAll(receiver, messages);
@@ -198,7 +201,9 @@ class Transactions : MoreScenarios
     [Scenario("S248", "a transaction spans entities where the client says so")]
     public Task ATransactionSpansEntitiesWhereTheClientSaysSo() => Moves(Spanning(), "s248", "s248b");
 
-    /// <summary>Completes messages of one queue and sends to another, in a transaction that ends well and in one that does not.</summary>
+    /// <summary>
+    /// Completes messages of one queue and sends to another, in a transaction that ends well and in one that does not.
+    /// </summary>
     async Task Moves(ServiceBusClient connection, string from, string to)
     {
         await SendNumbered(from, 2);
@@ -233,7 +238,8 @@ class Transactions : MoreScenarios
             {
                 await sender.SendMessageAsync(message);
             }
-            await Refuses("more than 100 messages in a single transaction", () => sender.SendMessageAsync(Message(101)));
+            await Refuses("more than 100 messages in a single transaction",
+                () => sender.SendMessageAsync(Message(101)));
         }
         var receiver = Client.CreateReceiver("s239");
         Check.Equal([], Bodies(await PeekAll(receiver)));

@@ -6,12 +6,13 @@ namespace Interop;
 class Transports : SecuredScenarios
 {
     /// <summary>
-    /// Every way to the secured broker. The SDK takes 5671 or 443 whatever port the connection string has; that of a custom endpoint
-    /// it takes.
+    /// Every way to the secured broker. The SDK takes 5671 or 443 whatever port the connection string has; that of a
+    /// custom endpoint it takes.
     /// </summary>
     static readonly (string Host, string? CustomEndpoint)[] Ways =
     [
-        (Secured.Address, null), ($"{Secured.Address}:443", null), ("production.invalid", $"sb://{Secured.Address}:5671"),
+        (Secured.Address, null), ($"{Secured.Address}:443", null),
+        ("production.invalid", $"sb://{Secured.Address}:5671"),
         ("production.invalid", $"https://{Secured.Address}:443"), ("localhost", $"sb://localhost:{Secured.AmqpPort}"),
         ("localhost", $"sb://localhost:{Secured.HttpPort}"),
     ];
@@ -40,17 +41,17 @@ class Transports : SecuredScenarios
         trusting.CertificateValidationCallback = (_, certificate, _, _) =>
         {
             // No authority at all is trusted.
-            using var chain = new X509Chain
-            {
-                ChainPolicy = { TrustMode = X509ChainTrustMode.CustomRootTrust, RevocationMode = X509RevocationMode.NoCheck },
-            };
+            using var chain = new X509Chain();
+            chain.ChainPolicy.TrustMode = X509ChainTrustMode.CustomRootTrust;
+            chain.ChainPolicy.RevocationMode = X509RevocationMode.NoCheck;
             return chain.Build(new X509Certificate2(certificate!));
         };
         // A name that the certificate does not have.
         var address = $"sb://127.0.0.1:{Secured.AmqpPort}";
         foreach (var client in new[]
         {
-            By(Secured.Address, null, trusting), By("127.0.0.1", address, Once()), By("127.0.0.1", address, OverWebSockets()),
+            By(Secured.Address, null, trusting), By("127.0.0.1", address, Once()),
+            By("127.0.0.1", address, OverWebSockets()),
         })
         {
             var failure = await FailureOf(() => client.CreateSender("s262").SendMessageAsync(Message(1)));
@@ -69,8 +70,8 @@ class Transports : SecuredScenarios
         }
         // The emulator's connection string means WebSockets without TLS.
         await RoundTrip(Connect(options: OverWebSockets()), "s263g");
-        await RoundTrip(Connect(Secured.With(Secured.Root, Secured.RootKey, $"localhost:{Secured.HttpPort}") + ";UseDevelopmentEmulator=true",
-            OverWebSockets()), "s263");
+        var emulators = Secured.With(Secured.Root, Secured.RootKey, $"localhost:{Secured.HttpPort}");
+        await RoundTrip(Connect($"{emulators};UseDevelopmentEmulator=true", OverWebSockets()), "s263");
     }
 
     [Scenario("S263", "sessions and batches over a WebSocket")]

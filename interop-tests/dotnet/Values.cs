@@ -11,10 +11,11 @@ class Values : MoreScenarios
     /// <summary>Every scalar of AMQP that .NET has a type for.</summary>
     static readonly object[] Scalars =
     [
-        true, false, byte.MinValue, byte.MaxValue, sbyte.MinValue, sbyte.MaxValue, short.MinValue, short.MaxValue, ushort.MaxValue,
-        int.MinValue, -1, 0, 127, 128, int.MaxValue, uint.MinValue, uint.MaxValue, long.MinValue, -129L, 0L, long.MaxValue, ulong.MinValue,
-        ulong.MaxValue, 0f, -0f, float.PositiveInfinity, float.NaN, float.Epsilon, 0d, -0d, double.NegativeInfinity, double.NaN,
-        double.MaxValue, 12345.6789m, -1m, 'x', 'ü', Guid.Parse("80000000-0000-0000-ffff-ffffffffffff"), "", "ü€😀", LongText,
+        true, false, byte.MinValue, byte.MaxValue, sbyte.MinValue, sbyte.MaxValue, short.MinValue, short.MaxValue,
+        ushort.MaxValue, int.MinValue, -1, 0, 127, 128, int.MaxValue, uint.MinValue, uint.MaxValue, long.MinValue,
+        -129L, 0L, long.MaxValue, ulong.MinValue, ulong.MaxValue, 0f, -0f, float.PositiveInfinity, float.NaN,
+        float.Epsilon, 0d, -0d, double.NegativeInfinity, double.NaN, double.MaxValue, 12345.6789m, -1m, 'x', 'ü',
+        Guid.Parse("80000000-0000-0000-ffff-ffffffffffff"), "", "ü€😀", LongText,
     ];
 
     /// <summary>The SDK reads every time before 1970 as 1970.</summary>
@@ -28,12 +29,14 @@ class Values : MoreScenarios
         null => "null",
         byte[] bytes => $"binary {Convert.ToHexString(bytes)}",
         string text => $"\"{text}\"",
-        IDictionary map => $"{{{string.Join(", ", map.Keys.Cast<object>().Select(key => $"{Told(key)}: {Told(map[key])}").Order())}}}",
+        IDictionary map =>
+            $"{{{string.Join(", ", map.Keys.Cast<object>().Select(key => $"{Told(key)}: {Told(map[key])}").Order())}}}",
         IEnumerable list => $"[{string.Join(", ", list.Cast<object?>().Select(Told))}]",
         double number => $"double {BitConverter.DoubleToInt64Bits(number)}",
         float number => $"float {BitConverter.SingleToInt32Bits(number)}",
         DateTime time => $"time {time.ToUniversalTime():O}",
-        IFormattable other => $"{other.GetType().Name} {other.ToString(null, System.Globalization.CultureInfo.InvariantCulture)}",
+        IFormattable other =>
+            $"{other.GetType().Name} {other.ToString(null, System.Globalization.CultureInfo.InvariantCulture)}",
         _ => $"{value.GetType().Name} {value}",
     };
 
@@ -41,7 +44,10 @@ class Values : MoreScenarios
     public async Task ValuesOfEveryTypeAsBodies()
     {
         // The SDK sends no map within a map or a list.
-        var map = new Dictionary<string, object> { ["list"] = new List<object> { 1, "two" }, ["flag"] = true, ["ü"] = 0.5 };
+        var map = new Dictionary<string, object>
+        {
+            ["list"] = new List<object> { 1, "two" }, ["flag"] = true, ["ü"] = 0.5,
+        };
         var list = new List<object> { 1L, new List<object> { "x", new List<object>() }, Guid.Empty };
         object[] values = [.. Scalars, .. Times, .. Binaries, new List<object>(), list, map];
         var sender = Client.CreateSender("s321");
@@ -63,7 +69,8 @@ class Values : MoreScenarios
     public async Task ValuesOfEveryTypeAsProperties()
     {
         var message = Message("all");
-        object?[] values = [.. Scalars, .. Times, null, TimeSpan.FromMilliseconds(-1), new Uri("sb://example.com/a?b=ü")];
+        object?[] values = [.. Scalars, .. Times, null, TimeSpan.FromMilliseconds(-1),
+            new Uri("sb://example.com/a?b=ü")];
         foreach (var (index, value) in values.Index())
         {
             message.ApplicationProperties[$"{index} {value?.GetType().Name}"] = value;
@@ -98,7 +105,8 @@ class Values : MoreScenarios
         foreach (var (sections, message) in all.Zip(messages))
         {
             Check.True(message.GetRawAmqpMessage().Body.TryGetData(out var got), "no data");
-            Check.Equal(sections.Select(Convert.ToHexString).ToList(), got!.Select(each => Convert.ToHexString(each.Span)).ToList());
+            Check.Equal(sections.Select(Convert.ToHexString).ToList(),
+                got!.Select(each => Convert.ToHexString(each.Span)).ToList());
         }
         Check.True(messages[^1].GetRawAmqpMessage().Body.TryGetSequence(out var there), "no sequence");
         Check.Equal(Told(sequences), Told(there));
@@ -123,7 +131,8 @@ class Values : MoreScenarios
     }
 
     static void IsTraced(ServiceBusReceivedMessage message) =>
-        Check.Equal(Told(Trace), Told(message.ApplicationProperties.Where(each => !each.Key.StartsWith("DeadLetter")).ToDictionary()));
+        Check.Equal(Told(Trace),
+            Told(message.ApplicationProperties.Where(each => !each.Key.StartsWith("DeadLetter")).ToDictionary()));
 
     [Scenario("S326", "tracing headers come back on each way")]
     public async Task TracingHeadersComeBackOnEachWay()

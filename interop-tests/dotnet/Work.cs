@@ -56,7 +56,8 @@ sealed class Work
         var end = DateTimeOffset.UtcNow + (deadline ?? Scenarios.Deadline);
         while (Bodies.Distinct().Count() < count)
         {
-            Check.True(DateTimeOffset.UtcNow < end, $"not {count} messages but {messages.Count}; {Errors.LastOrDefault()}");
+            Check.True(DateTimeOffset.UtcNow < end,
+                $"not {count} messages but {messages.Count}; {Errors.LastOrDefault()}");
             await Task.Delay(50);
         }
     }
