@@ -146,4 +146,51 @@ class Processing : MoreScenarios
         Check.Equal(["1"], work.Bodies);
         Check.Equal([], Bodies(await PeekAll(other)));
     }
+
+    [Scenario("S329", "a session that cannot be renewed is lost, and says so")]
+    public async Task ASessionThatCannotBeRenewedIsLostAndSaysSo()
+    {
+        await Send("s329", InSession("x", 1));
+        var proxy = Own(new FaultProxy());
+        var work = new Work();
+        var begun = new TaskCompletionSource();
+        var lost = new TaskCompletionSource();
+        var settled = new TaskCompletionSource<Exception?>();
+        var processor = Own(Connect(proxy.ConnectionString, Options(Seconds(3))).CreateSessionProcessor("s329",
+            new ServiceBusSessionProcessorOptions
+            {
+                AutoCompleteMessages = false, MaxAutoLockRenewalDuration = Seconds(30), MaxConcurrentSessions = 1,
+            }));
+        processor.ProcessMessageAsync += async args =>
+        {
+            args.SessionLockLostAsync += _ =>
+            {
+                lost.TrySetResult();
+                return Task.CompletedTask;
+            };
+            begun.TrySetResult();
+            await lost.Task.WaitAsync(Deadline);
+            settled.TrySetResult(await FailureOf(() => args.CompleteMessageAsync(args.Message)));
+        };
+        processor.ProcessErrorAsync += work.Failed;
+        await processor.StartProcessingAsync();
+        await begun.Task.WaitAsync(Deadline);
+        proxy.Hold();
+        // Another client is refused until the lock has ended.
+        ServiceBusSessionReceiver? next = null;
+        await Check.Eventually(async () =>
+        {
+            var failure = await FailureOf(async () => next = await Client.AcceptSessionAsync("s329", "x"));
+            return failure == null;
+        }, "the session can be accepted anew");
+        await lost.Task.WaitAsync(Deadline);
+        proxy.Release();
+        var refused = await settled.Task.WaitAsync(Deadline);
+        var isLost = (refused as ServiceBusException)?.Reason == ServiceBusFailureReason.SessionLockLost;
+        Check.True(isLost || refused is ObjectDisposedException, $"{refused}");
+        var again = await ReceiveOne(next!);
+        Check.Equal("1 1", $"{again.Body} {Count(again)}");
+        await next!.CompleteMessageAsync(again);
+        await processor.StopProcessingAsync();
+    }
 }
