@@ -51,7 +51,7 @@ class Credentials : Scenarios
     {
         var queue = await Queue("s548");
         await Administrator.CreateQueueAsync(new CreateQueueOptions("s548s") { RequiresSession = true });
-        await using var tunnel = new Tunnel();
+        var tunnel = Own(new Tunnel());
         foreach (var proxy in new IWebProxy?[] { null, new WebProxy($"http://127.0.0.1:{tunnel.Port}") })
         {
             var options = By(ServiceBusTransportType.AmqpWebSockets);
@@ -90,7 +90,7 @@ class Credentials : Scenarios
     {
         var queue = await Queue("s549");
         // By the HTTP proxy: the client goes to port 443 and no other.
-        await using var tunnel = new Tunnel();
+        var tunnel = Own(new Tunnel());
         var options = By(ServiceBusTransportType.AmqpWebSockets);
         options.WebProxy = new WebProxy($"http://127.0.0.1:{tunnel.Port}");
         options.RetryOptions.MaxRetries = 3;

@@ -32,7 +32,7 @@ class Retries : Scenarios
     public async Task TimeOuts()
     {
         var queue = await CreateQueue("s539");
-        await using var proxy = new TcpProxy();
+        var proxy = Own(new TcpProxy());
         foreach (var retries in new[] { 0, 2 })
         {
             var client = Connect(proxy.ConnectionString, Trying(options => options.MaxRetries = retries));
@@ -59,7 +59,7 @@ class Retries : Scenarios
     public async Task OwnPolicy()
     {
         var queue = await CreateQueue("s540");
-        await using var proxy = new TcpProxy { Refuses = true };
+        var proxy = Own(new TcpProxy { Refuses = true });
         var policy = new Policy(2);
         var client = Connect(proxy.ConnectionString, Trying(options => options.CustomRetryPolicy = policy));
         await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
@@ -83,7 +83,7 @@ class Retries : Scenarios
     {
         var queue = await CreateQueue("s541");
         var sessions = await CreateQueue("s541s", options => options.RequiresSession = true);
-        await using var proxy = new TcpProxy();
+        var proxy = Own(new TcpProxy());
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
         await sender.SendMessageAsync(Message("first"));
