@@ -49,7 +49,7 @@ pub use entities::EntityRefused;
 pub use forwarding::WantedBody;
 pub use jobs::{
     Job, JobAction, JobDescription, JobPage, JobRefused, JobState, Selection, SelectionError,
-    Selector, Undecided,
+    Selector, Undecided, dead_letter_text,
 };
 pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};

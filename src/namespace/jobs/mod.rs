@@ -31,7 +31,7 @@ use crate::time::Timestamp;
 use template::{Template, TemplateError};
 
 pub use run::JobPage;
-pub use selection::{Selection, SelectionError, Selector, Undecided};
+pub use selection::{Selection, SelectionError, Selector, Undecided, dead_letter_text};
 
 /// What a job does to each message that it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use super::json_path::{Document, JsonPath, TooSlow};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, MessageState, Scalar, Stamps};
-use crate::queue::{Conditions, DEAD_LETTER_REASON};
+use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
 use crate::rules::{Facts, Share, SqlFilter, hyphenated};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,12 @@ pub struct Selection {
     /// Without a reason of a dead letter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_reason: bool,
+    /// The error description of a dead letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Without an error description of a dead letter.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_description: bool,
     /// A SQL filter over properties, as rules have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
@@ -65,6 +71,8 @@ pub struct Selector {
     correlation_id: Option<String>,
     reason: Option<String>,
     without_reason: bool,
+    description: Option<String>,
+    without_description: bool,
     filter: Option<SqlFilter>,
     text: Option<String>,
     json_path: Option<JsonPath>,
@@ -122,12 +130,15 @@ impl Selection {
     ///
     /// Which part of it cannot be read.
     pub fn compile(&self) -> Result<Selector, SelectionError> {
-        use crate::limits::{SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX};
+        use crate::limits::{
+            DEAD_LETTER_TEXT_MAX, SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
+        };
         let texts = [
             ("session_id", &self.session_id, SELECTION_TEXT_MAX),
             ("message_id", &self.message_id, SELECTION_TEXT_MAX),
             ("correlation_id", &self.correlation_id, SELECTION_TEXT_MAX),
-            ("reason", &self.reason, SELECTION_TEXT_MAX),
+            ("reason", &self.reason, DEAD_LETTER_TEXT_MAX),
+            ("description", &self.description, DEAD_LETTER_TEXT_MAX),
             ("text", &self.text, SELECTION_TEXT_MAX),
             ("json_path", &self.json_path, SELECTION_TEXT_MAX),
             ("filter", &self.filter, SQL_LENGTH_MAX),
@@ -165,6 +176,8 @@ impl Selection {
             correlation_id: self.correlation_id.clone(),
             reason: self.reason.clone(),
             without_reason: self.without_reason,
+            description: self.description.clone(),
+            without_description: self.without_description,
             filter: filter.map_err(|error| SelectionError::Filter(error.to_string()))?,
             text: self.text.clone(),
             json_path: json_path.map_err(|error| SelectionError::JsonPath(error.to_string()))?,
@@ -180,6 +193,8 @@ impl Selector {
             || self.correlation_id.is_some()
             || self.reason.is_some()
             || self.without_reason
+            || self.description.is_some()
+            || self.without_description
             || self.filter.is_some()
             || self.text.is_some()
             || self.json_path.is_some()
@@ -212,19 +227,19 @@ impl Selector {
             let is_absent = value.is_none_or(|value| Scalar::decode(value) == Scalar::Null);
             is_absent && *wanted == stamps.default_message_id_text()
         };
-        let has_reason = |wanted: &String| {
-            let value = changed.property_of(message, DEAD_LETTER_REASON);
-            value.is_some_and(|(_, value)| shown(value) == *wanted)
-        };
-        let has_none = || {
-            let value = changed.property_of(message, DEAD_LETTER_REASON);
-            value.is_none_or(|(_, value)| Scalar::decode(value) == Scalar::Null)
+        let is_told = |wanted: &Option<String>, without: bool, name| {
+            let told = dead_letter_text(Some(changed), name);
+            (wanted.is_none() || *wanted == told) && !(without && told.is_some())
         };
         let is_meant = (is_field(&self.message_id, Field::MessageId)
             || self.message_id.as_ref().is_some_and(is_made_up))
             && is_field(&self.correlation_id, Field::CorrelationId)
-            && self.reason.as_ref().is_none_or(has_reason)
-            && (!self.without_reason || has_none())
+            && is_told(&self.reason, self.without_reason, DEAD_LETTER_REASON)
+            && is_told(
+                &self.description,
+                self.without_description,
+                DEAD_LETTER_DESCRIPTION,
+            )
             && (self.filter.as_ref())
                 .is_none_or(|filter| filter.is_true_of(message, changed, facts, share));
         Ok(is_meant && self.is_in_body(message, share)?)
@@ -258,6 +273,14 @@ impl Selector {
         share.spend(limits::JSON_PATH_STEPS_MAX - left);
         found.map_err(|TooSlow| Undecided)
     }
+}
+
+/// Returns the reason or the description that a message was dead-lettered with, by the name of its property; none if it is
+/// empty. Groups of dead letters and selections have the same: a property of its sender is none.
+#[must_use]
+pub fn dead_letter_text(changed: Option<&Amendments>, name: &str) -> Option<String> {
+    let text = changed.and_then(|changed| changed.string(name));
+    text.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }
 
 /// Returns a simple value as a person writes it.

@@ -19,7 +19,7 @@ use crate::gateway::rest::property_to_json;
 use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Scalar, render};
-use crate::namespace::Selection;
+use crate::namespace::{Selection, dead_letter_text};
 use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
 use crate::time::{Millis, Timestamp};
 
@@ -64,6 +64,11 @@ pub(super) struct MessagesQuery {
     /// Those that have no reason of a dead letter.
     #[serde(default)]
     without_reason: bool,
+    /// The error description of a dead letter.
+    description: Option<String>,
+    /// Those that have no error description of a dead letter.
+    #[serde(default)]
+    without_description: bool,
     /// A SQL filter over properties, as rules have.
     filter: Option<String>,
     /// A text that the body contains.
@@ -287,6 +292,8 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         correlation_id: query.correlation_id,
         reason: query.reason,
         without_reason: query.without_reason,
+        description: query.description,
+        without_description: query.without_description,
         filter: query.filter,
         text: query.text,
         json_path: query.json_path,
@@ -389,11 +396,7 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
         for message in view.messages {
             let number = message.inspected.number.0;
             let changed = message.inspected.stamps.amendments.as_deref();
-            let text = |name| {
-                changed
-                    .and_then(|changed| changed.string(name))
-                    .map(ToOwned::to_owned)
-            };
+            let text = |name| dead_letter_text(changed, name);
             let key = (text(DEAD_LETTER_REASON), text(DEAD_LETTER_DESCRIPTION));
             if !groups.contains_key(&key) {
                 let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);

@@ -60,6 +60,12 @@ pub(super) struct MessageSelection {
     /// Those that have no reason of a dead letter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) without_reason: bool,
+    /// The error description of a dead letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    /// Those that have no error description of a dead letter.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) without_description: bool,
     /// A SQL filter over properties, as rules have.
     #[schema(example = "color = 'red'")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +199,8 @@ impl MessageSelection {
             correlation_id: self.correlation_id,
             reason: self.reason,
             without_reason: self.without_reason,
+            description: self.description,
+            without_description: self.without_description,
             filter: self.filter,
             text: self.text,
             json_path: self.json_path,
@@ -216,6 +224,8 @@ impl MessageSelection {
             correlation_id: selection.correlation_id.clone(),
             reason: selection.reason.clone(),
             without_reason: selection.without_reason,
+            description: selection.description.clone(),
+            without_description: selection.without_description,
             filter: selection.filter.clone(),
             text: selection.text.clone(),
             json_path: selection.json_path.clone(),

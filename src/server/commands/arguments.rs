@@ -260,6 +260,9 @@ pub(in crate::server) enum ConnectionCommand {
         /// The id of the link.
         #[arg(long, value_name = "ID")]
         link: Option<u32>,
+        /// Leave what its receivers have locked locked until the time of the locks is over; else it returns at once.
+        #[arg(long)]
+        keep_locks: bool,
     },
 }
 
@@ -339,6 +342,12 @@ pub(in crate::server) struct ConditionArgs {
     /// Dead letters without a reason.
     #[arg(long, conflicts_with = "reason")]
     pub(super) without_reason: bool,
+    /// Those that were dead-lettered with an error description.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) description: Option<String>,
+    /// Dead letters without an error description.
+    #[arg(long, conflicts_with = "description")]
+    pub(super) without_description: bool,
     /// Scheduled ones that are due at a time or later, such as 2026-11-23T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     pub(super) due_from: Option<String>,
@@ -512,6 +521,7 @@ impl ConditionArgs {
             ("message_id", &self.message_id),
             ("correlation_id", &self.correlation_id),
             ("reason", &self.reason),
+            ("description", &self.description),
             ("scheduled_from", &self.due_from),
             ("scheduled_before", &self.due_before),
             ("filter", &self.filter),
@@ -535,6 +545,9 @@ impl ConditionArgs {
         if self.without_reason {
             query.push_str("&without_reason=true");
         }
+        if self.without_description {
+            query.push_str("&without_description=true");
+        }
         query
     }
 
@@ -548,6 +561,9 @@ impl ConditionArgs {
         }
         if self.without_reason {
             selection.insert("without_reason".to_owned(), true.into());
+        }
+        if self.without_description {
+            selection.insert("without_description".to_owned(), true.into());
         }
         Value::Object(selection)
     }

@@ -283,10 +283,15 @@ impl Shell {
                 let path = format!("receives/{id}");
                 self.client.ask(Method::DELETE, &path, None, &[]).await?;
             }
-            ConnectionCommand::Close { id, link } => {
+            ConnectionCommand::Close {
+                id,
+                link,
+                keep_locks,
+            } => {
+                let locks = if *keep_locks { "?locks=stay" } else { "" };
                 let path = match link {
-                    Some(link) => format!("connections/{id}/links/{link}"),
-                    None => format!("connections/{id}"),
+                    Some(link) => format!("connections/{id}/links/{link}{locks}"),
+                    None => format!("connections/{id}{locks}"),
                 };
                 self.client.ask(Method::DELETE, &path, None, &[]).await?;
             }
