@@ -56,12 +56,25 @@ pub struct QueueStatistics {
     pub sessions: usize,
     /// Message sessions that a receiver holds.
     pub sessions_held: usize,
+    /// Messages that came in to be received here: to a queue or a subscription, but not those that it forwarded. So one that is
+    /// forwarded counts where it ends, and each copy of a topic's message counts at its subscription.
+    pub arrived: u64,
+    /// Messages that came in to a topic, which is copied to its subscriptions.
+    pub published: u64,
     /// What has happened.
     pub counters: Counters,
 }
 
 impl QueueStatistics {
-    fn of(queue: &Queue) -> Self {
+    fn of(queue: &Queue, entity: EntityKind, kind: SubQueue) -> Self {
+        let counters = queue.counters().copied().unwrap_or_default();
+        let (arrived, published) = match (entity, kind) {
+            (_, SubQueue::DeadLetter | SubQueue::TransferDeadLetter) => (0, 0),
+            (EntityKind::Topic, SubQueue::Main) => (0, counters.incoming),
+            (EntityKind::Queue | EntityKind::Subscription, SubQueue::Main) => {
+                (counters.incoming.saturating_sub(counters.forwarded), 0)
+            }
+        };
         let (sessions, sessions_held) = queue.session_counts();
         let (scheduled, deferred) = (queue.scheduled(), queue.deferred());
         Self {
@@ -75,7 +88,9 @@ impl QueueStatistics {
             oldest: queue.oldest_waiting(),
             sessions,
             sessions_held,
-            counters: queue.counters().copied().unwrap_or_default(),
+            arrived,
+            published,
+            counters,
         }
     }
 
@@ -94,6 +109,8 @@ impl QueueStatistics {
         };
         self.sessions += other.sessions;
         self.sessions_held += other.sessions_held;
+        self.arrived += other.arrived;
+        self.published += other.published;
         self.counters.add(&other.counters);
     }
 }
@@ -122,7 +139,8 @@ impl Namespaces {
             let is_temporary = self
                 .queue(entity.base)
                 .is_some_and(|queue| queue.description().temporary);
-            let queues = queues.map(|(kind, queue)| (kind, QueueStatistics::of(queue)));
+            let of = |queue, kind| QueueStatistics::of(queue, entity.kind, kind);
+            let queues = queues.map(|(kind, queue)| (kind, of(queue, kind)));
             if found.entities.len() < most && !is_temporary {
                 let description = self.queue(entity.base).map(Queue::description);
                 found.entities.push(EntityStatistics {

@@ -14,7 +14,6 @@ use super::shards::Shards;
 use crate::address::{self, SubQueue};
 use crate::limits;
 use crate::namespace::{EntityStatistics, QueueStatistics, Statistics};
-use crate::queue::EntityKind;
 use crate::time::Timestamp;
 
 /// The history of all entities that have one, and of namespaces.
@@ -46,6 +45,7 @@ struct Series {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counted {
     incoming: u64,
+    published: u64,
     completed: u64,
     dead_lettered: u64,
 }
@@ -62,8 +62,10 @@ pub(super) struct Gauges {
 /// What happened in an interval, and the messages at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Point {
-    /// Messages that came in.
+    /// Messages that came in; for a namespace those that arrived at queues and subscriptions.
     pub(super) incoming: u32,
+    /// Messages that came in to topics.
+    pub(super) published: u32,
     /// Messages that were completed, or received and deleted.
     pub(super) completed: u32,
     /// Messages that were dead-lettered.
@@ -75,6 +77,7 @@ pub(super) struct Point {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) incoming: f64,
+    pub(super) published: f64,
     pub(super) completed: f64,
     pub(super) dead_lettered: f64,
 }
@@ -131,19 +134,26 @@ impl History {
         if seconds == 0.0 {
             return None;
         }
-        let mut sum = [0_u32; 3];
+        let mut sum = [0_u32; 4];
         for (end, point) in series.points.iter().rev() {
             if *end <= begin {
                 break;
             }
-            let counts = [point.incoming, point.completed, point.dead_lettered];
+            let counts = [
+                point.incoming,
+                point.published,
+                point.completed,
+                point.dead_lettered,
+            ];
             for (sum, count) in sum.iter_mut().zip(counts) {
                 *sum = sum.saturating_add(count);
             }
         }
-        let [incoming, completed, dead_lettered] = sum.map(|sum| f64::from(sum) / seconds);
+        let rates = sum.map(|sum| f64::from(sum) / seconds);
+        let [incoming, published, completed, dead_lettered] = rates;
         Some(Rates {
             incoming,
+            published,
             completed,
             dead_lettered,
         })
@@ -166,12 +176,9 @@ impl Kept {
             for entity in &report.entities {
                 let (counted, gauges) = of_entity(entity);
                 let sum = sums.entry(entity.namespace.clone()).or_default();
-                sum.1.add(gauges);
-                if entity.kind != EntityKind::Subscription {
-                    sum.0.incoming += counted.incoming;
+                for (queue, statistics) in &entity.queues {
+                    add_queue(sum, *queue, statistics, statistics.arrived);
                 }
-                sum.0.completed += counted.completed;
-                sum.0.dead_lettered += counted.dead_lettered;
                 // What one counted that was among the others until now is not of this interval.
                 let is_known = !is_first && report.others.is_empty();
                 let series = self.series.entry(key(&entity.namespace, &entity.path));
@@ -179,7 +186,7 @@ impl Kept {
             }
             for ((namespace, queue), others) in &report.others {
                 let sum = sums.entry(namespace.clone()).or_default();
-                add_queue(sum, *queue, others);
+                add_queue(sum, *queue, others, others.arrived);
             }
         }
         for (namespace, (counted, gauges)) in sums {
@@ -206,6 +213,7 @@ impl Series {
         let more = |now: u64, before: u64| narrow(now.saturating_sub(before));
         let point = Point {
             incoming: more(counted.incoming, before.incoming),
+            published: more(counted.published, before.published),
             completed: more(counted.completed, before.completed),
             dead_lettered: more(counted.dead_lettered, before.dead_lettered),
             messages,
@@ -260,17 +268,25 @@ impl Gauges {
 fn of_entity(entity: &EntityStatistics) -> (Counted, Gauges) {
     let mut found = <(Counted, Gauges)>::default();
     for (queue, statistics) in &entity.queues {
-        add_queue(&mut found, *queue, statistics);
+        let incoming = statistics.counters.incoming;
+        add_queue(&mut found, *queue, statistics, incoming);
     }
     found
 }
 
-fn add_queue((counted, gauges): &mut (Counted, Gauges), kind: SubQueue, queue: &QueueStatistics) {
+/// Adds a queue, of whose messages so many count as incoming.
+fn add_queue(
+    (counted, gauges): &mut (Counted, Gauges),
+    kind: SubQueue,
+    queue: &QueueStatistics,
+    incoming: u64,
+) {
     let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let (active, deferred) = (size(queue.active), size(queue.deferred));
     match kind {
         SubQueue::Main => {
-            counted.incoming += queue.counters.incoming;
+            counted.incoming += incoming;
+            counted.published += queue.published;
             counted.completed += queue.counters.completed;
             counted.dead_lettered += queue.counters.dead_lettered.iter().sum::<u64>();
             gauges.add(Gauges {
@@ -295,7 +311,7 @@ fn narrow(count: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Status;
+    use crate::queue::{EntityKind, Status};
 
     fn at(step: i64) -> Timestamp {
         Timestamp::from_millis(1_000_000 + step * 10_000)
@@ -305,6 +321,7 @@ mod tests {
         let entities = queues.iter().map(|&(path, incoming, completed)| {
             let mut queue = QueueStatistics {
                 active: usize::try_from(incoming - completed).unwrap(),
+                arrived: incoming,
                 ..QueueStatistics::default()
             };
             queue.counters.incoming = incoming;
@@ -346,6 +363,67 @@ mod tests {
         assert_eq!(counts(&history, "b", 0), [(3, 3, 0), (0, 0, 0)]);
         assert_eq!(counts(&history, "", 1), [(7, 4, 8)]);
         assert_eq!(history.of("ns", "c", at(0)), None);
+    }
+
+    #[test]
+    fn what_comes_into_a_namespace_is_what_can_be_completed_there() {
+        let entity = |path: &str, kind, published, arrived, completed| {
+            let mut queue = QueueStatistics {
+                published,
+                arrived,
+                ..QueueStatistics::default()
+            };
+            // That of the second queue was forwarded from the first.
+            queue.counters.incoming = 10;
+            queue.counters.completed = completed;
+            EntityStatistics {
+                namespace: "ns".to_owned(),
+                path: path.to_owned(),
+                kind,
+                status: Status::Active,
+                requires_session: false,
+                queues: vec![(SubQueue::Main, queue)],
+            }
+        };
+        let history = History::default();
+        take(&history, 0, &[]);
+        let entities = vec![
+            entity("topic", EntityKind::Topic, 10, 0, 0),
+            entity(
+                "topic/Subscriptions/one",
+                EntityKind::Subscription,
+                0,
+                10,
+                10,
+            ),
+            entity(
+                "topic/Subscriptions/two",
+                EntityKind::Subscription,
+                0,
+                10,
+                10,
+            ),
+            entity("forwards", EntityKind::Queue, 0, 0, 0),
+            entity("to", EntityKind::Queue, 0, 10, 10),
+        ];
+        // More entities than have a history of their own count as well.
+        let topic_and_copy = QueueStatistics {
+            published: 1,
+            arrived: 1,
+            ..QueueStatistics::default()
+        };
+        let others = [(("ns".to_owned(), SubQueue::Main), topic_and_copy)];
+        let found = Statistics {
+            entities,
+            others: others.into(),
+        };
+        history.kept().take(at(1), [found].iter());
+        let points = history.of("ns", "", at(-1)).unwrap();
+        let last = points.last().unwrap().1;
+        assert_eq!(
+            (last.published, last.incoming, last.completed),
+            (11, 31, 30)
+        );
     }
 
     #[test]

@@ -41,7 +41,11 @@ pub(super) struct HourShown {
 /// Messages per second.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RatesShown {
+    /// Messages that came in; for a namespace those that arrived at queues and subscriptions to be received there: each copy of a
+    /// topic's message counts, and one that was forwarded counts where it ends.
     incoming: f64,
+    /// Messages that came in to topics.
+    published: f64,
     /// Those that were completed, or received and deleted.
     completed: f64,
     dead_lettered: f64,
@@ -52,8 +56,10 @@ pub(super) struct RatesShown {
 struct PointShown {
     /// Its end.
     at: String,
-    /// Messages that came in; for a namespace those of queues and topics.
+    /// Messages that came in; for a namespace as in the rates.
     incoming: u32,
+    /// Messages that came in to topics.
+    published: u32,
     /// Messages that were completed, or received and deleted.
     completed: u32,
     /// Messages that were dead-lettered.
@@ -117,6 +123,7 @@ impl RatesShown {
         let round = |rate: f64| (rate * 1000.0).round() / 1000.0;
         Self {
             incoming: round(rates.incoming),
+            published: round(rates.published),
             completed: round(rates.completed),
             dead_lettered: round(rates.dead_lettered),
         }
@@ -127,6 +134,7 @@ impl PointShown {
     fn of((at, point): (Timestamp, Point)) -> Self {
         let Point {
             incoming,
+            published,
             completed,
             dead_lettered,
             messages,
@@ -134,6 +142,7 @@ impl PointShown {
         Self {
             at: time(at),
             incoming,
+            published,
             completed,
             dead_lettered,
             active: messages.active,
