@@ -18,6 +18,8 @@ pub struct Grant {
     pub(crate) expires_at: Timestamp,
     /// A token gave it, and another may take its place.
     pub(crate) is_of_token: bool,
+    /// Whose credentials gave it to a connection, as [`Actor::name`] says it; empty if none were verified.
+    pub(crate) whose: String,
 }
 
 /// The credentials of a request over HTTP.
@@ -73,6 +75,7 @@ impl Grant {
             rights: Rights::ALL,
             expires_at: Timestamp::MAX,
             is_of_token: false,
+            whose: String::new(),
         }
     }
 
@@ -81,13 +84,14 @@ impl Grant {
         Self {
             scope,
             rights: rule.rights,
+            whose: format!("key {}", rule.name),
             ..Self::all()
         }
     }
 
     /// Returns how many bytes it keeps.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.scope.len()
+        size_of::<Self>() + self.scope.len() + self.whose.len()
     }
 
     pub(crate) fn covers(&self, path: &str) -> bool {

@@ -64,6 +64,10 @@ pub struct Origin {
     pub server_name: Option<String>,
     /// Whom its certificate names, if it showed one and it was verified.
     pub certificate: Option<String>,
+    /// Its port, if this server took the connection itself.
+    pub port: Option<u16>,
+    /// It came over TLS.
+    pub is_secure: bool,
 }
 
 /// The problem of a token, in the service's words and numbers (`administration.md#errors`).
@@ -342,7 +346,10 @@ impl Access {
             is_logged: self.tally.note(now, request.peer),
             ..refused
         })?;
-        Ok(verified.grant)
+        Ok(Grant {
+            whose: verified.name,
+            ..verified.grant
+        })
     }
 
     /// Checks the tokens of a request over HTTP, of which the first must hold for the path that it
@@ -557,6 +564,7 @@ impl Access {
             rights,
             expires_at: token.expires_at,
             is_of_token: true,
+            whose: String::new(),
         };
         Ok(Verified { grant, owner, name })
     }
@@ -583,6 +591,7 @@ impl Access {
             rights: claims.rights,
             expires_at: claims.expires_at,
             is_of_token: true,
+            whose: String::new(),
         };
         let owner = prefix.to_owned();
         let name = format!("identity {}", claims.subject);

@@ -21,6 +21,15 @@ pub struct LinkId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u16);
 
+/// The properties `product` and `version` of a peer's open, cut; empty where there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Product {
+    /// The name of the client library.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
 /// The number of a delivery in its session and direction; a serial number [2.8.10].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeliveryId(pub u32);
@@ -387,6 +396,8 @@ pub enum Event {
         identity: Identity,
         /// It says that it brings JMS 2.0.
         is_client_provider: bool,
+        /// The product that it says it is.
+        product: Product,
     },
     /// The peer wants a link: answer with `accept_link` or `refuse_link`.
     AttachRequested(LinkId, Box<Attach>),

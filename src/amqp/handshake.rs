@@ -5,7 +5,9 @@ use serde_amqp::primitives::Symbol;
 
 use super::connection::{End, Phase, illegal, undecodable};
 use super::frame::{self, AMQP_HEADER, FrameKind, HEADER_BYTES, SASL_HEADER};
-use super::{Condition, Connection, Event, Identity, Refusal, Value, state, trace};
+use super::{
+    Condition, Connection, Event, Fields, Identity, Product, Refusal, Value, state, trace,
+};
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 use crate::secret::Secret;
@@ -22,6 +24,8 @@ const DELAYED_DELIVERY: &str = "DELAYED_DELIVERY";
 const SHARED_SUBSCRIPTIONS: &str = "SHARED-SUBS";
 /// The property with the name of Microsoft's JMS client.
 const CLIENT_PROVIDER: &str = "com.microsoft:is-client-provider";
+/// Characters of a peer's product, and of its version, that are kept.
+const PRODUCT_LENGTH_MAX: usize = 128;
 
 impl Connection {
     /// Takes a protocol header; returns whether there may be more to read.
@@ -268,6 +272,7 @@ impl Connection {
             hostname: peer.hostname,
             identity: self.identity.clone(),
             is_client_provider: peer.is_client_provider,
+            product: peer.product,
         });
         Ok(())
     }
@@ -282,6 +287,7 @@ struct PeerOpen {
     /// The desired capabilities.
     desired: Vec<Symbol>,
     is_client_provider: bool,
+    product: Product,
 }
 
 impl PeerOpen {
@@ -301,6 +307,10 @@ impl PeerOpen {
         let desired = list.raw()?.map(capabilities).unwrap_or_default();
         // The other fields are ignored, whatever their types.
         let properties = state::field_map(list.raw()?).unwrap_or_default();
+        let product = Product {
+            name: text_of(properties.as_deref(), "product"),
+            version: text_of(properties.as_deref(), "version"),
+        };
         let mut properties = properties.iter().flat_map(|fields| fields.iter());
         let is_client_provider = properties
             .any(|(name, value)| name.as_str() == CLIENT_PROVIDER && *value == Value::Bool(true));
@@ -312,6 +322,7 @@ impl PeerOpen {
             idle_timeout,
             desired,
             is_client_provider,
+            product,
         })
     }
 
@@ -322,6 +333,18 @@ impl PeerOpen {
         let offers = [DELAYED_DELIVERY].into_iter().chain(shares);
         offers.filter(desired).collect()
     }
+}
+
+/// Returns the beginning of a property that is a text, or nothing.
+fn text_of(properties: Option<&Fields>, name: &str) -> String {
+    let mut properties = properties.into_iter().flat_map(|fields| fields.iter());
+    let found = properties.find(|(key, _)| key.as_str() == name);
+    let text = match found {
+        Some((_, Value::String(text))) => text.as_str(),
+        Some((_, Value::Symbol(text))) => text.as_str(),
+        Some(_) | None => "",
+    };
+    text.chars().take(PRODUCT_LENGTH_MAX).collect()
 }
 
 /// Reads capabilities: a symbol, or several.

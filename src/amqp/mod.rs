@@ -42,8 +42,8 @@ mod unsettled;
 
 pub use api::{
     Accept, Attach, Capability, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,
-    EncodedFields, Event, Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Refusal,
-    Rejection, SelectorFilter, SessionFilter, SessionId, SettleMode, Tag, Value,
+    EncodedFields, Event, Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Product,
+    Refusal, Rejection, SelectorFilter, SessionFilter, SessionId, SettleMode, Tag, Value,
 };
 pub use connection::Connection;
 pub use trace::words;

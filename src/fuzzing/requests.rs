@@ -6,7 +6,9 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::{NOW, make_entities, parts};
 use crate::access::{Origin, Profile};
-use crate::amqp::{Attach, DeliveryId, Event, Identity, LinkId, LinkRole, LinkTarget, SessionId};
+use crate::amqp::{
+    Attach, DeliveryId, Event, Identity, LinkId, LinkRole, LinkTarget, Product, SessionId,
+};
 use crate::gateway::Gateway;
 use crate::ids::ConnectionId;
 use crate::message::{self, BATCH_FORMAT};
@@ -73,6 +75,7 @@ impl Client {
             hostname: None,
             identity: Identity::Anonymous,
             is_client_provider: false,
+            product: Product::default(),
         }));
         for (node, address) in (0..).zip(NODES) {
             for (link, role) in [

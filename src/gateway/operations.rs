@@ -20,7 +20,7 @@ use super::amqp::{ServiceNode, link_of};
 use super::denied::host_shown;
 use crate::access::{Authority, PeerAddress};
 use crate::address::{self, Address, EntityAddress};
-use crate::amqp::LinkId;
+use crate::amqp::{LinkId, Product};
 use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, RequestId, SequenceNumber};
 use crate::limits;
 use crate::namespace::{
@@ -33,6 +33,7 @@ use crate::queue::{
 use crate::rights::{AuthorizationRule, Right};
 use crate::time::Timestamp;
 
+pub use connections::{LocksThen, Stuck};
 pub use receives::ReceiveView;
 
 /// An operation. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
@@ -103,7 +104,7 @@ pub enum Operation {
         most: usize,
     },
     /// Close a connection, or detach one of its links.
-    Close(ConnectionId, Option<LinkId>),
+    Close(ConnectionId, Option<LinkId>, LocksThen),
     /// List receives over HTTP of the namespace that wait for a message, in the order of their ids.
     Receives {
         /// Those behind this id; all if it is not given.
@@ -277,6 +278,16 @@ pub struct ConnectionView {
     pub host: String,
     /// Its peer's address.
     pub peer: PeerAddress,
+    /// Its peer's port, if it is known.
+    pub port: Option<u16>,
+    /// It came over TLS.
+    pub is_secure: bool,
+    /// The product that its `open` names.
+    pub product: Product,
+    /// When its `open` came.
+    pub opened_at: Timestamp,
+    /// Whose credentials it has shown, as the audit log names them.
+    pub identities: Vec<String>,
     /// It was authorized for something.
     pub is_authorized: bool,
     /// Its links.
@@ -315,6 +326,14 @@ pub struct LinkView {
     pub locked: Option<usize>,
     /// The lowest number of the messages that a receiver has locked.
     pub oldest_locked: Option<SequenceNumber>,
+    /// When the oldest of its locks was made.
+    pub oldest_lock: Option<Timestamp>,
+    /// Since when nothing has happened on a receiver.
+    pub idle_since: Option<Timestamp>,
+    /// Messages that a receiver may get and that none has.
+    pub waiting: Option<usize>,
+    /// A receiver is stuck.
+    pub stuck: Option<Stuck>,
     /// The text of a receiver's selector.
     pub selector: Option<String>,
     /// The message session that a receiver holds.
@@ -426,9 +445,11 @@ impl Gateway {
             }
             Operation::Connections { from, most } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
-                Ok(self.list_connections(&prefix, from, most))
+                Ok(self.list_connections(cx.now, &prefix, from, most))
             }
-            Operation::Close(id, link) => self.close_for_operator(cx, host, authority, (id, link)),
+            Operation::Close(id, link, locks) => {
+                self.close_for_operator(cx, host, authority, (id, link), locks)
+            }
             Operation::Receives { after, most } => self.list_receives(host, authority, after, most),
             Operation::EndReceive(id) => self.end_receive_for_operator(cx, host, authority, id),
             Operation::Lock { path, numbers } => {

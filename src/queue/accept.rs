@@ -126,6 +126,7 @@ impl Queue {
             Wanted::Next(_) => sessions.first_free(),
         };
         self.consumers.add(consumer, mode);
+        self.consumers.attached(cx.now, consumer);
         match (name, wanted) {
             (Some(name), _) => {
                 let grant = self.grant_session(cx, &name, consumer);
@@ -316,9 +317,10 @@ impl Queue {
 
     fn return_locked(&mut self, cx: &mut Context<'_>, holder: Holder, failed: bool) {
         for (ordinal, token) in holder.locked {
-            if self.locks.remove(token).is_none() {
+            let Some(lock) = self.locks.remove(token) else {
                 continue;
-            }
+            };
+            self.consumers.unlocked(cx.now, lock.holder);
             if failed {
                 self.fail(cx, ordinal, None);
             } else {

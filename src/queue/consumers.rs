@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::id_map::IdMap;
 use super::scan::{Offered, Scan};
 use crate::limits;
+use crate::time::{ClockStep, Timestamp};
 
 /// A receiver of a queue: the broker's name for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +44,10 @@ struct Consumer {
     delivered: u32,
     /// Messages that were handed to it.
     handed_out: u64,
+    /// Messages that it has locked.
+    locked: usize,
+    /// When something last happened to it: see [`Consumers::idle_since`].
+    active_at: Option<Timestamp>,
     drain: bool,
     /// Bytes that may still be handed to it before some are written to its peer.
     window: i64,
@@ -107,6 +112,8 @@ impl Consumers {
             limit: 0,
             delivered: 0,
             handed_out: 0,
+            locked: 0,
+            active_at: None,
             drain: false,
             window: limits::RECEIVER_WINDOW_BYTES,
             allowance: Allowance::UpTo(limits::RECEIVER_WINDOW_BYTES),
@@ -149,10 +156,18 @@ impl Consumers {
         self.draining.retain(|&other| other != id);
     }
 
-    pub(super) fn set_credit(&mut self, id: ConsumerId, limit: u32, drain: bool) {
+    pub(super) fn set_credit(
+        &mut self,
+        now: Timestamp,
+        id: ConsumerId,
+        (limit, drain): (u32, bool),
+    ) {
         let Some(consumer) = self.all.get_mut(id.0) else {
             return;
         };
+        if consumer.limit != limit || consumer.active_at.is_none() {
+            consumer.active_at = Some(now);
+        }
         consumer.limit = limit;
         if drain && !consumer.drain {
             self.draining.push(id);
@@ -304,6 +319,50 @@ impl Consumers {
     pub(super) fn position(&self, id: ConsumerId) -> Option<(u32, u32)> {
         let consumer = self.all.get(id.0)?;
         Some((consumer.limit, consumer.delivered))
+    }
+
+    /// Notes that a receiver was attached.
+    pub(super) fn attached(&mut self, now: Timestamp, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(id.0) {
+            consumer.active_at = Some(now);
+        }
+    }
+
+    /// Notes that a message was handed to a receiver, which has it `locked`: one message or none.
+    pub(super) fn handed(&mut self, now: Timestamp, id: ConsumerId, locked: usize) {
+        if let Some(consumer) = self.all.get_mut(id.0) {
+            consumer.locked += locked;
+            consumer.active_at = Some(now);
+        }
+    }
+
+    /// Notes that a lock of a receiver has ended, however it did.
+    pub(super) fn unlocked(&mut self, now: Timestamp, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(id.0) {
+            // One that was added again has forgotten its locks.
+            consumer.locked = consumer.locked.saturating_sub(1);
+            consumer.active_at = Some(now);
+        }
+    }
+
+    /// Moves the times of receivers with the clock.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        for id in self.all.ids() {
+            if let Some(consumer) = self.all.get_mut(id) {
+                consumer.active_at = consumer.active_at.map(|at| at.moved(step));
+            }
+        }
+    }
+
+    /// Returns how many messages a receiver has locked.
+    pub(super) fn locked(&self, id: ConsumerId) -> usize {
+        self.all.get(id.0).map_or(0, |consumer| consumer.locked)
+    }
+
+    /// Returns since when nothing has happened to a receiver: it was attached, its credit changed, a message was handed to
+    /// it, or a lock of it ended (`docs/console.md#what-waits-and-what-is-stuck`).
+    pub(super) fn idle_since(&self, id: ConsumerId) -> Option<Timestamp> {
+        self.all.get(id.0)?.active_at
     }
 
     /// Returns how many messages were handed to a receiver.

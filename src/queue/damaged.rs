@@ -31,7 +31,7 @@ impl Queue {
         let session = entry.message_session.clone();
         let reason = reason.after(entry.amendments.as_deref());
         if let Some(token) = self.locks.of(ordinal) {
-            self.end_lock(token);
+            self.end_lock(cx.now, token);
         }
         let body = cx.journal.append(&Record::Relocated {
             entity: self.id,

@@ -65,8 +65,15 @@ pub struct ReceiverState {
     pub delivered: u64,
     /// How many messages it has locked.
     pub locked: usize,
-    /// The lowest number of these.
+    /// The lowest number of these, if all locks of the queue were looked at.
     pub oldest_locked: Option<SequenceNumber>,
+    /// When the oldest of its locks was made, if it was found.
+    pub oldest_lock: Option<Timestamp>,
+    /// Since when nothing has happened to it.
+    pub idle_since: Option<Timestamp>,
+    /// Messages that it may get and that none has; not known of one that reads at its own position, by a selector or to
+    /// browse.
+    pub waiting: Option<usize>,
     /// The text of its selector.
     pub selector: Option<String>,
 }
@@ -328,28 +335,46 @@ impl Queue {
         }
     }
 
-    /// Returns the states of receivers, in their order: all locks are looked at once.
+    /// Returns the states of receivers, which are in the order of their ids. Locks are looked at in the order in which they were made, as many
+    /// as `looks` allows: a queue may have more, and then the ages of recent ones are not known.
     #[must_use]
-    pub fn receiver_states(&self, receivers: &[ConsumerId]) -> Vec<ReceiverState> {
-        let mut locks: BTreeMap<ConsumerId, (usize, u64)> = receivers
-            .iter()
-            .map(|&receiver| (receiver, (0, u64::MAX)))
-            .collect();
-        for lock in self.locks.iter() {
-            if let Some((count, oldest)) = locks.get_mut(&lock.holder) {
-                *count += 1;
-                *oldest = lock.ordinal.min(*oldest);
+    pub fn receiver_states(
+        &self,
+        receivers: &[ConsumerId],
+        looks: &mut usize,
+    ) -> Vec<ReceiverState> {
+        let mut locks: BTreeMap<ConsumerId, (Timestamp, u64)> = BTreeMap::new();
+        let holders = receivers.iter().map(|&id| self.consumers.locked(id));
+        let mut left = holders.fold(0_usize, usize::saturating_add);
+        for lock in self.locks.in_order() {
+            if left == 0 || *looks == 0 {
+                break;
+            }
+            *looks -= 1;
+            if receivers.binary_search(&lock.holder).is_ok() {
+                left -= 1;
+                let found = locks.entry(lock.holder);
+                let (_, lowest) = found.or_insert((lock.made, lock.ordinal));
+                *lowest = lock.ordinal.min(*lowest);
             }
         }
         let states = receivers.iter().map(|receiver| {
-            let (locked, oldest) = locks.get(receiver).copied().unwrap_or_default();
+            let found = locks.get(receiver);
+            let oldest = found.filter(|_| left == 0);
             let selection = self.consumers.scans().get(receiver).map(Scan::selection);
             let selector = selection.and_then(|it| it.selector.as_deref());
             ReceiverState {
                 credit: self.consumers.credit(*receiver).unwrap_or_default(),
                 delivered: self.consumers.handed_out(*receiver),
-                locked,
-                oldest_locked: (locked != 0).then(|| number(oldest)),
+                locked: self.consumers.locked(*receiver),
+                oldest_locked: oldest.map(|&(_, lowest)| number(lowest)),
+                oldest_lock: found.map(|&(made, _)| made),
+                idle_since: self.consumers.idle_since(*receiver),
+                waiting: match (selection, &self.sessions) {
+                    (Some(_), _) => None,
+                    (None, Some(sessions)) => Some(sessions.waiting_for(*receiver)),
+                    (None, None) => Some(self.waiting()),
+                },
                 selector: selector.map(|selector| selector.text().to_owned()),
             }
         });

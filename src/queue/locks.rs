@@ -23,6 +23,8 @@ pub(super) struct Lock {
     pub(super) until: Timestamp,
     /// The receiver that has it.
     pub(super) holder: ConsumerId,
+    /// When it was made: renewals do not change it.
+    pub(super) made: Timestamp,
     nonce: u64,
 }
 
@@ -42,19 +44,20 @@ pub(super) struct LockTable {
 const RING_SLACK: usize = 1_024;
 
 /// The bytes of a lock outside of the ring, in the nodes of two trees.
-const KEPT_BYTES: usize = 110;
+const KEPT_BYTES: usize = 118;
 
 impl LockTable {
     pub(super) fn insert(
         &mut self,
         (ordinal, holder): (u64, ConsumerId),
-        until: Timestamp,
+        (made, until): (Timestamp, Timestamp),
         nonce: u64,
     ) -> LockToken {
         let lock = Lock {
             ordinal,
             until,
             holder,
+            made,
             nonce,
         };
         let serial = self.base + u64::try_from(self.recent.len()).expect("fits 64 bits");
@@ -100,10 +103,12 @@ impl LockTable {
     pub(super) fn follow_clock(&mut self, step: ClockStep) {
         for lock in self.recent.iter_mut().flatten() {
             lock.until = lock.until.moved(step);
+            lock.made = lock.made.moved(step);
         }
         self.newest = self.newest.moved(step);
         for lock in self.kept.values_mut() {
             lock.until = lock.until.moved(step);
+            lock.made = lock.made.moved(step);
         }
         let deadlines = std::mem::take(&mut self.deadlines).into_iter();
         let moved = deadlines.map(|(until, serial)| (until.moved(step), serial));
@@ -143,6 +148,40 @@ impl LockTable {
         let mut all = recent.chain(kept);
         let (serial, lock) = all.find(|(_, lock)| lock.ordinal == ordinal)?;
         Some(LockToken::new(serial, lock.nonce))
+    }
+
+    /// Moves the ends of all locks of a receiver to `now`; returns how many there are. It looks at all locks, and is called
+    /// rarely.
+    pub(super) fn end_of(&mut self, holder: ConsumerId, now: Timestamp) -> usize {
+        let recent = (self.base..).zip(&self.recent);
+        let recent = recent.filter_map(|(serial, lock)| Some((serial, lock.as_ref()?)));
+        let kept = self.kept.iter().map(|(&serial, lock)| (serial, lock));
+        let own = recent.chain(kept).filter(|(_, lock)| lock.holder == holder);
+        let serials: Vec<u64> = own.map(|(serial, _)| serial).collect();
+        for &serial in &serials {
+            if let Some(mut lock) = self.take(serial) {
+                lock.until = lock.until.min(now);
+                self.keep(serial, lock);
+            }
+        }
+        serials.len()
+    }
+
+    /// Returns all locks, in the order in which they were made.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Lock> {
+        let mut recent = (self.base..).zip(&self.recent);
+        let mut kept = self.kept.iter().peekable();
+        let mut next = recent.by_ref().find(|(_, lock)| lock.is_some());
+        std::iter::from_fn(move || match (next, kept.peek()) {
+            (Some((serial, _)), Some(&(&older, _))) if older < serial => {
+                kept.next().map(|(_, lock)| lock)
+            }
+            (Some((_, lock)), _) => {
+                next = recent.by_ref().find(|(_, lock)| lock.is_some());
+                lock.as_ref()
+            }
+            (None, _) => kept.next().map(|(_, lock)| lock),
+        })
     }
 
     /// Returns all locks.
@@ -215,8 +254,8 @@ mod tests {
     #[test]
     fn locks_end_in_the_order_of_their_deadlines() {
         let mut locks = LockTable::default();
-        let first = locks.insert((1, NO_ONE), at(10), 7);
-        let second = locks.insert((2, NO_ONE), at(20), 8);
+        let first = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
+        let second = locks.insert((2, NO_ONE), (at(0), at(20)), 8);
         assert!(locks.renew(first, at(30)));
         assert_eq!(locks.next_deadline(), Some(at(20)));
         assert!(locks.pop_expired(at(19)).is_none());
@@ -231,9 +270,9 @@ mod tests {
     fn locks_last_as_long_as_before_when_their_clock_is_set() {
         for millis in [-1_000_000, 1_000_000] {
             let mut locks = LockTable::default();
-            let first = locks.insert((1, NO_ONE), at(10), 7);
-            locks.insert((2, NO_ONE), at(20), 8);
-            locks.insert((3, NO_ONE), Timestamp::MAX, 9);
+            let first = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
+            locks.insert((2, NO_ONE), (at(0), at(20)), 8);
+            locks.insert((3, NO_ONE), (at(0), Timestamp::MAX), 9);
             assert!(locks.renew(first, at(30)));
             locks.follow_clock(ClockStep::from_millis(millis));
             let ended = |locks: &mut LockTable, at: i64| {
@@ -245,15 +284,40 @@ mod tests {
             assert_eq!(ended(&mut locks, 29), None);
             assert_eq!(ended(&mut locks, 30), Some(1));
             assert_eq!(locks.next_deadline(), Some(Timestamp::MAX));
-            locks.insert((4, NO_ONE), at(40 + millis), 1);
+            locks.insert((4, NO_ONE), (at(0), at(40 + millis)), 1);
             assert_eq!(ended(&mut locks, 40), Some(4));
         }
     }
 
     #[test]
+    fn locks_of_a_receiver_are_told_in_order_and_end_together() {
+        let (one, two) = (ConsumerId(1), ConsumerId(2));
+        let mut locks = LockTable::default();
+        let first = locks.insert((7, one), (at(0), at(100)), 1);
+        locks.insert((3, two), (at(1), at(101)), 2);
+        locks.insert((5, one), (at(2), at(102)), 3);
+        // A renewed lock is as old as before.
+        assert!(locks.renew(first, at(200)));
+        let told: Vec<_> = locks
+            .in_order()
+            .map(|lock| (lock.ordinal, lock.made))
+            .collect();
+        assert_eq!(told, [(7, at(0)), (3, at(1)), (5, at(2))]);
+        assert_eq!(locks.end_of(one, at(50)), 2);
+        assert_eq!(locks.next_deadline(), Some(at(50)));
+        let ended = [(); 2].map(|()| locks.pop_expired(at(50)).map(|lock| lock.holder));
+        assert_eq!(ended, [Some(one); 2]);
+        assert!(locks.pop_expired(at(100)).is_none());
+        assert_eq!(
+            locks.pop_expired(at(101)).map(|lock| lock.holder),
+            Some(two)
+        );
+    }
+
+    #[test]
     fn a_token_with_another_nonce_opens_nothing() {
         let mut locks = LockTable::default();
-        let token = locks.insert((1, NO_ONE), at(10), 7);
+        let token = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
         assert!(locks.get(LockToken::new(token.serial(), 8)).is_none());
         assert!(locks.remove(token).is_some());
         assert!(locks.remove(token).is_none());
@@ -262,8 +326,8 @@ mod tests {
     #[test]
     fn a_shorter_lock_made_later_ends_first() {
         let mut locks = LockTable::default();
-        locks.insert((1, NO_ONE), at(100), 1);
-        locks.insert((2, NO_ONE), at(50), 2);
+        locks.insert((1, NO_ONE), (at(0), at(100)), 1);
+        locks.insert((2, NO_ONE), (at(0), at(50)), 2);
         assert_eq!(locks.pop_expired(at(50)).map(|lock| lock.ordinal), Some(2));
         assert_eq!(locks.next_deadline(), Some(at(100)));
     }
@@ -271,9 +335,9 @@ mod tests {
     #[test]
     fn one_lock_held_for_long_does_not_hold_the_ring() {
         let mut locks = LockTable::default();
-        let held = locks.insert((0, NO_ONE), at(1_000), 0);
+        let held = locks.insert((0, NO_ONE), (at(0), at(1_000)), 0);
         for ordinal in 1..10_000 {
-            let token = locks.insert((ordinal, NO_ONE), at(1_000), ordinal);
+            let token = locks.insert((ordinal, NO_ONE), (at(0), at(1_000)), ordinal);
             assert!(locks.remove(token).is_some());
         }
         assert!(locks.recent.len() <= RING_SLACK + 4);

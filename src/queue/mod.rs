@@ -103,6 +103,8 @@ pub struct Queue {
     duplicates: duplicates::Duplicates,
     scheduled: BTreeSet<(Timestamp, u64)>,
     deferred: usize,
+    /// Deferred messages that are locked.
+    deferred_locked: usize,
     locks: LockTable,
     consumers: consumers::Consumers,
     bytes: u64,
@@ -199,6 +201,7 @@ impl Queue {
             duplicates: duplicates::Duplicates::default(),
             scheduled: BTreeSet::new(),
             deferred: 0,
+            deferred_locked: 0,
             locks: LockTable::default(),
             consumers: consumers::Consumers::default(),
             bytes: 0,
@@ -291,6 +294,7 @@ impl Queue {
     /// deadlines by the clock stay. Stamps and numbers that were given stay.
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.locks.follow_clock(step);
+        self.consumers.follow_clock(step);
         if let Some(sessions) = &mut self.sessions {
             sessions.follow_clock(step);
         }
@@ -391,6 +395,13 @@ impl Queue {
     #[must_use]
     pub fn locked(&self) -> usize {
         self.locks.len()
+    }
+
+    /// Returns the number of messages that may be given to a receiver and that none has locked.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let active = self.len() - self.scheduled.len() - self.deferred;
+        active - (self.locks.len() - self.deferred_locked)
     }
 
     /// Returns the number of receivers.
@@ -502,7 +513,10 @@ impl Queue {
         }
         match entry.state {
             StoredState::Active => {}
-            StoredState::Deferred => self.deferred -= 1,
+            StoredState::Deferred => {
+                self.deferred -= 1;
+                self.deferred_locked -= usize::from(entry.locked);
+            }
             StoredState::Scheduled { due } => {
                 self.scheduled.remove(&(due, ordinal));
             }
@@ -549,6 +563,10 @@ impl Queue {
     fn check(&self) {
         debug_assert!(self.returned.last().is_none_or(|&last| last < self.cursor));
         debug_assert!(self.locks.len() + self.scheduled.len() <= self.index.len());
+        debug_assert!(
+            self.deferred_locked <= self.deferred.min(self.locks.len()),
+            "locks of deferred messages are counted"
+        );
         debug_assert!(
             self.index.len() > 0 || self.bytes == self.state_bytes(),
             "bytes of no message"

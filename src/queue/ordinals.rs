@@ -28,6 +28,13 @@ impl<T> Ordinals<T> {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Few(list) => list.len(),
+            Self::Many(tree) => tree.len(),
+        }
+    }
+
     /// Returns the lowest ordinal.
     pub(super) fn first(&self) -> Option<u64> {
         match self {

@@ -205,6 +205,17 @@ impl Queue {
         self.consumers.add(id, mode);
     }
 
+    /// Notes when a receiver was attached.
+    pub fn note_attached(&mut self, now: Timestamp, id: ConsumerId) {
+        self.consumers.attached(now, id);
+    }
+
+    /// Ends all locks of a receiver that was removed, as if their time were over: each counts as a failed delivery. They
+    /// end in the next step, in shares. Returns how many there are.
+    pub fn end_locks_of(&mut self, now: Timestamp, id: ConsumerId) -> usize {
+        self.locks.end_of(id, now)
+    }
+
     /// Removes a receiver. Its locks stay until they end or are settled
     /// (`receiving.md#lost-links`); [`Queue::release_session`] frees its message session.
     pub fn remove_consumer(&mut self, id: ConsumerId) {
@@ -223,7 +234,7 @@ impl Queue {
     ///
     /// With `drain` it wants the messages available now, and then [`Delivery::Drained`].
     pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
-        self.consumers.set_credit(id, limit, drain);
+        self.consumers.set_credit(cx.now, id, (limit, drain));
         self.set_due(id);
         self.dispatch(cx);
     }
@@ -258,7 +269,7 @@ impl Queue {
     pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
         self.consumers.return_credit(id);
         self.set_due(id);
-        if let Some(ordinal) = self.end_lock(token) {
+        if let Some(ordinal) = self.end_lock(cx.now, token) {
             self.unlock(cx, ordinal);
         }
         self.dispatch(cx);
@@ -277,7 +288,7 @@ impl Queue {
         tokens: impl IntoIterator<Item = LockToken>,
     ) {
         for token in tokens {
-            if let Some(ordinal) = self.end_lock(token) {
+            if let Some(ordinal) = self.end_lock(cx.now, token) {
                 self.unlock(cx, ordinal);
             }
         }
@@ -334,8 +345,10 @@ impl Queue {
     }
 
     /// Ends a lock before its time, and returns its message.
-    pub(super) fn end_lock(&mut self, token: LockToken) -> Option<u64> {
-        let ordinal = self.locks.remove(token)?.ordinal;
+    pub(super) fn end_lock(&mut self, now: Timestamp, token: LockToken) -> Option<u64> {
+        let lock = self.locks.remove(token)?;
+        let ordinal = lock.ordinal;
+        self.consumers.unlocked(now, lock.holder);
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);
             if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
@@ -357,7 +370,7 @@ impl Queue {
         settlement: Settlement,
     ) -> Result<(), SettlementRefused> {
         self.check_settlement(token, &settlement)?;
-        let ordinal = self.end_lock(token).ok_or(LockLost)?;
+        let ordinal = self.end_lock(cx.now, token).ok_or(LockLost)?;
         match settlement {
             Settlement::Complete => {
                 if let Some(entry) = self.remove(cx, ordinal) {
@@ -480,6 +493,7 @@ impl Queue {
             && let Some(lock) = self.locks.pop_expired(cx.now)
         {
             *left -= 1;
+            self.consumers.unlocked(cx.now, lock.holder);
             self.count().locks_expired += 1;
             self.fail(cx, lock.ordinal, None);
         }
@@ -530,14 +544,17 @@ impl Queue {
             ReceiveMode::PeekLock => {
                 let origin = self.origin();
                 let has_sessions = self.sessions.is_some();
-                let (body, mut stamps, name) = self.index.update(ordinal, |entry| {
-                    entry.locked = true;
-                    let name = entry.message_session.as_ref();
-                    let name = name.filter(|_| has_sessions).cloned();
-                    let stamps = stamps(origin, entry);
-                    entry.acquired = Acquired::Perhaps;
-                    (entry.body, stamps, name)
-                })?;
+                let (body, mut stamps, name, is_deferred) =
+                    self.index.update(ordinal, |entry| {
+                        entry.locked = true;
+                        let is_deferred = entry.state == StoredState::Deferred;
+                        let name = entry.message_session.as_ref();
+                        let name = name.filter(|_| has_sessions).cloned();
+                        let stamps = stamps(origin, entry);
+                        entry.acquired = Acquired::Perhaps;
+                        (entry.body, stamps, name, is_deferred)
+                    })?;
+                self.deferred_locked += usize::from(is_deferred);
                 self.count_delivered(cx.now, stamps.enqueued_time);
                 let (token, until) = self.lock(cx, ordinal, receiver, name.as_ref());
                 // The message session has the lock. .NET takes a message for lost at this time, without a request.
@@ -560,6 +577,7 @@ impl Queue {
                 let entry = self.remove(cx, ordinal)?;
                 self.count_delivered(cx.now, entry.enqueued_at);
                 self.count_completed(cx.now, entry.enqueued_at);
+                self.consumers.handed(cx.now, receiver, 0);
                 let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
                 let mut stamps = stamps(self.origin(), &entry);
                 stamps.delivered = true;
@@ -590,16 +608,18 @@ impl Queue {
         name: Option<&MessageSession>,
     ) -> (LockToken, Timestamp) {
         let nonce = cx.random.next_u64();
+        self.consumers.handed(cx.now, receiver, 1);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
             let token = self
                 .locks
-                .insert((ordinal, receiver), Timestamp::MAX, nonce);
+                .insert((ordinal, receiver), (cx.now, Timestamp::MAX), nonce);
             sessions.set_available(name, ordinal, false);
             let until = sessions.lock(name, ordinal, token);
             return (token, until.unwrap_or(cx.now));
         }
         let until = cx.now.after(self.description.lock_duration);
-        (self.locks.insert((ordinal, receiver), until, nonce), until)
+        let times = (cx.now, until);
+        (self.locks.insert((ordinal, receiver), times, nonce), until)
     }
 
     /// A delivery failed: the message is counted, and given back or dead-lettered.
@@ -635,10 +655,13 @@ impl Queue {
     pub(super) fn unlock(&mut self, cx: &mut Context<'_>, ordinal: u64) {
         let now = cx.now;
         let unlocked = self.index.update(ordinal, |entry| {
-            entry.locked = false;
-            (entry.state, entry.expires_at() <= now)
+            let was_locked = std::mem::take(&mut entry.locked);
+            let was_deferred = was_locked && entry.state == StoredState::Deferred;
+            ((entry.state, entry.expires_at() <= now), was_deferred)
         });
-        match unlocked {
+        let was_deferred = unlocked.is_some_and(|(_, was_deferred)| was_deferred);
+        self.deferred_locked -= usize::from(was_deferred);
+        match unlocked.map(|(unlocked, _)| unlocked) {
             Some((StoredState::Active, true)) => self.expire_one(cx, ordinal),
             Some((StoredState::Active, false)) => self.give_back(ordinal),
             // A deferred message stays deferred.
@@ -652,11 +675,14 @@ impl Queue {
             return;
         }
         let was = self.index.update(ordinal, |entry| {
-            entry.locked = false;
-            std::mem::replace(&mut entry.state, StoredState::Deferred)
+            let was_locked = std::mem::take(&mut entry.locked);
+            let was = std::mem::replace(&mut entry.state, StoredState::Deferred);
+            (was, was_locked)
         });
-        if was == Some(StoredState::Active) {
-            self.deferred += 1;
+        match was {
+            Some((StoredState::Active, _)) => self.deferred += 1,
+            Some((StoredState::Deferred, true)) => self.deferred_locked -= 1,
+            Some((StoredState::Deferred | StoredState::Scheduled { .. }, _)) | None => {}
         }
         self.count().deferred += 1;
         self.record_change(cx, ordinal);

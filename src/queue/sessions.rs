@@ -50,6 +50,8 @@ pub(super) struct Sessions {
     /// Messages, and those that can be delivered.
     messages: usize,
     available: usize,
+    /// Messages that can be delivered of sessions without a holder.
+    unheld: usize,
 }
 
 /// The bytes of a session, with its name and a node of each tree that it is in.
@@ -66,6 +68,8 @@ struct SessionState {
     available: Ordinals<()>,
     /// The message that it is filed under among the free sessions.
     free_at: Option<u64>,
+    /// Its messages that are counted among those of sessions without a holder.
+    unheld: usize,
     holder: Option<Holder>,
     state: Option<Bytes>,
     /// When the state was last set or cleared.
@@ -157,6 +161,17 @@ impl Sessions {
     /// Returns the number of sessions, and of those that a receiver holds.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.places.len(), self.held.len())
+    }
+
+    /// Returns how many messages can be delivered to a receiver: those of its session, or, while it waits for any session,
+    /// those of all sessions without a holder.
+    pub(super) fn waiting_for(&self, consumer: ConsumerId) -> usize {
+        if self.waits.contains_key(&consumer) {
+            return self.unheld;
+        }
+        let held = self.held.get(consumer.0).and_then(|&place| self.at(place));
+        let held = held.filter(|session| session.holder().is_some());
+        held.map_or(0, |session| session.available.len())
     }
 
     /// Returns the lowest message that can be delivered.
@@ -501,11 +516,12 @@ impl Sessions {
         let Some(session) = self.at_mut(place) else {
             return;
         };
-        let wanted = match session.holder() {
-            Some(_) => None,
-            None => session.available.first(),
+        let (wanted, unheld) = match session.holder() {
+            Some(_) => (None, 0),
+            None => (session.available.first(), session.available.len()),
         };
         let before = std::mem::replace(&mut session.free_at, wanted);
+        let unheld_before = std::mem::replace(&mut session.unheld, unheld);
         let is_over =
             session.messages.is_empty() && session.holder.is_none() && session.state.is_none();
         if before != wanted {
@@ -514,6 +530,7 @@ impl Sessions {
             }
             self.free.extend(wanted.map(|at| (at, place)));
         }
+        self.unheld = self.unheld - unheld_before + unheld;
         if is_over {
             self.forget(place);
         }
@@ -540,6 +557,7 @@ impl SessionState {
             messages: Ordinals::default(),
             available: Ordinals::default(),
             free_at: None,
+            unheld: 0,
             holder: None,
             state: None,
             updated: None,

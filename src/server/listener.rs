@@ -344,10 +344,11 @@ async fn serve_protocol(
     kind: ListenerKind,
     protocol: Protocol,
     (stream, scheme): (impl Stream, Scheme),
-    origin: Origin,
+    mut origin: Origin,
     permit: Permit,
     slot: ConnectionSlot,
 ) {
+    origin.is_secure = matches!(scheme, Scheme::Https);
     match protocol {
         Protocol::Http => {
             http::serve(server, kind, stream, scheme, origin, permit, slot).await;
@@ -376,6 +377,7 @@ async fn detect_protocol(
 ) -> Option<Detected> {
     let mut origin = Origin {
         peer: peer_of(peer.ip()),
+        port: Some(peer.port()),
         server_name: forwarded.server_name,
         ..Origin::default()
     };

@@ -386,6 +386,7 @@ mod tests {
             hostname: host.map(str::to_owned),
             identity: Identity::Anonymous,
             is_client_provider: false,
+            product: crate::amqp::Product::default(),
         })
     }
 

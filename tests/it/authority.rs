@@ -10,7 +10,7 @@ use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 use jitney::access::{Authority, Inquiry, PeerAddress, Profile};
 use jitney::address::{EntityAddress, SubQueue};
-use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
+use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, Product, SessionId};
 use jitney::gateway::admin;
 use jitney::gateway::rest;
 use jitney::gateway::{Gateway, Reply, Report, Routed, StepReply};
@@ -244,6 +244,7 @@ fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str)
             hostname: Some("first".to_owned()),
             identity: jitney::amqp::Identity::Anonymous,
             is_client_provider: false,
+            product: Product::default(),
         };
         gateway.apply(cx, GUEST, Report::Event(opened));
     });

@@ -8,8 +8,9 @@ use super::transactions::{Declared, Group};
 use super::windows::Window;
 use super::{Link, jms};
 use crate::access::{Grant, Origin};
-use crate::amqp::{LinkId, SessionId};
+use crate::amqp::{LinkId, Product, SessionId};
 use crate::ids::{ConnectionId, EntityId};
+use crate::time::Timestamp;
 
 /// All connections.
 #[derive(Debug, Default)]
@@ -33,6 +34,12 @@ pub(crate) struct Connection {
     pub(crate) authorized: bool,
     /// The container-id of its `open`.
     pub(crate) container_id: String,
+    /// The product of its `open`.
+    pub(crate) product: Product,
+    /// When its `open` came.
+    pub(crate) opened_at: Timestamp,
+    /// An operator closes it: the locks of its receivers end with it.
+    pub(crate) ends_locks: bool,
     /// It is a JMS 2.0 client, as its `open` says.
     pub(crate) brings_jms: bool,
     pub(crate) links: BTreeMap<LinkId, Link>,

@@ -165,7 +165,10 @@ impl Gateway {
             }
         };
         let consumer = consumer_id(connection, link);
-        self.with_queue(cx, queue, |queue, _| queue.add_consumer(consumer, mode));
+        self.with_queue(cx, queue, |queue, cx| {
+            queue.add_consumer(consumer, mode);
+            queue.note_attached(cx.now, consumer);
+        });
         let accept = Accept {
             selects,
             capabilities: self.subscription_capabilities(base, &wanted),

@@ -241,8 +241,9 @@ impl Gateway {
                 scan_mode,
                 selection,
             } = filter;
-            self.with_queue(cx, queue, |queue, _| {
+            self.with_queue(cx, queue, |queue, cx| {
                 queue.add_scan(consumer, mode, scan_mode, selection);
+                queue.note_attached(cx.now, consumer);
             });
             let accept = Accept {
                 address: made,
@@ -255,7 +256,10 @@ impl Gateway {
         }
         let wanted = self.wanted_session(queue, &address, attach)?;
         let Some(wanted) = wanted else {
-            self.with_queue(cx, queue, |queue, _| queue.add_consumer(consumer, mode));
+            self.with_queue(cx, queue, |queue, cx| {
+                queue.add_consumer(consumer, mode);
+                queue.note_attached(cx.now, consumer);
+            });
             let name = None;
             let accept = Accept {
                 address: made,
@@ -427,6 +431,11 @@ impl Gateway {
             }
             self.release(cx, connection, link, state);
         }
+        if state.ends_locks {
+            for (&link, of) in &state.links {
+                self.end_locks_of(cx, connection, link, of);
+            }
+        }
         self.end_link_entities(cx, connection, state.link_entities.into_values());
         self.windows.count_requests(state.waiting, 0);
         self.forget_window(cx, &state.window);
@@ -549,6 +558,21 @@ impl Gateway {
         if let Some(queue) = state.queue() {
             let consumer = consumer_id(connection, link);
             self.namespaces.remove_consumer(cx.now, queue, consumer);
+        }
+    }
+
+    /// Ends the locks of a link that an operator has ended, as if their time were over. The locks of a message session ended
+    /// with its link.
+    pub(in crate::gateway) fn end_locks_of(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        state: &Link,
+    ) {
+        if let &Link::Receiver { queue, name: None } = state {
+            let consumer = consumer_id(connection, link);
+            self.with_queue(cx, queue, |queue, cx| queue.end_locks_of(cx.now, consumer));
         }
     }
 

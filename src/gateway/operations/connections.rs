@@ -5,17 +5,87 @@ use std::collections::BTreeMap;
 use super::{ConnectionView, LinkRole, LinkView, Operated, node_shown};
 use crate::access::Authority;
 use crate::amqp::{Condition, LinkId, Refusal};
+use crate::gateway::amqp::connections::Connection;
 use crate::gateway::amqp::{Link, consumer_id};
 use crate::gateway::{Gateway, Reply, Routed};
 use crate::ids::{ConnectionId, EntityId};
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind, StepContext};
-use crate::queue::ConsumerId;
+use crate::queue::{ConsumerId, ReceiverState};
 use crate::rights::Right;
+use crate::time::{Millis, Timestamp};
+
+/// What becomes of the messages that a receiver has locked when an operator ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocksThen {
+    /// Their locks end with the link, as if their time were over: the delivery counts as failed.
+    End,
+    /// They stay locked until their time is over, as they do when a client goes.
+    Stay,
+}
+
+/// Why a receiver is stuck: messages wait for it, and nothing has happened to it for [`STUCK_AFTER`]
+/// (`docs/console.md#what-waits-and-what-is-stuck`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stuck {
+    /// It has messages locked.
+    Holding,
+    /// It has none, and no other receiver can take what waits, or works on the queue.
+    Silent,
+}
+
+/// A receiver to which nothing has happened for so long is stuck, if messages wait for it: the time that one message takes is
+/// shorter.
+const STUCK_AFTER: Millis = Millis::from_millis(10_000);
+
+/// Locks that one list looks at, to tell how old those of its receivers are: some milliseconds.
+const LOCKS_LOOKED: usize = 20_000;
+
+/// Characters of a container-id, a host or an identity that a list has.
+const SHOWN_MAX: usize = 256;
+
+/// Returns why a receiver is stuck, if it is. One whose messages are not counted is not judged. `is_alone` says that no other
+/// receiver can take what waits for it, or that none works.
+fn judge(now: Timestamp, state: &ReceiverState, is_alone: bool) -> Option<Stuck> {
+    let waits = state.waiting.is_some_and(|waiting| waiting != 0);
+    let is_idle = state
+        .idle_since
+        .is_some_and(|at| STUCK_AFTER <= now.since(at));
+    match state.locked {
+        _ if !(waits && is_idle) => None,
+        0 => is_alone.then_some(Stuck::Silent),
+        _ => Some(Stuck::Holding),
+    }
+}
+
+/// Returns what the audit log says of locks.
+const fn noted(locks: LocksThen) -> &'static str {
+    match locks {
+        LocksThen::End => "; its locks end",
+        LocksThen::Stay => "; its locks stay",
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
+}
+
+/// Returns whose credentials a connection has shown, each once.
+fn identities(connection: &Connection) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let shown = connection.grants.iter().map(|grant| cut(&grant.whose));
+    for whose in shown.filter(|whose| !whose.is_empty()) {
+        if !found.contains(&whose) {
+            found.push(whose);
+        }
+    }
+    found
+}
 
 impl Gateway {
     pub(super) fn list_connections(
         &self,
+        now: Timestamp,
         prefix: &str,
         (first, first_link): (ConnectionId, LinkId),
         most: usize,
@@ -38,9 +108,14 @@ impl Gateway {
             left -= shown.len().max(1);
             views.push(ConnectionView {
                 id,
-                container_id: connection.container_id.clone(),
-                host: connection.host.clone(),
+                container_id: cut(&connection.container_id),
+                host: cut(&connection.host),
                 peer: connection.origin.peer,
+                port: connection.origin.port,
+                is_secure: connection.origin.is_secure,
+                product: connection.product.clone(),
+                opened_at: connection.opened_at,
+                identities: identities(connection),
                 is_authorized: connection.authorized,
                 links: shown,
             });
@@ -49,7 +124,7 @@ impl Gateway {
                 break;
             }
         }
-        self.add_receiver_states(&mut views);
+        self.add_receiver_states(now, &mut views);
         Operated::Connections(views, next)
     }
 
@@ -77,6 +152,10 @@ impl Gateway {
             credit: None,
             locked: None,
             oldest_locked: None,
+            oldest_lock: None,
+            idle_since: None,
+            waiting: None,
+            stuck: None,
             selector: None,
             session: None,
             deliveries,
@@ -84,14 +163,16 @@ impl Gateway {
     }
 
     /// Adds to receivers their credit, their locks and their message sessions: each queue is looked at once.
-    fn add_receiver_states(&self, views: &mut [ConnectionView]) {
+    fn add_receiver_states(&self, now: Timestamp, views: &mut [ConnectionView]) {
+        let mut looks = LOCKS_LOOKED;
         let mut by_queue: BTreeMap<EntityId, Vec<(usize, usize, ConsumerId)>> = BTreeMap::new();
         for (at, view) in views.iter().enumerate() {
             let Some(connection) = self.connections.get(view.id) else {
                 continue;
             };
             for (index, link) in view.links.iter().enumerate() {
-                if let Some(Link::Receiver { queue, .. }) = connection.links.get(&link.id) {
+                let found = connection.links.get(&link.id);
+                if let Some(Link::Receiver { queue, .. } | Link::Waiting { queue, .. }) = found {
                     let receiver = consumer_id(view.id, link.id);
                     by_queue
                         .entry(*queue)
@@ -105,13 +186,21 @@ impl Gateway {
                 continue;
             };
             let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
-            let states = queue.receiver_states(&ids);
+            let states = queue.receiver_states(&ids, &mut looks);
             for ((at, index, id), state) in receivers.into_iter().zip(states) {
                 let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
                 if let Some(link) = link {
+                    link.idle_since = state.idle_since;
+                    link.waiting = state.waiting;
+                    if link.role == LinkRole::WaitingReceiver {
+                        continue;
+                    }
+                    let is_alone = queue.has_sessions() || queue.locked() == 0;
+                    link.stuck = judge(now, &state, is_alone);
                     link.credit = Some(state.credit);
                     link.locked = Some(state.locked);
                     link.oldest_locked = state.oldest_locked;
+                    link.oldest_lock = state.oldest_lock;
                     link.selector = state.selector;
                     link.deliveries = Some(state.delivered);
                     link.session = queue.session_held_by(id).map(ToOwned::to_owned);
@@ -126,6 +215,7 @@ impl Gateway {
         host: Option<&str>,
         authority: &Authority,
         (id, link): (ConnectionId, Option<LinkId>),
+        locks: LocksThen,
     ) -> Result<Operated, Denied> {
         let prefix = self.check_namespace(host, authority, Right::Manage)?;
         let connection = self.connections.get(id);
@@ -134,14 +224,15 @@ impl Gateway {
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
         }
         if let Some(link) = link {
-            return self.detach_for_operator(cx, authority, &prefix, (id, link));
+            return self.detach_for_operator(cx, authority, &prefix, (id, link), locks);
         }
-        let detail = format!("connection {}: {}", id.0, self.client(id));
+        let detail = format!("connection {}: {}{}", id.0, self.client(id), noted(locks));
         self.audit(cx, authority, "close_connection", &prefix, &detail);
         let refusal = Refusal {
             condition: Condition::ConnectionForced,
             description: "An operator has closed the connection.".to_owned(),
         };
+        self.connection(id).ends_locks = locks == LocksThen::End;
         self.replies.push(Routed {
             connection: id,
             rests_on: 0,
@@ -156,23 +247,37 @@ impl Gateway {
         authority: &Authority,
         prefix: &str,
         (id, link): (ConnectionId, LinkId),
+        locks: LocksThen,
     ) -> Result<Operated, Denied> {
         let Some(found) = self.link(id, link) else {
             let text = format!("Connection {} has no link {}.", id.0, link.0);
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
         };
         let entity = self.link_view(link, found).entity;
+        let receives = match found {
+            Link::Receiver { queue, name: None } => Some(*queue),
+            Link::Receiver { .. }
+            | Link::Sender { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        };
         let detail = format!(
-            "link {} of connection {}: {}",
+            "link {} of connection {}: {}{}",
             link.0,
             id.0,
-            self.client(id)
+            self.client(id),
+            noted(locks)
         );
         let path = format!("{prefix}{entity}");
         self.audit(cx, authority, "close_link", &path, &detail);
         let text = "An operator has detached the link.";
         let denied = Denied::new(DeniedKind::Detached, text, &entity);
         self.end_link(cx, id, link, denied);
+        if let Some(queue) = receives.filter(|_| locks == LocksThen::End) {
+            self.end_locks_of(cx, id, link, &Link::Receiver { queue, name: None });
+        }
         Ok(Operated::Done)
     }
 }

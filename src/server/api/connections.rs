@@ -7,7 +7,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Answer, Call, Page, Problem};
 use crate::amqp::LinkId;
-use crate::gateway::operations::{ConnectionView, LinkRole, LinkView, Operated, Operation};
+use crate::gateway::admin::time;
+use crate::gateway::operations::{
+    ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation, Stuck,
+};
 use crate::ids::ConnectionId;
 use crate::limits;
 
@@ -15,12 +18,27 @@ use crate::limits;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Connection {
     id: u32,
-    /// The container-id of its `open`, which SDKs let applications choose.
+    /// The container-id of its `open`, which SDKs let applications choose; its first 256 characters.
     container_id: String,
+    /// The client library that its `open` names; its first 128 characters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    product: String,
+    /// The version of that library, likewise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    version: String,
     /// The host by which it calls the namespace.
     host: String,
     /// Its address; of IPv6 the network.
     peer: String,
+    /// Its port; absent if another server has passed the connection on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    /// It came over TLS.
+    secure: bool,
+    /// When its `open` came.
+    opened_at: String,
+    /// Whose credentials it has shown: `key NAME`, `identity SUBJECT`; none if none were verified.
+    identities: Vec<String>,
     /// It was authorized for something.
     authorized: bool,
     links: Vec<Link>,
@@ -42,6 +60,22 @@ struct Link {
     /// The lowest sequence number of the messages that a receiver has locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_locked: Option<u64>,
+    /// When the oldest lock of a receiver was made; a renewal does not change it. It is absent if the receiver has none, or
+    /// if the 20,000 oldest locks that a list looks at have none of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_lock_at: Option<String>,
+    /// Since when nothing has happened to a receiver: it was attached, its credit changed, a message was handed to it, or one
+    /// of its locks ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_since: Option<String>,
+    /// Messages that this receiver may get and that none has: of a message session those of the session, of a receiver that
+    /// waits for a session those of all sessions that no receiver holds. It is not known, and absent, where a receiver has a
+    /// selector or browses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<usize>,
+    /// Why a receiver is stuck: messages wait for it, and nothing has happened to it for ten seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stuck: Option<StuckFor>,
     /// The selector of a receiver: it takes only what matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     selector: Option<String>,
@@ -52,6 +86,41 @@ struct Link {
     /// handed to a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     deliveries: Option<u64>,
+}
+
+/// Why a receiver is stuck.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StuckFor {
+    /// It has messages locked, and settles none.
+    Holding,
+    /// It has none, and takes none; no other receiver can take what waits, or none has a message of the queue locked.
+    Silent,
+}
+
+/// What becomes of the locks of receivers that are ended.
+#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Locks {
+    /// They end at once, as if their time were over: messages return to their queue, and the delivery counts as failed.
+    #[default]
+    End,
+    /// They stay until their time is over, as they do when a client goes by itself.
+    Stay,
+}
+
+/// How a connection or a link is closed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CloseQuery {
+    /// What becomes of the locks of its receivers. Those of message sessions always end with their link, uncounted.
+    #[serde(default)]
+    #[param(inline)]
+    locks: Locks,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// The purpose of a link.
@@ -140,27 +209,29 @@ fn read_place(text: &str) -> Result<(ConnectionId, LinkId), Problem> {
 
 /// Closes a connection. Its client may connect again.
 #[utoipa::path(delete, path = "/api/v1/connections/{id}", operation_id = "close_connection", tag = "connections",
-    params(("id" = u32, Path, description = "Its id")),
+    params(("id" = u32, Path, description = "Its id"), CloseQuery),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn close(call: &Call<'_>, id: &str) -> Answer {
+    let query: CloseQuery = call.query()?;
     let parsed = connection_id(id)?;
     let authority = call.authorize("").await?;
-    call.operate(authority, Operation::Close(parsed, None))
-        .await?;
+    let operation = Operation::Close(parsed, None, query.locks.into());
+    call.operate(authority, operation).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Detaches a link. Its client may attach it again.
 #[utoipa::path(delete, path = "/api/v1/connections/{id}/links/{link}", operation_id = "close_link", tag = "connections",
-    params(("id" = u32, Path, description = "The id of the connection"), ("link" = u32, Path, description = "The id of the link on that connection")),
+    params(("id" = u32, Path, description = "The id of the connection"), ("link" = u32, Path, description = "The id of the link on that connection"), CloseQuery),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn close_link(call: &Call<'_>, id: &str, link: &str) -> Answer {
+    let query: CloseQuery = call.query()?;
     let connection = connection_id(id)?;
     let parsed = link.parse().map(LinkId);
     let link = parsed.map_err(|_| Problem::bad_request(format!("'{link}' is no id of a link.")))?;
     let authority = call.authorize("").await?;
-    call.operate(authority, Operation::Close(connection, Some(link)))
-        .await?;
+    let operation = Operation::Close(connection, Some(link), query.locks.into());
+    call.operate(authority, operation).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -169,13 +240,28 @@ fn connection_id(text: &str) -> Result<ConnectionId, Problem> {
     id.map_err(|_| Problem::bad_request(format!("'{text}' is no id of a connection.")))
 }
 
+impl From<Locks> for LocksThen {
+    fn from(locks: Locks) -> Self {
+        match locks {
+            Locks::End => Self::End,
+            Locks::Stay => Self::Stay,
+        }
+    }
+}
+
 impl Connection {
     pub(super) fn of(view: ConnectionView) -> Self {
         Self {
             id: view.id.0,
             container_id: view.container_id,
+            product: view.product.name,
+            version: view.product.version,
             host: view.host,
             peer: view.peer.to_string(),
+            port: view.port,
+            secure: view.is_secure,
+            opened_at: time(view.opened_at),
+            identities: view.identities,
             authorized: view.is_authorized,
             links: view.links.into_iter().map(Link::of).collect(),
         }
@@ -198,6 +284,13 @@ impl Link {
             credit: view.credit,
             locked: view.locked,
             oldest_locked: view.oldest_locked.map(|number| number.0),
+            oldest_lock_at: view.oldest_lock.map(time),
+            idle_since: view.idle_since.map(time),
+            waiting: view.waiting,
+            stuck: view.stuck.map(|stuck| match stuck {
+                Stuck::Holding => StuckFor::Holding,
+                Stuck::Silent => StuckFor::Silent,
+            }),
             selector: view.selector,
             session_id: view.session,
             deliveries: view.deliveries,

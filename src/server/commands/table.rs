@@ -218,11 +218,18 @@ const LINKS: Table = Table {
     columns: &[
         ("CONNECTION", "/connection"),
         ("CLIENT", "/container_id"),
+        ("PRODUCT", "/product"),
+        ("IDENTITY", "/identity"),
         ("PEER", "/peer"),
+        ("LINK", "/id"),
         ("ROLE", "/role"),
         ("ENTITY", "/entity"),
+        ("STUCK", "/stuck"),
         ("CREDIT", "/credit"),
         ("LOCKED", "/locked"),
+        ("LOCKED SINCE", "/oldest_lock_at"),
+        ("WAITING", "/waiting"),
+        ("IDLE SINCE", "/idle_since"),
         ("SESSION", "/session_id"),
         ("SELECTOR", "/selector"),
         ("DELIVERIES", "/deliveries"),
@@ -273,6 +280,32 @@ impl Table {
     }
 }
 
+/// Returns the product with its version, whose the credentials are, and the address with the port.
+fn client_texts(connection: &Value) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let text = |name| {
+        connection
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let product = format!("{} {}", text("product"), text("version"));
+    let identities = connection.get("identities").and_then(Value::as_array);
+    let identities = identities.into_iter().flatten().filter_map(Value::as_str);
+    let identities: Vec<&str> = identities.collect();
+    let peer = match connection.get("port") {
+        // Of IPv6 the address is a network.
+        Some(port) if text("peer").contains(':') => format!("{} port {port}", text("peer")),
+        Some(port) => format!("{}:{port}", text("peer")),
+        None => text("peer").to_owned(),
+    };
+    let texts = [
+        ("product", product.trim().to_owned()),
+        ("identity", identities.join(", ")),
+        ("peer", peer),
+    ];
+    texts.into_iter().filter(|(_, text)| !text.is_empty())
+}
+
 /// Draws connections with a row for each link.
 pub(super) fn connections(answer: &Value) -> String {
     let connections = answer.get("connections").and_then(Value::as_array);
@@ -292,6 +325,8 @@ pub(super) fn connections(answer: &Value) -> String {
                     let value = connection.get(of).cloned();
                     fields.insert(name.to_owned(), value.unwrap_or_default());
                 }
+                let texts = client_texts(connection);
+                fields.extend(texts.map(|(name, text)| (name.to_owned(), text.into())));
             }
             rows.push(row);
         }

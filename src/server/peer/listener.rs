@@ -140,6 +140,7 @@ async fn serve(passed: Passed, server: &Arc<ServerState>) {
         peer: peer_of(address),
         server_name: client.server_name,
         certificate: client.certificate,
+        ..Origin::default()
     };
     let scheme = Scheme::of(client.is_secure);
     listener::serve_passed(server, slot, stream, address, scheme, origin).await;
