@@ -836,15 +836,30 @@ export interface components {
         Connection: {
             /** @description It was authorized for something. */
             authorized: boolean;
-            /** @description The container-id of its `open`, which SDKs let applications choose. */
+            /** @description The container-id of its `open`, which SDKs let applications choose; its first 256 characters. */
             container_id: string;
             /** @description The host by which it calls the namespace. */
             host: string;
             /** Format: int32 */
             id: number;
+            /** @description Whose credentials it has shown: `key NAME`, `identity SUBJECT`; none if none were verified. */
+            identities: string[];
             links: components["schemas"]["Link"][];
+            /** @description When its `open` came. */
+            opened_at: string;
             /** @description Its address; of IPv6 the network. */
             peer: string;
+            /**
+             * Format: int32
+             * @description Its port; absent if another server has passed the connection on.
+             */
+            port?: number | null;
+            /** @description The client library that its `open` names; its first 128 characters. */
+            product?: string;
+            /** @description It came over TLS. */
+            secure: boolean;
+            /** @description The version of that library, likewise. */
+            version?: string;
         };
         /** @description Connections of a namespace, in the order of their ids. */
         Connections: {
@@ -1409,8 +1424,18 @@ export interface components {
             entity: string;
             /** Format: int32 */
             id: number;
+            /**
+             * @description Since when nothing has happened to a receiver: it was attached, its credit changed, a message was handed to it, or one
+             *     of its locks ended.
+             */
+            idle_since?: string | null;
             /** @description How many messages a receiver has locked. */
             locked?: number | null;
+            /**
+             * @description When the oldest lock of a receiver was made; a renewal does not change it. It is absent if the receiver has none, or
+             *     if the 20,000 oldest locks that a list looks at have none of it.
+             */
+            oldest_lock_at?: string | null;
             /**
              * Format: int64
              * @description The lowest sequence number of the messages that a receiver has locked.
@@ -1421,6 +1446,13 @@ export interface components {
             selector?: string | null;
             /** @description The message session that a receiver holds. */
             session_id?: string | null;
+            stuck?: components["schemas"]["StuckFor"] | null;
+            /**
+             * @description Messages that this receiver may get and that none has: of a message session those of the session, of a receiver that
+             *     waits for a session those of all sessions that no receiver holds. It is not known, and absent, where a receiver has a
+             *     selector or browses.
+             */
+            waiting?: number | null;
         };
         /** @description The lock of a message or of a message session. */
         Lock: {
@@ -1442,6 +1474,11 @@ export interface components {
         MessageSelection: {
             /** @default null */
             correlation_id: string | null;
+            /**
+             * @description The error description of a dead letter.
+             * @default null
+             */
+            description: string | null;
             /**
              * @description Enqueued before this time.
              * @default null
@@ -1499,6 +1536,11 @@ export interface components {
              * @default null
              */
             text: string | null;
+            /**
+             * @description Those that have no error description of a dead letter.
+             * @default false
+             */
+            without_description: boolean;
             /**
              * @description Those that have no reason of a dead letter.
              * @default false
@@ -1675,9 +1717,14 @@ export interface components {
             deferred: number;
             /**
              * Format: int32
-             * @description Messages that came in; for a namespace those of queues and topics.
+             * @description Messages that came in; for a namespace as in the rates.
              */
             incoming: number;
+            /**
+             * Format: int32
+             * @description Messages that came in to topics.
+             */
+            published: number;
             /** Format: int32 */
             scheduled: number;
         };
@@ -1736,8 +1783,17 @@ export interface components {
             completed: number;
             /** Format: double */
             dead_lettered: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Messages that came in; for a namespace those that arrived at queues and subscriptions to be received there: each copy of a
+             *     topic's message counts, and one that was forwarded counts where it ends.
+             */
             incoming: number;
+            /**
+             * Format: double
+             * @description Messages that came in to topics.
+             */
+            published: number;
         };
         /** @description A receive over HTTP that waits for a message. */
         Receive: {
@@ -2018,6 +2074,11 @@ export interface components {
          * @enum {string}
          */
         State: "active" | "deferred" | "scheduled";
+        /**
+         * @description Why a receiver is stuck.
+         * @enum {string}
+         */
+        StuckFor: "holding" | "silent";
         /** @description Whether one subscription takes the message. */
         SubscriptionTest: {
             /** @description It has more rules than one answer has: 1,000, or a MiB. */
@@ -2270,7 +2331,12 @@ export interface operations {
     };
     close_connection: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What becomes of the locks of its receivers. Those of message sessions always end with their link, uncounted. */
+                locks?: "end" | "stay";
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path: {
                 /** @description Its id */
@@ -2298,7 +2364,12 @@ export interface operations {
     };
     close_link: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What becomes of the locks of its receivers. Those of message sessions always end with their link, uncounted. */
+                locks?: "end" | "stay";
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
             header?: never;
             path: {
                 /** @description The id of the connection */
@@ -2745,6 +2816,10 @@ export interface operations {
                 reason?: string;
                 /** @description Those that have no reason of a dead letter. */
                 without_reason?: boolean;
+                /** @description The error description of a dead letter. */
+                description?: string;
+                /** @description Those that have no error description of a dead letter. */
+                without_description?: boolean;
                 /** @description A SQL filter over properties, as rules have. */
                 filter?: string;
                 /** @description A text that the body contains. */

@@ -5,6 +5,7 @@ import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
+import { visible } from "../lib/visible.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
 import { Loading, Notice, Problem } from "./notice.js";
@@ -28,7 +29,7 @@ export function Layout() {
   return html`<div class="frame"><a class="skip" href="#main" onClick=${toMain}>${S.skip}</a>
     <header class="top">
       <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${() => setOpen(!isOpen)}>${S.menu}</button>
-      <a class="brand" href=${href([""])}>${S.product}</a>
+      <a class="brand" href=${href([""])}>${S.product}</a><${Namespace} />
       <${Search} /><${LiveStatus} />
     </header>
     <${Navigation} isOpen=${isOpen} path=${path} />
@@ -50,13 +51,20 @@ function Navigation({ isOpen, path }) {
 /** @param {import("../pages/index.js").NavName} name */
 const addressOf = (name) => (name === "overview" ? href([""]) : href([name]));
 
+/** The namespace that all of the page is about. */
+function Namespace() {
+  const { name, namespace } = session.value ?? { name: "", namespace: "" };
+  const shown = name || namespace || location.host;
+  return html`<span class="top-namespace" title=${visible(shown)}><span class="hidden">${S.namespace} </span><${Text} value=${shown} max=${260} /></span>`;
+}
+
 function Account() {
   const signedIn = session.value;
   if (signedIn === null) return null;
-  const { credential, namespace } = signedIn;
+  const { credential } = signedIn;
   const isNamed = credential.kind === "key" || credential.kind === "oidc";
   const who = isNamed ? S.signedInAs[credential.kind](credential.name) : S.signedInAs[credential.kind];
-  return html`<div class="account"><span class="muted"><${Text} value=${namespace} /> <${Text} value=${who} /></span>
+  return html`<div class="account"><span class="muted"><${Text} value=${who} /></span>
     ${credential.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut}>${S.signOut}</button>`}</div>`;
 }
 

@@ -84,7 +84,7 @@ function Filters({ hasReasons, canRefresh, onRefresh }) {
   const { state = "", by = "", value = "" } = route.value.query;
   const [draft, setDraft] = useState({ by, value });
   useEffect(() => setDraft({ by, value }), [by, value]);
-  const options = { ...(hasReasons ? { reason: S.byReason } : {}), ...BY };
+  const options = { ...(hasReasons ? { reason: S.byReason, description: S.byDescription } : {}), ...BY };
   const first = Object.keys(options)[0];
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

@@ -3,7 +3,7 @@
 import { ApiError } from "../lib/api.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { leaveForIssuer, offer, readOffer } from "../lib/oidc.js";
-import { complaint, isPlain, signIn } from "../lib/session.js";
+import { complaint, isPlain, namedHere, signIn } from "../lib/session.js";
 import { parseConnectionString } from "../lib/sign.js";
 import { Choice, Field } from "./field.js";
 import { Command, Notice } from "./notice.js";
@@ -16,7 +16,8 @@ export function SignIn() {
   const issuer = offer.value?.oidc?.issuer;
   const by = chosen || (issuer === undefined ? "connection-string" : "issuer");
   const [text, setText] = useState("");
-  const [namespace, setNamespace] = useState("");
+  // A link is opened in its own namespace.
+  const [namespace, setNamespace] = useState(namedHere);
   const [error, setError] = useState(complaint.value);
   const [isBusy, setBusy] = useState(false);
   const isOperator = by === "operator";

@@ -42,7 +42,7 @@ function ofReceivers() {
   const found = [];
   for (const connection of connections.value.values()) {
     for (const link of connection.links) {
-      const trouble = troubleOf(connection, link);
+      const trouble = troubleOf(link);
       if (trouble === null || !trouble.isAlarm) continue;
       const why = S.why.stuck(connection.container_id || connection.peer, trouble.why);
       found.push({ id: `stuck ${linkKey(connection, link)}`, name: link.entity, why, address: connectionHref(connection.id), isAlarm: true, rank: 1, weight: link.locked ?? 0 });

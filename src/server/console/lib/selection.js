@@ -9,16 +9,19 @@ import { S } from "../strings/jobs.js";
 /** @typedef {Partial<Schemas["MessageSelection"]>} Selection */
 /** @typedef {Schemas["State"]} State */
 
-/** The conditions that are typed, as fields have them.
- * @typedef {{ session_id: string, reason: string, filter: string, text: string, json_path: string, message_id: string, correlation_id: string,
+/** The conditions that are typed, as fields have them; a box that is checked has "true".
+ * @typedef {{ session_id: string, reason: string, without_reason: string, description: string, without_description: string, filter: string, text: string, json_path: string, message_id: string, correlation_id: string,
  *   numbers: string, enqueued_from: string, enqueued_before: string }} Conditions */
 
 export const STATES = /** @type {const} */ (["active", "scheduled", "deferred"]);
 
 /** @type {Conditions} */
 export const NO_CONDITIONS = {
-  session_id: "", reason: "", filter: "", text: "", json_path: "", message_id: "", correlation_id: "", numbers: "", enqueued_from: "", enqueued_before: "",
+  session_id: "", reason: "", without_reason: "", description: "", without_description: "", filter: "", text: "", json_path: "", message_id: "", correlation_id: "", numbers: "", enqueued_from: "", enqueued_before: "",
 };
+
+/** Conditions that hold or do not. */
+export const FLAGS = /** @type {const} */ (["without_reason", "without_description"]);
 
 /** A condition that cannot be sent. */
 export class ConditionError extends Error {
@@ -35,7 +38,7 @@ export class ConditionError extends Error {
  * @returns {Conditions} */
 export function conditionsOf({ states: _, numbers, enqueued_from: from, enqueued_before: before, ...texts }) {
   const local = (/** @type {string | null | undefined} */ iso) => (iso == null ? "" : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
-  const given = Object.entries(texts).filter(([, value]) => value != null);
+  const given = Object.entries(texts).filter(([, value]) => value != null && value !== false).map(([name, value]) => [name, String(value)]);
   return { ...NO_CONDITIONS, ...Object.fromEntries(given), numbers: (numbers ?? []).map(String).join(", "), enqueued_from: local(from), enqueued_before: local(before) };
 }
 
@@ -46,6 +49,7 @@ export function conditionsOf({ states: _, numbers, enqueued_from: from, enqueued
 export function selectionOf(states, { numbers, enqueued_from: from, enqueued_before: before, ...texts }) {
   /** @type {Selection} */
   const selection = Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== ""));
+  for (const flag of FLAGS) if (texts[flag] !== "") selection[flag] = true;
   if (states.length !== 0) selection.states = [...states];
   const words = numbers.split(/[\s,;]+/).filter((word) => word !== "");
   const wrong = words.find((word) => !/^\d+$/.test(word));
@@ -76,7 +80,9 @@ export function inWords(selection) {
   if (states?.length) words.push(states.map((state) => C.states[state]).join(", "));
   if (numbers?.length) words.push(S.words.numbers(numbers.length === 1 ? String(numbers[0]) : number(numbers.length), numbers.length === 1));
   for (const [name, value] of Object.entries(others)) {
-    if (value != null) words.push(`${S.fields[/** @type {keyof typeof S.fields} */ (name)] ?? name}: ${value}`);
+    if (value == null || value === false) continue;
+    const field = S.fields[/** @type {keyof typeof S.fields} */ (name)] ?? name;
+    words.push(value === true ? field : `${field}: ${value}`);
   }
   return words.length === 0 ? S.words.all : words.join("; ");
 }

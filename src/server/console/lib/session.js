@@ -56,6 +56,16 @@ function authorizationOf(credential) {
   }
 }
 
+/** The namespace that the address of the page names; empty if it names none. */
+export const namedHere = () => new URLSearchParams(location.search).get("namespace") ?? "";
+
+/** Puts a namespace into the address of the page: who opens the address gets the same entity.
+ * @param {string} name empty for none */
+function nameHere(name) {
+  const query = name === "" ? "" : `?${new URLSearchParams({ namespace: name })}`;
+  if (query !== location.search) history.replaceState(null, "", `${location.pathname}${query}${location.hash}`);
+}
+
 const store = () => sessionStorage.setItem(STORED, JSON.stringify(inUse));
 
 /** Finds out whether a call is allowed.
@@ -95,8 +105,9 @@ export async function signIn(credential, namespace) {
   const { rights, name, isOperator, hasFleet, namespaces } = path === "" ? await accessOf() : await accessTo(path);
   // Tokens change while a session lasts; whom they are for does not.
   const who = credential.kind === "oidc" ? [credential.issuer, credential.identity] : credential;
-  const id = await digestOf(JSON.stringify([who, namespace]));
+  const id = await digestOf(JSON.stringify([who, name || namespace]));
   store();
+  nameHere(name || namespace);
   session.value = { credential, namespace, name, id, rights, isOperator, hasFleet, namespaces };
   phase.value = "signed-in";
 }
@@ -112,11 +123,16 @@ export function endSession(reason) {
   phase.value = "signed-out";
 }
 
-/** Forgets the credential. */
-export const signOut = () => endSession("");
+/** Forgets the credential. The next may be for another namespace. */
+export function signOut() {
+  endSession("");
+  nameHere("");
+}
 
-/** Uses what the issuer has answered, else the credential of the tab, or none where the broker is open. */
+/** Uses what the issuer has answered, else the credential of the tab, or none where the broker is open; in the namespace of the address,
+ * and in no other if it names one. */
 export async function start() {
+  const wanted = namedHere();
   let reason = "";
   const answered = await finishSignIn().catch((error) => {
     reason = error.message;
@@ -128,13 +144,14 @@ export async function start() {
   for (;;) {
     try {
       if (given === null && !(await readOffer()).open) return endSession(reason);
-      await signIn(given?.credential ?? { kind: "open" }, given?.namespace ?? "");
+      await signIn(given?.credential ?? { kind: "open" }, answered === null && wanted !== "" ? wanted : given?.namespace ?? "");
       complaint.value = reason;
       return;
     } catch (error) {
       // A namespace that moves to another server is away for a moment.
       const isAway = error instanceof AwayError || (error instanceof ApiError && error.status === 503);
-      if (!isAway) return endSession(given?.credential.kind === "oidc" && error instanceof Error ? error.message : reason);
+      const isTold = given?.credential.kind === "oidc" || (wanted !== "" && wanted !== (given?.namespace ?? ""));
+      if (!isAway) return endSession(isTold && error instanceof Error ? error.message : reason);
       phase.value = "away";
       await new Promise((done) => setTimeout(done, 1000));
     }

@@ -32,6 +32,25 @@ function rowOf({ path, kind, active, locked, scheduled, deferred, dead_letters: 
   };
 }
 
+/** Counts of a topic that those of its subscriptions are added to. */
+const SUMMED = /** @type {const} */ (["active", "locked", "scheduled", "deferred", "dead", "size", "receivers", "outgoing"]);
+
+/** The counts of an entity as every page shows them: those of a topic with those of its subscriptions.
+ * @param {Schemas["EntityNow"]} entity
+ * @param {Iterable<Schemas["EntityNow"]>} entities
+ * @returns {Row} */
+export function wholeOf(entity, entities) {
+  const whole = rowOf(entity);
+  if (entity.kind !== "topic") return whole;
+  for (const other of entities) {
+    if (other.kind !== "subscription" || topicOf(other.path) !== entity.path) continue;
+    const row = rowOf(other);
+    whole.children += 1;
+    for (const name of SUMMED) whole[name] += row[name];
+  }
+  return whole;
+}
+
 /** Makes the rows of a tree: what matches, and the topics of what matches.
  * @param {Iterable<Schemas["EntityNow"]>} entities
  * @param {{ filter: string, kind: string, sort: string, closed: Set<string> }} options
@@ -52,7 +71,7 @@ export function treeOf(entities, { filter, kind, sort, closed }) {
     const root = roots.get(topicOf(row.path) ?? "");
     if (root === undefined) continue;
     root.row.children += 1;
-    for (const name of /** @type {const} */ (["active", "locked", "scheduled", "deferred", "dead", "size", "receivers", "outgoing"])) root.row[name] += row[name];
+    for (const name of SUMMED) root.row[name] += row[name];
     if (root.isWanted || row.name.toLowerCase().includes(wanted)) root.children.push(row);
   }
   const key = KEYS[sort.replace(/^-/, "")] ?? KEYS.name;

@@ -2,7 +2,6 @@
 
 import { number } from "../lib/format.js";
 import { html, useEffect } from "../lib/html.js";
-import { watchHeld } from "../lib/links.js";
 import { connections, entities, isKnown } from "../lib/live.js";
 import { connectionHref } from "../lib/paths.js";
 import { setQuery } from "../lib/router.js";
@@ -23,7 +22,6 @@ import { S } from "../strings/connections.js";
 
 /** @param {import("./index.js").PageProperties} properties */
 export default function Connections({ parameters, query }) {
-  useEffect(watchHeld, []);
   useEffect(() => {
     if (parameters.id === undefined && query.id !== undefined) location.replace(connectionHref(Number(query.id)));
   }, [query.id]);
@@ -45,7 +43,8 @@ function All() {
         onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
       <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[
         { value: "", label: S.all }, { value: "receivers", label: S.receivers }, { value: "senders", label: S.senders },
-        { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}` }]} /></div>`}
+        { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}` },
+        { value: "requests", label: S.requests }]} /></div>`}
     <${Receives} />
     <${Body} rows=${rows} all=${all} show=${show} sort=${sort} onSort=${setSort} />`;
 }

@@ -35,8 +35,9 @@ export default function Overview() {
 function Figures({ rates }) {
   const sum = totals.value;
   return html`<dl class="figures">
-    <div><dt>${S.in}</dt><dd>${rate(rates?.incoming ?? 0)}<small> ${S.perSecond}</small></dd></div>
-    <div><dt>${S.out}</dt><dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd></div>
+    <div><dt title=${S.inTitle}>${S.in}</dt><dd>${rate(rates?.incoming ?? 0)}<small> ${S.perSecond}</small>
+      ${0 < (rates?.published ?? 0) && html`<small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>`}</dd></div>
+    <div><dt title=${S.outTitle}>${S.out}</dt><dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd></div>
     <div><dt>${S.active}</dt><dd><${Count} value=${sum.active} /></dd></div>
     <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
     <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>

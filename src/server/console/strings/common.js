@@ -53,6 +53,7 @@ export const S = {
   noEntitiesText: "Make a queue or a topic here or by the command line, or bring an emulator's Config.json.",
   noEntitiesCommand: "jitney create queue orders",
   noEntitiesLink: "Make one here",
+  namespace: "Namespace",
   signOut: "Sign out",
   signedInAs: {
     open: "no credentials needed",

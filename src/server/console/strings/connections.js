@@ -13,6 +13,25 @@ export const S = {
   address: "Address",
   credit: "Credit",
   unsettled: "Unsettled",
+  oldestLock: "Oldest for",
+  waiting: "Waits for it",
+  waitingUnknown: "Which messages its selector matches is not counted.",
+  idle: "Idle for",
+  notKnown: "not known",
+  notKnownYet: "not known yet",
+  requests: "Requests",
+  /** @param {string} links */
+  folded: (links) => `${links} ${links === "1" ? "link" : "links"} for requests`,
+  product: "Library",
+  noProduct: "names none",
+  transport: "Transport",
+  tls: "TLS",
+  noTls: "no TLS",
+  since: "Connected",
+  identity: "Credentials",
+  noIdentity: "none were verified",
+  /** @param {string} peer @param {string} port */
+  addressOf: (peer, port) => (peer.includes(":") ? `${peer} port ${port}` : `${peer}:${port}`),
   rate: "Rate /s",
   session: "Session",
   role: "Role",
@@ -45,12 +64,12 @@ export const S = {
   attention: "Stuck",
   attentionMore: "Show all that are stuck",
   why: {
-    /** @param {string} locked @param {string} age @param {string} waits */
-    stuck: (locked, age, waits) => `no credit, and holds ${locked} unsettled for ${age}, while ${waits} ${waits === "1" ? "waits" : "wait"}`,
+    /** @param {string} locked @param {string} age @param {string} idle @param {string} waits */
+    holding: (locked, age, idle, waits) => `holds ${locked} unsettled${age === "" ? "" : `, the oldest for ${age}`}, and nothing has happened for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
     /** @param {string} locked @param {string} age */
     old: (locked, age) => `holds ${locked} unsettled, the oldest for ${age}`,
-    /** @param {string} waits */
-    silent: (waits) => `no credit: it asks for no message, while ${waits} ${waits === "1" ? "waits" : "wait"}`,
+    /** @param {string} idle @param {string} waits */
+    silent: (idle, waits) => `takes no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
   },
 
   emptyTitle: "No client is connected.",
@@ -65,14 +84,19 @@ export const S = {
   detach: "Detach",
   /** @param {string} client */
   closeTitle: (client) => `Close the connection of ${client}?`,
-  closeText: "Its locks end at their time. The client may connect again.",
+  closeText: "The client may connect again.",
+  /** @param {string} locked */
+  locksEnd: (locked) => `Its ${locked} locked ${locked === "1" ? "message returns" : "messages return"} to the queue at once, and the delivery counts as failed.`,
+  /** @param {string} sessions */
+  sessionsEnd: (sessions) => `Its ${sessions === "1" ? "message session is" : `${sessions} message sessions are`} free at once; their messages return, and no delivery counts.`,
+  locksNone: "It has no locks.",
   closeAction: "Close the connection",
   closed: "The connection was closed.",
   /** @param {string} client */
   closeLabel: (client) => `Close the connection of ${client}`,
   /** @param {string} entity */
   detachTitle: (entity) => `Detach this link to ${entity}?`,
-  detachText: "Its locks end at their time; the other links of the connection stay. The client may attach it again.",
+  detachText: "The other links of the connection stay. The client may attach it again.",
   detachAction: "Detach the link",
   detached: "The link was detached.",
   /** @param {string} entity */

@@ -55,6 +55,14 @@ export const S = {
   count: "Messages",
   numbers: "Numbers",
   noReason: "no reason given",
+  noDescription: "no description given",
+  /** @param {string} reason */
+  descriptionsOf: (reason) => `Descriptions of ${reason}`,
+  /** @param {string} count */
+  moreDescriptions: (count) => `${count} more ${count === "1" ? "description" : "descriptions"}`,
+  /** @param {string} count */
+  andMore: (count) => `and ${count} more: their messages are in the row of the reason.`,
+  groupsPart: "Not all dead letters are counted here. What is done to a row is done to all messages of its reason and description; the dialog counts them.",
   groupsMore: "Look at more",
   /** @param {string} count */
   groupsLooked: (count) => `${count} looked at`,
@@ -87,6 +95,10 @@ export const S = {
   byFilter: "SQL filter",
   byJsonPath: "JSONPath in the body",
   byReason: "Dead-letter reason",
+  byDescription: "Dead-letter description",
+  topicCounts: "Counts of a topic are those of its subscriptions together, beside its own scheduled messages: what comes in is copied to each that wants it, and each copy is completed by itself.",
+  published: "Published",
+  copiesCompleted: "Copies completed",
   value: "Value",
   search: "Search",
   noMessages: "No messages here.",

@@ -2,7 +2,7 @@
 
 import { number } from "../../lib/format.js";
 import { html, useState } from "../../lib/html.js";
-import { STATES } from "../../lib/selection.js";
+import { FLAGS, STATES } from "../../lib/selection.js";
 import { Field } from "../field.js";
 import { STATES_OF } from "./meant.js";
 import { S as C } from "../../strings/common.js";
@@ -13,8 +13,10 @@ import { S } from "../../strings/jobs.js";
 
 /** Conditions that come first. */
 const FIRST = /** @type {const} */ (["session_id", "filter", "text"]);
-const FIRST_OF_DEAD = /** @type {const} */ (["reason", "filter", "text"]);
-const ALL = /** @type {(keyof Values)[]} */ (["session_id", "reason", "filter", "text", "json_path", "message_id", "correlation_id", "numbers", "enqueued_from", "enqueued_before"]);
+const FIRST_OF_DEAD = /** @type {const} */ (["reason", "description", "filter", "text"]);
+/** What only dead letters have. */
+const OF_DEAD = ["reason", "description", "without_reason", "without_description"];
+const ALL = /** @type {(keyof Values)[]} */ (["session_id", "reason", "description", "without_reason", "without_description", "filter", "text", "json_path", "message_id", "correlation_id", "numbers", "enqueued_from", "enqueued_before"]);
 const TIMES = ["enqueued_from", "enqueued_before"];
 
 /** @param {{ entity: Schemas["EntityNow"] | undefined, kind: import("../job-dialog.js").Kind, value: readonly State[], onChange: (next: State[]) => void }} properties */
@@ -29,9 +31,11 @@ export function States({ entity, kind, value, onChange }) {
 /** @param {{ value: Values, isDead: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, children?: any }} properties */
 export function Conditions({ value, isDead, errorOf, onChange, children }) {
   const first = isDead ? FIRST_OF_DEAD : FIRST;
-  const others = ALL.filter((name) => !first.some((each) => each === name) && (isDead || name !== "reason"));
+  const others = ALL.filter((name) => !first.some((each) => each === name) && (isDead || !OF_DEAD.includes(name)));
+  const flag = (/** @type {keyof Values} */ name) => html`<label key=${name} class="condition-flag"><input type="checkbox" checked=${value[name] !== ""}
+    onChange=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.checked ? "true" : "" })} /> ${S.fields[name]}</label>`;
   const [isOpen, setOpen] = useState(() => ALL.some((name) => value[name] !== ""));
-  const field = (/** @type {keyof Values} */ name) => html`<${Field} key=${name} label=${S.fields[name]} hint=${S.hints[/** @type {keyof typeof S.hints} */ (name)]} error=${errorOf(name)}>
+  const field = (/** @type {keyof Values} */ name) => FLAGS.some((each) => each === name) ? flag(name) : html`<${Field} key=${name} label=${S.fields[name]} hint=${S.hints[/** @type {keyof typeof S.hints} */ (name)]} error=${errorOf(name)}>
     <input type=${TIMES.includes(name) ? "datetime-local" : "text"} step=${TIMES.includes(name) ? "1" : undefined} autocomplete="off" spellcheck=${false} value=${value[name]}
       onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} /><//>`;
   return html`<details class="conditions" open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>

@@ -5,7 +5,7 @@ import { connectionHref } from "../../lib/paths.js";
 import { setQuery } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { Text } from "../../components/text.js";
-import { Entity, close, detach } from "./columns.js";
+import { Entity, addressOf, close, detach } from "./columns.js";
 import { S } from "../../strings/connections.js";
 
 const SHOWN_MAX = 5;
@@ -16,7 +16,7 @@ export function Attention({ found }) {
   return html`<section class="card stuck-links" aria-labelledby="stuck"><div class="card-head"><h2 id="stuck">${S.attention}</h2></div>
     <ul>${found.slice(0, SHOWN_MAX).map(({ connection, link, trouble }) => html`
       <li key=${`${connection.id} ${link.id}`}><span><a href=${connectionHref(connection.id)}><${Text} value=${connection.container_id} max=${200} none=${S.noName} /></a>
-          <span class="muted"> ${connection.peer} ${S.roles[link.role]} </span><${Entity} link=${link} />
+          <span class="muted"> ${addressOf(connection)} ${S.roles[link.role]} </span><${Entity} link=${link} />
           <span class="alarm-text why">${trouble.why}</span></span>
         ${can("manage") && html`<span class="actions"><button type="button" onClick=${() => detach(connection, link)}>${S.detachAction}</button>
           <button type="button" onClick=${() => close(connection)}>${S.closeAction}</button></span>`}</li>`)}</ul>

@@ -1,9 +1,10 @@
 // The cells of connections and links, and what may be done with them.
 
 import { call } from "../../lib/api.js";
-import { number } from "../../lib/format.js";
+import { number, span } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
+import { ageOf, isOfRequests } from "../../lib/links.js";
 import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../../lib/paths.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
@@ -18,10 +19,27 @@ import { S } from "../../strings/connections.js";
 /** @param {Schemas["Connection"]} connection */
 export const nameOf = ({ container_id: name, peer }) => visible(name).slice(0, 200) || peer;
 
+/** The client library of a connection; empty if it names none.
+ * @param {Schemas["Connection"]} connection */
+export const productOf = ({ product, version }) => visible([product, version].filter(Boolean).join(" "));
+
+/** The address of a client with its port. Of IPv6 the address is a network.
+ * @param {Schemas["Connection"]} connection */
+export const addressOf = ({ peer, port }) => (port == null ? peer : S.addressOf(peer, String(port)));
+
+/** What becomes of the locks of links that are ended.
+ * @param {Schemas["Link"][]} links */
+function endOf(links) {
+  const sessions = links.filter(({ session_id: session }) => session != null).length;
+  const locked = links.filter(({ session_id: session }) => session == null).reduce((sum, link) => sum + (link.locked ?? 0), 0);
+  return [locked === 0 ? "" : S.locksEnd(number(locked)), sessions === 0 ? "" : S.sessionsEnd(number(sessions)), locked + sessions === 0 ? S.locksNone : ""]
+    .filter((text) => text !== "").join(" ");
+}
+
 /** @param {Schemas["Connection"]} connection
  * @param {() => void} [done] */
 export const close = (connection, done) => confirm({
-  title: S.closeTitle(nameOf(connection)), text: S.closeText, action: S.closeAction,
+  title: S.closeTitle(nameOf(connection)), text: `${endOf(connection.links)} ${S.closeText}`, action: S.closeAction,
   run: async () => {
     await call("close_connection", { path: { id: connection.id } });
     toast(S.closed);
@@ -32,7 +50,7 @@ export const close = (connection, done) => confirm({
 /** @param {Schemas["Connection"]} connection
  * @param {Schemas["Link"]} link */
 export const detach = (connection, link) => confirm({
-  title: S.detachTitle(visible(link.entity) || S.noEntity), text: S.detachText, action: S.detachAction,
+  title: S.detachTitle(visible(link.entity) || S.noEntity), text: `${endOf([link])} ${S.detachText}`, action: S.detachAction,
   run: async () => {
     await call("close_link", { path: { id: connection.id, link: link.id } });
     toast(S.detached);
@@ -64,6 +82,21 @@ export function Credit({ link, isAlarm }) {
   return html`<span class=${isAlarm ? "number alarm" : "number no-credit"} title=${S.noCredit}>0</span>`;
 }
 
+/** Messages that wait for a receiver; not every receiver's are known.
+ * @param {{ link: Schemas["Link"], isAlarm: boolean }} properties */
+export function Waiting({ link, isAlarm }) {
+  if (link.role !== "receiver" && link.role !== "waiting_receiver") return null;
+  if (link.waiting == null) return html`<span class="muted" title=${S.waitingUnknown}>${S.notKnown}</span>`;
+  return html`<${Count} value=${link.waiting} tone=${isAlarm ? "alarm" : ""} />`;
+}
+
+/** For how long something lasts, in words.
+ * @param {{ since: string | null | undefined }} properties */
+export function Lasting({ since }) {
+  const age = ageOf(since);
+  return age === null ? html`<span class="muted">${S.notKnown}</span>` : html`<span class="number" title=${since}>${span(age)}</span>`;
+}
+
 /** @param {{ rate: Row["rate"] }} properties */
 export function LinkRate({ rate }) {
   return rate === null ? null : html`<span class="number" title=${S.rateTitle}><${Rate} value=${rate} /></span>`;
@@ -75,11 +108,19 @@ export function Held({ link }) {
   return html`<a href=${sessionHref(entityOf(link.entity), link.session_id)}><${Text} value=${link.session_id} max=${100} /></a>`;
 }
 
+/** How many links are not shown.
+ * @param {{ links: Schemas["Link"][] }} properties */
+function Folded({ links }) {
+  const folded = links.filter(isOfRequests).length;
+  return folded === 0 ? null : html`<span class="muted client-peer">${S.folded(number(folded))}</span>`;
+}
+
 /** @param {{ row: Row }} properties */
 function Name({ row: { connection, link, trouble } }) {
   if (link === null) {
     return html`<a class="client" href=${connectionHref(connection.id)} title=${visible(connection.container_id)}><${Text} value=${connection.container_id} max=${200} none=${S.noName} /></a>
-      <span class="muted client-peer">${connection.peer}</span>`;
+      <span class="muted client-peer">${[productOf(connection), addressOf(connection), connection.secure ? S.tls : S.noTls].filter(Boolean).join(", ")}</span>
+      <${Folded} links=${connection.links} />`;
   }
   return html`<span class="link-name"><span class="muted verb">${S.roles[link.role]} </span><${Entity} link=${link} />
     ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"} title=${trouble.why}>${trouble.why}</span>`}</span>`;
@@ -96,6 +137,8 @@ export function columns(sortable) {
     { id: "credit", label: S.credit, align: "end", sort: sort("credit"), cell: ({ link, trouble }) => link !== null && html`<${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} />` },
     { id: "unsettled", label: S.unsettled, align: "end", sort: sort("unsettled"),
       cell: ({ link, locked, trouble }) => (link === null ? 0 < locked : link.locked != null) && html`<${Count} value=${locked} tone=${trouble?.isAlarm ? "alarm" : ""} />` },
+    { id: "waiting", label: S.waiting, align: "end", hide: "medium", cell: ({ link, trouble }) => link !== null && html`<${Waiting} link=${link} isAlarm=${trouble?.isAlarm ?? false} />` },
+    { id: "idle", label: S.idle, align: "end", hide: "medium", cell: ({ link }) => link !== null && link.idle_since != null && html`<${Lasting} since=${link.idle_since} />` },
     { id: "rate", label: S.rate, align: "end", hide: "narrow", sort: sort("rate"), cell: ({ rate }) => html`<${LinkRate} rate=${rate} />` },
     { id: "action", label: "", align: "end", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },
   ];

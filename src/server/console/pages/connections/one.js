@@ -3,7 +3,7 @@
 import { call } from "../../lib/api.js";
 import { digits, number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { linkKey, oldestLocked, rateOfLink } from "../../lib/links.js";
+import { isOfRequests, oldestLocked, rateOfLink, troubleOf } from "../../lib/links.js";
 import { connections, isKnown } from "../../lib/live.js";
 import { messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -13,8 +13,7 @@ import { Empty, Loaded, Loading } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Count, Time } from "../../components/time.js";
-import { Action, Credit, Entity, Held, LinkRate, close } from "./columns.js";
-import { troubles } from "./trouble.js";
+import { Action, Credit, Entity, Held, Lasting, LinkRate, Waiting, addressOf, close, productOf } from "./columns.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/connections.js";
 
@@ -35,28 +34,40 @@ export function One({ id }) {
 
 /** @param {{ connection: Schemas["Connection"] }} properties */
 function Shown({ connection }) {
-  const { id, container_id: client, peer, host, authorized, links } = connection;
+  const { id, container_id: client, host, authorized, links, identities, secure, opened_at: opened } = connection;
+  const [own, requests] = [links.filter((link) => !isOfRequests(link)), links.filter(isOfRequests)];
   return html`<section class="card"><dl class="pairs">
       <dt>${S.client}</dt><dd><${Text} value=${client} none=${S.noName} /></dd>
-      <dt>${S.address}</dt><dd class="number">${peer}</dd>
+      <dt>${S.product}</dt><dd><${Text} value=${productOf(connection)} none=${S.noProduct} /></dd>
+      <dt>${S.address}</dt><dd class="number">${addressOf(connection)}</dd>
+      <dt>${S.transport}</dt><dd>${secure ? S.tls : S.noTls}</dd>
+      <dt>${S.since}</dt><dd><${Time} at=${opened} /></dd>
+      <dt>${S.identity}</dt><dd><${Text} value=${identities.join(", ")} none=${S.noIdentity} /></dd>
       <dt>${S.host}</dt><dd><${Text} value=${host} none=${C.none} /></dd>
       <dt>${S.authorized}</dt><dd>${authorized ? S.authorizedYes : html`<span class="muted">${S.authorizedNo}</span>`}</dd>
       <dt>${S.id}</dt><dd class="number">${digits(id)}</dd></dl></section>
-    <section class="card" aria-labelledby="links"><div class="card-head"><h2 id="links">${S.links}</h2><span class="muted">${number(links.length)}</span></div>
-      ${links.length === 0 ? html`<p class="muted">${S.noLinks}</p>` : html`<ul class="links">${links.map((link) => html`<${OneLink} key=${link.id} connection=${connection} link=${link} />`)}</ul>`}</section>
+    <section class="card" aria-labelledby="links"><div class="card-head"><h2 id="links">${S.links}</h2><span class="muted">${number(own.length)}</span></div>
+      ${own.length === 0 ? html`<p class="muted">${S.noLinks}</p>` : html`<${Links} connection=${connection} links=${own} />`}
+      ${requests.length !== 0 && html`<details><summary>${S.folded(number(requests.length))}</summary><${Links} connection=${connection} links=${requests} /></details>`}</section>
     ${links.some(({ locked }) => locked) && html`<${HeldMessages} connection=${connection} />`}`;
 }
 
+/** @param {{ connection: Schemas["Connection"], links: Schemas["Link"][] }} properties */
+const Links = ({ connection, links }) => html`<ul class="links">${links.map((link) => html`<${OneLink} key=${link.id} connection=${connection} link=${link} />`)}</ul>`;
+
 /** @param {{ connection: Schemas["Connection"], link: Schemas["Link"] }} properties */
 function OneLink({ connection, link }) {
-  const trouble = troubles.value.find((each) => linkKey(each.connection, each.link) === linkKey(connection, link))?.trouble ?? null;
+  const trouble = troubleOf(link);
   const rate = rateOfLink(connection, link);
   return html`<li><span class="link-head"><span class="muted">${S.roles[link.role]}</span> <${Entity} link=${link} />
       ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"}>${trouble.why}</span>`}</span>
     <span class="link-values">
       ${link.credit != null && html`<span><span class="muted">${S.credit}</span> <${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} /></span>`}
       ${link.locked != null && html`<span><span class="muted">${S.unsettled}</span> <${Count} value=${link.locked} tone=${trouble?.isAlarm ? "alarm" : ""} /></span>`}
-      ${rate !== null && html`<span><span class="muted">${S.rate}</span> <${LinkRate} rate=${rate} /></span>`}
+      ${link.locked != null && link.locked !== 0 && html`<span><span class="muted">${S.oldestLock}</span> <${Lasting} since=${link.oldest_lock_at} /></span>`}
+      ${(link.role === "receiver" || link.role === "waiting_receiver") && html`<span><span class="muted">${S.waiting}</span> <${Waiting} link=${link} isAlarm=${trouble?.isAlarm ?? false} /></span>
+        <span><span class="muted">${S.idle}</span> <${Lasting} since=${link.idle_since} /></span>`}
+      ${link.deliveries != null && html`<span><span class="muted">${S.rate}</span> ${rate === null ? html`<span class="muted">${S.notKnownYet}</span>` : html`<${LinkRate} rate=${rate} />`}</span>`}
       ${link.session_id != null && html`<span><span class="muted">${S.session}</span> <${Held} link=${link} /></span>`}
       ${link.selector != null && html`<span><span class="muted">${S.selector}</span> <${Text} value=${link.selector} max=${300} /></span>`}</span>
     <${Action} connection=${connection} link=${link} /></li>`;

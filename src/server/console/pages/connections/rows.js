@@ -1,6 +1,6 @@
 // Connections as rows, with their links below them.
 
-import { linkKey, rateOfLink } from "../../lib/links.js";
+import { isOfRequests, linkKey, rateOfLink } from "../../lib/links.js";
 import { compare } from "../../components/table.js";
 
 /** A row: a connection, or one of its links.
@@ -41,7 +41,8 @@ export function rowsOf(connections, { filter, show, sort, troubles }) {
   /** @type {{ own: Row, links: Row[] }[]} */
   const groups = [];
   for (const connection of connections) {
-    const isWanted = has(connection.container_id, connection.peer, connection.host);
+    const { container_id: client, peer, port, host, product, identities } = connection;
+    const isWanted = has(client, `${peer}:${port ?? ""}`, host, product, ...identities);
     /** @type {Row[]} */
     const links = [];
     for (const link of connection.links) {
@@ -65,11 +66,13 @@ export function rowsOf(connections, { filter, show, sort, troubles }) {
 /** @param {Schemas["Link"]} link
  * @param {Row["trouble"]} trouble
  * @param {string} show */
-function isShown({ role }, trouble, show) {
+function isShown(link, trouble, show) {
+  const { role } = link;
   switch (show) {
+    case "requests": return isOfRequests(link);
     case "receivers": return role === "receiver" || role === "waiting_receiver";
     case "senders": return role === "sender";
     case "stuck": return trouble !== null;
-    default: return true;
+    default: return !isOfRequests(link);
   }
 }

@@ -13,7 +13,7 @@ export const troubles = /** @type {any} */ (computed(() => {
   const found = [];
   for (const connection of connections.value.values()) {
     for (const link of connection.links) {
-      const trouble = troubleOf(connection, link);
+      const trouble = troubleOf(link);
       if (trouble !== null) found.push({ connection, link, trouble });
     }
   }

@@ -3,26 +3,26 @@
 import { html } from "../../lib/html.js";
 import { connections } from "../../lib/live.js";
 import { connectionHref, entityOf } from "../../lib/paths.js";
-import { troubleOf } from "../../lib/links.js";
+import { isOfRequests, troubleOf } from "../../lib/links.js";
 import { Empty } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Count } from "../../components/time.js";
-import { Action, Credit, Held } from "../connections/columns.js";
+import { Action, Credit, Held, Lasting, Waiting, addressOf, productOf } from "../connections/columns.js";
 import { Receives } from "../connections/receives.js";
 import { S as L } from "../../strings/connections.js";
 import { S } from "../../strings/entity.js";
 
 /** @typedef {{ connection: Schemas["Connection"], link: Schemas["Link"] }} Attached */
 
-/** Links to an entity or to one of its sub-queues.
+/** Links to an entity or to one of its sub-queues, but for those of requests.
  * @param {string} path
  * @returns {Attached[]} */
 export function linksTo(path) {
   const found = [];
   for (const connection of connections.value.values()) {
     for (const link of connection.links) {
-      if (entityOf(link.entity).toLowerCase() === path.toLowerCase()) found.push({ connection, link });
+      if (!isOfRequests(link) && entityOf(link.entity).toLowerCase() === path.toLowerCase()) found.push({ connection, link });
     }
   }
   return found;
@@ -39,11 +39,14 @@ export function Consumers({ path }) {
 
 /** @type {import("../../components/table.js").Column<Attached>[]} */
 const COLUMNS = [
-  { id: "client", label: S.client, isWide: true, cell: ({ connection }) => html`<a href=${connectionHref(connection.id)}><${Text} value=${connection.container_id} max=${200} none=${L.noName} /></a>` },
-  { id: "peer", label: S.peer, hide: "narrow", cell: ({ connection }) => connection.peer },
+  { id: "client", label: S.client, isWide: true, cell: ({ connection }) => html`<a href=${connectionHref(connection.id)}><${Text} value=${connection.container_id} max=${200} none=${L.noName} /></a>
+    <span class="muted client-peer"><${Text} value=${productOf(connection)} none="" /></span>` },
+  { id: "peer", label: S.peer, hide: "narrow", cell: ({ connection }) => addressOf(connection) },
   { id: "role", label: S.role, cell: ({ link }) => S.roles[link.role] },
-  { id: "credit", label: S.credit, align: "end", cell: ({ connection, link }) => html`<${Credit} link=${link} isAlarm=${troubleOf(connection, link)?.isAlarm ?? false} />` },
+  { id: "credit", label: S.credit, align: "end", cell: ({ link }) => html`<${Credit} link=${link} isAlarm=${troubleOf(link)?.isAlarm ?? false} />` },
   { id: "locked", label: S.lockedByLink, align: "end", cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`) },
+  { id: "waiting", label: L.waiting, align: "end", hide: "medium", cell: ({ link }) => html`<${Waiting} link=${link} isAlarm=${troubleOf(link)?.isAlarm ?? false} />` },
+  { id: "idle", label: L.idle, align: "end", hide: "medium", cell: ({ link }) => link.idle_since != null && html`<${Lasting} since=${link.idle_since} />` },
   { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Held} link=${link} />` },
   { id: "selector", label: S.selector, hide: "medium", cell: ({ link }) => html`<${Text} value=${link.selector ?? ""} max=${120} />` },
   { id: "close", label: "", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },

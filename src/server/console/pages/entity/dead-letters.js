@@ -3,6 +3,7 @@
 import { call } from "../../lib/api.js";
 import { digits, number } from "../../lib/format.js";
 import { html, useState } from "../../lib/html.js";
+import { reasonsOf, selectionOfRow } from "../../lib/dead-letters.js";
 import { deadLettersOf } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
 import { setQuery } from "../../lib/router.js";
@@ -16,6 +17,9 @@ import { S } from "../../strings/entity.js";
 
 /** Dead letters up to which their groups follow every change: grouping looks at each of them. */
 const FOLLOWED_MAX = 1_000;
+/** Descriptions of a reason that are shown at first, and at most. */
+const FIRST_SHOWN = 5;
+const SHOWN_MAX = 200;
 
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function DeadLetters({ entity }) {
@@ -28,24 +32,41 @@ export function DeadLetters({ entity }) {
       <span class="actions">${groups.data && html`<span class="muted">${S.groupsLooked(number(groups.data.messages))}</span>`}
         <button type="button" class="quiet" onClick=${groups.reload}>${S.refresh}</button></span></div>
       <${Loaded} of=${groups}>${(/** @type {Schemas["DeadLetterGroups"]} */ data) => html`
-        <ul class="groups">${data.groups.map((group) => html`<${Group} key=${JSON.stringify([group.reason, group.description])} group=${group} path=${path} reload=${groups.reload} />`)}</ul>
+        ${(data.next != null || from !== undefined) && html`<p class="muted">${S.groupsPart}</p>`}
+        <ul class="groups">${reasonsOf(data.groups).map((of) => html`<${Reason} key=${JSON.stringify([of.reason])} of=${of} path=${path} reload=${groups.reload} />`)}</ul>
         ${data.next != null && html`<button type="button" onClick=${() => setFrom(data.next ?? undefined)}>${S.groupsMore}</button>`}`}<//></section>
     <${MessageList} address=${deadLettersOf(path)} newest=${count} hasReasons=${true} />`;
 }
 
-/** @param {{ group: Schemas["DeadLetterGroup"], path: string, reload: () => void }} properties */
-function Group({ group, path, reload }) {
-  const { reason, description, messages, first_number: first, last_number: last } = group;
-  const select = () => setQuery({ by: "reason", value: reason ?? undefined });
-  const [count, name] = [number(messages), visible(reason ?? "")];
+/** A reason. If its messages have one description, or none has one, that is in its row; else they are below it.
+ * @param {{ of: import("../../lib/dead-letters.js").Reason, path: string, reload: () => void }} properties */
+function Reason({ of: { reason, messages, first, last, descriptions }, path, reload }) {
+  const [isOpen, setOpen] = useState(false);
+  const name = reason ?? S.noReason;
+  const only = descriptions.length === 1 ? descriptions[0] : undefined;
+  const shown = isOpen ? descriptions.slice(0, SHOWN_MAX) : descriptions.slice(0, FIRST_SHOWN);
+  const label = reason === null ? html`<span class="muted">${S.noReason}</span>`
+    : html`<button type="button" class="link" onClick=${() => setQuery({ by: "reason", value: reason })}><${Text} value=${reason} max=${300} /></button>`;
+  return html`<li><${Row} count=${messages} first=${first} last=${last} label=${label} description=${only?.description} name=${visible(name)} path=${path}
+      selection=${selectionOfRow(reason, only)} reload=${reload} />
+    ${only === undefined && html`<ul class="descriptions" aria-label=${S.descriptionsOf(visible(name))}>${shown.map((group) => html`<li key=${group.description ?? ""}>
+      <${Row} count=${group.messages} first=${group.first_number} last=${group.last_number}
+        label=${group.description == null ? html`<span class="muted">${S.noDescription}</span>` : html`<${Text} value=${group.description} max=${300} />`}
+        name=${visible(`${name}, ${group.description ?? S.noDescription}`)} path=${path} selection=${selectionOfRow(reason, group)} reload=${reload} /></li>`)}</ul>
+      ${shown.length < descriptions.length && !isOpen && html`<button type="button" class="link more-descriptions" onClick=${() => setOpen(true)}>${S.moreDescriptions(number(descriptions.length - shown.length))}</button>`}
+      ${shown.length < descriptions.length && isOpen && html`<p class="muted more-descriptions">${S.andMore(number(descriptions.length - shown.length))}</p>`}`}</li>`;
+}
+
+/** What is counted, and what can be done with it.
+ * @param {{ count: number, first: number | bigint, last: number | bigint, label: any, description?: string | null, name: string, path: string,
+ *   selection: import("../../lib/selection.js").Selection, reload: () => void }} properties */
+function Row({ count, first, last, label, description, name, path, selection, reload }) {
   // The reader stays here: the next reason may want something else.
-  const begin = (/** @type {import("../../components/job-dialog.js").Kind} */ kind) => () => openJobDialog({ entity: deadLettersOf(path), kind, selection: { reason }, onStarted: reload });
-  return html`<li><span class="group-count number alarm-text">${count}</span>
-    <span class="group-reason">${reason ? html`<button type="button" class="link" onClick=${select}><${Text} value=${reason} max=${300} /></button>`
-      : html`<span class="muted">${S.noReason}</span>`}
-      <span class="muted group-description"><${Text} value=${description} max=${300} /></span></span>
+  const begin = (/** @type {import("../../components/job-dialog.js").Kind} */ kind) => () => openJobDialog({ entity: deadLettersOf(path), kind, selection, onStarted: reload });
+  return html`<div class="group"><span class="group-count number alarm-text">${number(count)}</span>
+    <span class="group-reason">${label} <span class="muted group-description"><${Text} value=${description} max=${300} /></span></span>
     <span class="muted number hide-narrow">${digits(first)}${first !== last && ` – ${digits(last)}`}</span>
-    ${reason && can("manage") && html`<span class="actions"><button type="button" aria-label=${S.resendLabel(name)} onClick=${begin("redrive")}>${S.resend}</button>
+    ${can("manage") && html`<span class="actions"><button type="button" aria-label=${S.resendLabel(name)} onClick=${begin("redrive")}>${S.resend}</button>
       <button type="button" class="hide-narrow" aria-label=${S.moveLabel(name)} onClick=${begin("move")}>${S.move}</button>
-      <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.purge}</button></span>`}</li>`;
+      <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.purge}</button></span>`}</div>`;
 }

@@ -3,8 +3,9 @@
 import { linesOf, useHistory } from "../../lib/history.js";
 import { rate } from "../../lib/format.js";
 import { html, useMemo } from "../../lib/html.js";
-import { rateOf } from "../../lib/live.js";
+import { entities } from "../../lib/live.js";
 import { href } from "../../lib/router.js";
+import { wholeOf } from "../../lib/tree.js";
 import { Chart } from "../../components/chart.js";
 import { Loaded } from "../../components/notice.js";
 import { Count, Size } from "../../components/time.js";
@@ -14,18 +15,21 @@ import { S as O } from "../../strings/overview.js";
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function Now({ entity }) {
   const history = useHistory(entity.path);
+  const isTopic = entity.kind === "topic";
+  const whole = wholeOf(entity, entities.value.values());
   return html`<dl class="figures">
-      <div><dt>${S.in}</dt><dd>${rate(rateOf(entity.path, "incoming"))}<small> ${O.perSecond}</small></dd></div>
-      <div><dt>${S.out}</dt><dd>${rate(rateOf(entity.path, "completed"))}<small> ${O.perSecond}</small></dd></div>
-      <div><dt>${S.active}</dt><dd><${Count} value=${entity.active} /></dd></div>
-      <div><dt>${S.locked}</dt><dd><${Count} value=${entity.locked} /></dd></div>
-      <div><dt>${S.scheduled}</dt><dd><${Count} value=${entity.scheduled} /></dd></div>
-      <div><dt>${S.deferred}</dt><dd><${Count} value=${entity.deferred} /></dd></div>
-      <div><dt>${S.dead}</dt><dd><${Count} value=${entity.dead_letters} tone="alarm" /></dd></div>
-      <div><dt>${S.size}</dt><dd><${Size} value=${entity.size_bytes} /></dd></div>
-      <div><dt>${S.receivers}</dt><dd><${Count} value=${entity.receivers} /></dd></div>
+      <div><dt>${isTopic ? S.published : S.in}</dt><dd>${rate(whole.incoming)}<small> ${O.perSecond}</small></dd></div>
+      <div><dt>${isTopic ? S.copiesCompleted : S.out}</dt><dd>${rate(whole.outgoing)}<small> ${O.perSecond}</small></dd></div>
+      <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
+      <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
+      <div><dt>${S.scheduled}</dt><dd><${Count} value=${whole.scheduled} /></dd></div>
+      <div><dt>${S.deferred}</dt><dd><${Count} value=${whole.deferred} /></dd></div>
+      <div><dt>${S.dead}</dt><dd><${Count} value=${whole.dead} tone="alarm" /></dd></div>
+      <div><dt>${S.size}</dt><dd><${Size} value=${whole.size} /></dd></div>
+      <div><dt>${S.receivers}</dt><dd><${Count} value=${whole.receivers} /></dd></div>
       <div><dt>${S.sessions}</dt><dd>${entity.sessions === 0 ? html`<${Count} value=${0} />` : html`<a href=${href(["sessions", entity.path])}><${Count} value=${entity.sessions} /></a>`}${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
     </dl>
+    ${isTopic && html`<p class="muted">${S.topicCounts}</p>`}
     <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
     <section class="card"><div class="card-head"><h2>${S.totals}</h2></div><dl class="pairs totals">
       <dt>${S.incomingTotal}</dt><dd><${Count} value=${entity.incoming} /></dd>
