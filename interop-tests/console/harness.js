@@ -105,8 +105,8 @@ export async function isAccessible(page) {
 }
 
 /** Waits until something holds. */
-export async function until(condition, what) {
-  const end = Date.now() + DEADLINE;
+export async function until(condition, what, deadline = DEADLINE) {
+  const end = Date.now() + deadline;
   while (!await condition()) {
     assert(Date.now() < end, `not in time: ${what}`);
     await new Promise((done) => setTimeout(done, 50));

@@ -331,3 +331,51 @@ fn a_message_of_a_session_shows_the_greatest_date_for_its_lock() {
     };
     assert_eq!(handover.stamps.locked_until, Some(Timestamp::END_OF_9999));
 }
+
+#[test]
+fn what_waits_for_a_receiver_is_what_it_can_get() {
+    let mut bench = bench();
+    for session in ["a", "a", "b", "c", "c"] {
+        bench.send_in(session);
+    }
+    let got = bench.accept(ONE, Wanted::Named("a"));
+    let waiting = |bench: &Bench| {
+        let mut looks = 100;
+        let states = bench.main.receiver_states(&[ONE, TWO], &mut looks);
+        states.iter().map(|it| it.waiting).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        waiting(&bench),
+        [Some(0), Some(0)],
+        "it has both of its session"
+    );
+    bench.step(|queue, cx| {
+        queue.set_credit(cx, ONE, 2, false);
+        queue.settle(cx, got[0].2, Settlement::Release).unwrap();
+    });
+    assert_eq!(
+        waiting(&bench),
+        [Some(1), Some(0)],
+        "no message of another session waits for it"
+    );
+    // All sessions are held: another receiver waits for any.
+    let three = ConsumerId(3);
+    bench.accept(three, Wanted::Named("b"));
+    bench.accept(ConsumerId(4), Wanted::Named("c"));
+    let wait = Wanted::Next(Timestamp::MAX);
+    let accepted =
+        bench.step(|queue, cx| queue.accept_session(cx, TWO, ReceiveMode::PeekLock, wait));
+    assert_eq!(accepted.0, Ok(Accepted::Waiting));
+    assert_eq!(waiting(&bench), [Some(1), Some(0)]);
+    let sessions = bench.main.sessions.as_ref().unwrap();
+    assert_eq!(sessions.waiting_for(TWO), 0);
+    // Without a holder its messages wait for whoever waits for any session.
+    bench.step(|queue, cx| {
+        queue.remove_consumer(TWO);
+        queue.remove_consumer(ConsumerId(4));
+        queue.release_session(cx, ConsumerId(4));
+    });
+    let sessions = bench.main.sessions.as_mut().unwrap();
+    sessions.wait(TWO, Timestamp::MAX);
+    assert_eq!(sessions.waiting_for(TWO), 2);
+}

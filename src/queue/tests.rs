@@ -734,3 +734,91 @@ fn a_message_format_is_kept_with_its_message_and_read_from_the_log() {
     assert_eq!(found.stamps.message_format(), 7);
     assert!(found.stamps.acquired, "who had it before is not known");
 }
+
+#[test]
+fn the_state_of_a_receiver_has_its_locks_its_idle_time_and_what_waits() {
+    let mut bench = Bench::new(Description {
+        lock_duration: Millis::from_millis(60_000),
+        ..Description::default()
+    });
+    for _ in 0..5 {
+        bench.send(None, None);
+    }
+    let state = |bench: &Bench, looks: usize| {
+        let mut looks = looks;
+        let [state] = &bench.main.receiver_states(&[ONE], &mut looks)[..] else {
+            panic!("one receiver has one state");
+        };
+        state.clone()
+    };
+    let at = Timestamp::from_millis;
+    let ((), deliveries) = bench.step(|queue, cx| {
+        queue.add_consumer(ONE, ReceiveMode::PeekLock);
+        queue.set_credit(cx, ONE, 2, false);
+    });
+    let got = messages(deliveries);
+    bench.wait(5_000);
+    let now = state(&bench, 100);
+    assert_eq!((now.locked, now.waiting), (2, Some(3)));
+    assert_eq!(
+        (now.oldest_lock, now.idle_since),
+        (Some(at(1_000)), Some(at(1_000)))
+    );
+    assert_eq!(now.oldest_locked, Some(SequenceNumber(1)));
+    // A renewal is no progress, and makes no lock younger.
+    assert!(bench.main.renew(bench.now, got[0].token).is_ok());
+    assert_eq!(state(&bench, 100).idle_since, Some(at(1_000)));
+    assert_eq!(state(&bench, 100).oldest_lock, Some(at(1_000)));
+    // With too few looks it is not known how old locks are; how many there are is counted.
+    let few = state(&bench, 0);
+    assert_eq!(
+        (few.locked, few.oldest_lock, few.oldest_locked),
+        (2, None, None)
+    );
+    bench.settle(got[0].token, Settlement::Defer(None)).unwrap();
+    let now = state(&bench, 100);
+    assert_eq!(
+        (now.locked, now.waiting, now.idle_since),
+        (1, Some(3), Some(at(6_000)))
+    );
+    // A deferred message that is locked waits for nobody, and takes nothing from what does.
+    let deferred = |bench: &mut Bench| {
+        let (mode, number) = (ReceiveMode::PeekLock, [SequenceNumber(1)]);
+        let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+            queue.receive_deferred(cx, &number, mode, None).unwrap()
+        };
+        bench.step(step).0[0].token
+    };
+    for settlement in [
+        Settlement::Abandon(None),
+        Settlement::Defer(None),
+        Settlement::Release,
+        Settlement::Complete,
+    ] {
+        let token = deferred(&mut bench);
+        assert_eq!(bench.main.waiting(), 3);
+        bench.settle(token, settlement).unwrap();
+        assert_eq!(bench.main.waiting(), 3);
+    }
+}
+
+#[test]
+fn locks_of_a_receiver_that_an_operator_ends_count_as_failed() {
+    let mut bench = Bench::new(Description::default());
+    bench.send(None, None);
+    bench.send(None, None);
+    let one = bench.receive_by(ONE, 1);
+    let two = bench.receive_by(TWO, 1);
+    let ended = bench.step(|queue, cx| queue.end_locks_of(cx.now, ONE)).0;
+    assert_eq!((ended, bench.main.poll_timeout()), (1, Some(bench.now)));
+    bench.step(|_, _| ());
+    assert!(!bench.main.is_locked(one[0].token) && bench.main.is_locked(two[0].token));
+    let again = bench.receive_by(TWO, 1);
+    assert_eq!(
+        (
+            again[0].stamps.sequence_number,
+            again[0].stamps.delivery_count
+        ),
+        (1, 1)
+    );
+}

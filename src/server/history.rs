@@ -369,8 +369,8 @@ mod tests {
     fn what_comes_into_a_namespace_is_what_can_be_completed_there() {
         let entity = |path: &str, kind, published, arrived, completed| {
             let mut queue = QueueStatistics {
-                published,
                 arrived,
+                published,
                 ..QueueStatistics::default()
             };
             // That of the second queue was forwarded from the first.

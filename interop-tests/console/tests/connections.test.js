@@ -7,7 +7,7 @@ import { connect, receive, sender } from "../client.js";
 import { HOSTILE, entity, send } from "../seed.js";
 import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
 
-/** A receiver without credit is stuck after ten seconds, and the page looks each third. */
+/** A receiver is stuck after ten seconds. */
 const STUCK = { timeout: 40_000 };
 
 const connections = async () => (await api("GET", "/connections")).connections;
@@ -15,8 +15,8 @@ const named = async (name) => (await connections()).find(({ container_id: client
 
 inBrowser("connections", (test) => {
   const clients = [];
-  const client = async (name) => {
-    const connection = await connect(name);
+  const client = async (name, options) => {
+    const connection = await connect(name, options);
     clients.push(connection);
     return connection;
   };
@@ -38,11 +38,12 @@ inBrowser("connections", (test) => {
     await page.getByRole("link", { name: "Connections" }).click();
     await heading(page, "Connections");
     const stuck = page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "stuck-worker" });
-    await stuck.getByText(/no credit, and holds 5 unsettled for .*, while 3 wait/).waitFor(STUCK);
+    await stuck.getByText(/holds 5 unsettled, the oldest for \d+ s, and nothing has happened for \d+ s, while 3 wait for it/).waitFor(STUCK);
     assert.equal(await page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "flowing-worker" }).count(), 0);
-    await row(page, "receives from stuck").getByText("no credit").waitFor();
+    await row(page, "receives from stuck").getByText("holds 5 unsettled").waitFor();
     await isAccessible(page);
     await stuck.getByRole("button", { name: "Close the connection" }).click();
+    await page.getByRole("dialog").getByText("Its 5 locked messages return to the queue at once, and the delivery counts as failed.").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Close the connection" }).click();
     assert.equal(clicks(), 3);
     await page.getByText("The connection was closed.").first().waitFor();
@@ -50,6 +51,95 @@ inBrowser("connections", (test) => {
     await until(async () => (await named("stuck-worker")) === undefined, "the broker has closed it");
     await row(page, "stuck-worker").waitFor({ state: "detached" });
     await row(page, "flowing-worker").waitFor();
+    const { messages } = await api("GET", "/entities/stuck/messages");
+    assert.deepEqual(messages.map(({ lock, delivery_count: count }) => [lock === undefined, count]), [...Array(5).fill([true, 1]), ...Array(3).fill([true, 0])]);
+  });
+
+  test("a page that is opened later says at once which receiver is stuck, and for how long", async (page) => {
+    await entity(api, "deep", "queue", { lock_duration: "PT5M" });
+    await send(api, "deep", ...Array.from({ length: 4 }, (_, number) => ({ body: `${number}` })));
+    await receive(await client("deep-worker"), "deep", { credit: 2 });
+    const stuck = async () => (await named("deep-worker"))?.links.find(({ role }) => role === "receiver");
+    await until(async () => (await stuck())?.stuck === "holding", "it is stuck", STUCK.timeout);
+    const { waiting, locked, oldest_lock_at: since } = await stuck();
+    assert.deepEqual([waiting, locked], [2, 2]);
+    await page.addInitScript(() => {
+      // What was on the page at any time.
+      window.seen = new Set();
+      new MutationObserver(() => window.seen.add(document.body?.innerText ?? "")).observe(document, { childList: true, subtree: true, characterData: true });
+    });
+    await open(page, "#/connections?show=stuck");
+    const shown = row(page, "receives from deep");
+    await shown.getByText(/holds 2 unsettled, the oldest for \d+ s/).waitFor();
+    const seconds = Number(/the oldest for (\d+) s/.exec(await shown.textContent())[1]);
+    assert(10 <= seconds && seconds <= (Date.now() - Date.parse(since)) / 1000 + 1, `${seconds} s`);
+    assert.deepEqual(await page.evaluate(() => [...window.seen].filter((text) => text.includes("No receiver is stuck"))), []);
+    await open(page, "#/");
+    await page.getByRole("listitem").filter({ hasText: "deep-worker" }).getByText(/holds 2 unsettled/).waitFor();
+  });
+
+  test("messages of other sessions do not wait for the receiver of a session", async (page) => {
+    await entity(api, "by-session", "queue", { requires_session: true, lock_duration: "PT5M" });
+    await send(api, "by-session", { body: "1", session_id: "mine" }, ...Array.from({ length: 5 }, (_, number) => ({ body: `${number}`, session_id: "of-others" })));
+    const { messages } = await receive(await client("session-worker"), "by-session", { credit: 1, session: "mine" });
+    await until(() => messages.length === 1, "it has its message");
+    const link = async () => (await named("session-worker")).links.find(({ role }) => role === "receiver");
+    await until(async () => 12_000 < Date.now() - Date.parse((await link()).idle_since), "it is idle for longer than one that is stuck", STUCK.timeout);
+    const { waiting, stuck, session_id: session } = await link();
+    assert.deepEqual([waiting, stuck, session], [0, undefined, "mine"]);
+    await open(page, "#/connections?filter=session-worker");
+    await row(page, "receives from by-session").getByText("mine").waitFor();
+    assert.equal(await page.locator("tr.stuck").filter({ hasText: "by-session" }).count(), 0);
+    // Another message of its own session does.
+    await send(api, "by-session", { body: "2", session_id: "mine" });
+    await page.locator("tr.stuck").filter({ hasText: "by-session" }).getByText(/while 1 waits for it/).waitFor();
+    await page.getByRole("button", { name: "Detach the link to by-session" }).click();
+    await page.getByRole("dialog").getByText("Its message session is free at once; their messages return, and no delivery counts.").waitFor();
+  });
+
+  test("clients are told apart, and links for requests are folded away", async (page) => {
+    await entity(api, "told-apart");
+    const twins = [];
+    for (const version of ["7.1.0", "7.2.0"]) twins.push(await client("2f1c0b4e", { properties: { product: "azsdk-net-servicebus", version } }));
+    for (const twin of twins) await receive(twin, "told-apart");
+    await sender(twins[0], "told-apart/$management");
+    await client("long-product", { properties: { product: "<b>x</b>".repeat(100), version: 7 } });
+    await open(page, "#/connections?filter=2f1c0b4e");
+    for (const version of ["7.1.0", "7.2.0"]) await page.locator("tr.connection").filter({ hasText: `azsdk-net-servicebus ${version}` }).getByText(/127\.0\.0\.1:\d+, no TLS/).waitFor();
+    const first = page.locator("tr.connection").filter({ hasText: "7.1.0" });
+    await first.getByText("1 link for requests").waitFor();
+    assert.equal(await row(page, "requests to").count(), 0);
+    await isAccessible(page);
+    await page.getByText("Requests", { exact: true }).click();
+    await row(page, "requests to told-apart/$management").waitFor();
+    await page.goto(page.url().replace(/#.*/, "#/connections?filter=2f1c0b4e"));
+    await first.getByRole("link", { name: "2f1c0b4e" }).click();
+    await heading(page, /^Connection/);
+    await page.getByRole("definition").getByText("azsdk-net-servicebus 7.1.0").waitFor();
+    await page.getByRole("definition").getByText(/^127\.0\.0\.1:\d+$/).waitFor();
+    await page.getByRole("definition").getByText("none were verified").waitFor();
+    await page.getByText("1 link for requests").click();
+    await page.getByText("told-apart/$management").waitFor();
+    await isAccessible(page);
+    const { product, version } = await named("long-product");
+    assert.deepEqual([product.length, version], [128, undefined]);
+    await open(page, "#/connections?filter=long-product");
+    await page.locator("tr.connection").getByText("<b>x</b><b>x</b>").waitFor();
+    assert.equal(await page.locator("main b").count(), 0);
+  });
+
+  test("a link that is detached gives its messages back", async (page) => {
+    await entity(api, "given-back", "queue", { lock_duration: "PT5M" });
+    await send(api, "given-back", { body: "a" }, { body: "b" });
+    const { messages } = await receive(await client("holder"), "given-back", { credit: 2 });
+    await until(() => messages.length === 2, "it has both");
+    await open(page, "#/entity/given-back?tab=consumers");
+    await page.getByRole("button", { name: "Detach the link to given-back" }).click();
+    await page.getByRole("dialog").getByText("Its 2 locked messages return to the queue at once").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Detach the link" }).click();
+    await until(async () => (await api("GET", "/entities/given-back")).counts.locked === 0, "nothing is locked");
+    const { messages: again } = await receive(await client("next"), "given-back", { credit: 2 });
+    await until(() => again.length === 2, "another receiver has both");
   });
 
   test("by keyboard: a filter finds a client, Enter opens its connection, one link is detached", async (page) => {
@@ -130,7 +220,7 @@ inBrowser("connections", (test) => {
     await page.getByText("No link matches.").waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
     await row(page, "producer").waitFor();
-    await page.getByText("Stuck", { exact: true }).click();
+    await page.locator(".choice").getByText(/^Stuck/).click();
     await until(async () => (await row(page, "producer").count()) === 0, "no sender is stuck");
   });
 

@@ -107,6 +107,52 @@ inBrowser("dead letters", (test) => {
     await heading(page, "billing");
   });
 
+  test("a row acts on what it counts, with ids in descriptions and without a reason", async (page) => {
+    await entity(api, "many-reasons");
+    await entity(api, "many-reasons-to");
+    await send(api, "many-reasons", ...Array.from({ length: 24 }, (_, number) => ({ body: `${number}`, properties: { number } })));
+    const dead = (description, filter, reason) => job(api, "many-reasons", { kind: "dead_letter", reason, description }, { filter });
+    for (let number = 0; number < 12; number += 1) await dead(`order 4711-${number} is unknown`, `number = ${number}`, "UnknownOrder");
+    await dead("too large", "number < 17", "Invalid");
+    await dead("too small", "number < 19", "Invalid");
+    await dead(undefined, "number < 21", undefined);
+    await dead("by hand", "number < 24", undefined);
+    await open(page, "#/entity/many-reasons?tab=dead-letters");
+    const rows = page.locator(".groups > li");
+    await until(async () => (await rows.count()) === 3, "a row for each reason, and one for those without");
+    assert.deepEqual(await rows.locator("> .group .group-count").allTextContents(), ["12", "7", "5"]);
+    const unknown = rows.filter({ hasText: "UnknownOrder" });
+    assert.equal(await unknown.locator(".descriptions li").count(), 5);
+    await unknown.getByRole("button", { name: "7 more descriptions" }).click();
+    await unknown.getByText("order 4711-11 is unknown").waitFor();
+    assert.equal(await unknown.locator(".descriptions li").count(), 12);
+    await isAccessible(page);
+    const dialog = page.getByRole("dialog");
+    const means = async (button, count) => {
+      await page.getByRole("button", { name: button, exact: true }).click();
+      await dialog.getByText(count, { exact: true }).waitFor();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    };
+    await means("Send again: UnknownOrder", "12 messages meant");
+    await means("Send again: Invalid", "7 messages meant");
+    await means("Purge: Invalid, too large", "5 messages meant");
+    await means("Send again: no reason given", "5 messages meant");
+    await means("Send again: no reason given, no description given", "2 messages meant");
+    await page.getByRole("button", { name: "Move: no reason given, by hand", exact: true }).click();
+    await dialog.getByText("3 messages meant").waitFor();
+    assert.equal(await dialog.getByLabel("Dead-letter description", { exact: true }).inputValue(), "by hand");
+    assert.equal(await dialog.getByLabel("No reason given").isChecked(), true);
+    await isAccessible(page);
+    await dialog.getByRole("combobox", { name: "To" }).focus();
+    await page.keyboard.type("many-reasons-to");
+    await dialog.getByRole("button", { name: "Move" }).click();
+    await until(async () => (await counts("many-reasons-to")).active === 3, "three are there");
+    assert.equal((await counts("many-reasons")).dead_letters, 21);
+    await until(async () => (await rows.locator("> .group .group-count").allTextContents()).join() === "12,7,2", "the row counts what is left");
+    await page.getByRole("button", { name: "Send again: no reason given", exact: true }).waitFor();
+  }, { allow: [/404 \(Not Found\)/] });
+
   test("one dead letter is moved to another entity", async (page) => {
     await entity(api, "bookings-odd");
     const { messages: [{ sequence_number: number }] } = await api("GET", `${at(`${FAILED}/$DeadLetterQueue`)}/messages`);

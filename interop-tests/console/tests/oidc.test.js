@@ -46,7 +46,7 @@ inBrowser("signing in at an issuer", (test) => {
     await page.getByRole("link", { name: "owner" }).click();
     await live(page);
     await heading(page, "Entities");
-    assert.equal(page.url(), `${broker.url}/#/entities`);
+    assert.equal(page.url(), `${broker.url}/?namespace=trusting#/entities`);
     assert(!(await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name))).some((name) => name.includes("code=")));
     await page.getByText("owner@example").waitFor();
     assert.deepEqual([...authorizations], ["Bearer eyJ"]);

@@ -1,4 +1,4 @@
-//! Jobs with costly selections, jobs of other releases, and jobs where there is no room.
+//! Selections of dead letters, jobs with costly selections, jobs of other releases, and jobs where there is no room.
 
 use super::*;
 use crate::access::Profile;
@@ -7,6 +7,53 @@ use crate::namespace::{Lack, Room};
 /// A `JSONPath` for whose nesting a parser may take very long.
 pub(super) fn deep_path() -> String {
     format!("${}{}", "[?@".repeat(40), "]".repeat(40))
+}
+
+#[test]
+fn dead_letters_are_selected_by_reason_and_description_as_the_broker_recorded_them() {
+    let mut bench = Bench::new();
+    for (reason, description) in [
+        (Some("Bad"), Some("one")),
+        (Some("Bad"), Some("two")),
+        (None, Some("two")),
+        (Some(""), None),
+    ] {
+        // What the sender calls so is no reason.
+        bench.send("q", with_property("DeadLetterReason", "Bad", "a"));
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let letter = DeadLetter {
+            reason: text(reason),
+            description: text(description),
+            ..DeadLetter::default()
+        };
+        settle(&mut bench, Settlement::DeadLetter(Some(letter.amended())));
+    }
+    let selection = |reason: Option<&str>, description: Option<&str>| Selection {
+        reason: reason.map(str::to_owned),
+        without_reason: reason.is_none(),
+        description: description.map(str::to_owned),
+        without_description: description.is_none(),
+        ..all()
+    };
+    let mut matched = |selection| {
+        let activated = done(&mut bench, DEAD, selection, JobAction::Activate);
+        activated.matched
+    };
+    assert_eq!(matched(selection(Some("Bad"), Some("one"))), 1);
+    assert_eq!(matched(selection(Some("Bad"), Some("two"))), 1);
+    assert_eq!(matched(selection(None, Some("two"))), 1);
+    assert_eq!(matched(selection(None, None)), 1);
+    assert_eq!(matched(selection(Some("Bad"), None)), 0);
+    let of_reason = Selection {
+        reason: Some("Bad".to_owned()),
+        ..all()
+    };
+    assert_eq!(matched(of_reason), 2);
+    let too_long = Selection {
+        description: Some("x".repeat(limits::DEAD_LETTER_TEXT_MAX + 1)),
+        ..all()
+    };
+    assert!(too_long.compile().is_err());
 }
 
 #[test]

@@ -89,8 +89,8 @@ export const S = {
   anyState: "none chosen means all",
   conditions: "Conditions",
   fields: {
-    session_id: "Session id", reason: "Dead-letter reason", description: "Dead-letter description", without_reason: "Without a dead-letter reason",
-    without_description: "Without a dead-letter description", filter: "SQL filter", text: "Text in the body", json_path: "JSONPath in the body",
+    session_id: "Session id", reason: "Dead-letter reason", description: "Dead-letter description", without_reason: "No reason given",
+    without_description: "No description given", filter: "SQL filter", text: "Text in the body", json_path: "JSONPath in the body",
     message_id: "Message id", correlation_id: "Correlation id", numbers: "Sequence numbers", enqueued_from: "Enqueued from", enqueued_before: "Enqueued before",
   },
   hints: {
