@@ -30,12 +30,12 @@ use crate::namespace::{
 };
 use crate::queue::{
     Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList, Settlement,
-    Spans,
+    Spans, Stuck,
 };
 use crate::rights::{AuthorizationRule, Right};
 use crate::time::Timestamp;
 
-pub use connections::{LocksThen, Stuck};
+pub use connections::LocksThen;
 pub use receives::ReceiveView;
 
 /// An operation. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
@@ -662,7 +662,7 @@ impl Gateway {
         let connection = self.connections.get(id)?;
         Some(HolderView {
             connection: id,
-            container_id: connection.container_id.clone(),
+            container_id: connections::cut(&connection.container_id),
             peer: connection.origin.peer,
         })
     }

@@ -3,6 +3,7 @@
 use super::Gateway;
 use super::amqp::Link;
 use crate::namespace::{self, Denied, DeniedKind};
+use crate::time::Timestamp;
 
 /// The clients of a shard, and its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +29,9 @@ pub struct Statistics {
 impl Gateway {
     /// Returns the statistics of all connections, and of up to `most` entities one by one.
     #[must_use]
-    pub fn statistics(&self, most: usize) -> Statistics {
+    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
         let mut found = Statistics {
-            namespaces: self.namespaces.statistics(most),
+            namespaces: self.namespaces.statistics(now, most),
             connections: 0,
             authorized: 0,
             senders: 0,

@@ -50,6 +50,8 @@ pub struct QueueStatistics {
     pub receivers: usize,
     /// How many more messages they take, together.
     pub credit: u64,
+    /// Receivers that are stuck ([`Queue::stuck`]).
+    pub stuck: usize,
     /// When the oldest message was enqueued that waits for a receiver.
     pub oldest: Option<Timestamp>,
     /// Message sessions that have messages, a state or a holder.
@@ -66,7 +68,7 @@ pub struct QueueStatistics {
 }
 
 impl QueueStatistics {
-    fn of(queue: &Queue, entity: EntityKind, kind: SubQueue) -> Self {
+    fn of(now: Timestamp, queue: &Queue, entity: EntityKind, kind: SubQueue) -> Self {
         let counters = queue.counters().copied().unwrap_or_default();
         let (arrived, published) = match (entity, kind) {
             (_, SubQueue::DeadLetter | SubQueue::TransferDeadLetter) => (0, 0),
@@ -85,6 +87,7 @@ impl QueueStatistics {
             bytes: queue.bytes(),
             receivers: queue.receivers(),
             credit: queue.credit(),
+            stuck: queue.stuck_receivers(now),
             oldest: queue.oldest_waiting(),
             sessions,
             sessions_held,
@@ -103,6 +106,7 @@ impl QueueStatistics {
         self.bytes += other.bytes;
         self.receivers += other.receivers;
         self.credit += other.credit;
+        self.stuck += other.stuck;
         self.oldest = match (self.oldest, other.oldest) {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
@@ -119,7 +123,7 @@ impl Namespaces {
     /// Returns the statistics of up to `most` entities, and the sums of the others; temporary nodes of clients are
     /// always among the others. The time that it takes grows with the entities.
     #[must_use]
-    pub fn statistics(&self, most: usize) -> Statistics {
+    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
         let mut found = Statistics::default();
         for entity in self.directory.entities() {
             let namespace = self.directory.name_of(&entity.path);
@@ -139,7 +143,7 @@ impl Namespaces {
             let is_temporary = self
                 .queue(entity.base)
                 .is_some_and(|queue| queue.description().temporary);
-            let of = |queue, kind| QueueStatistics::of(queue, entity.kind, kind);
+            let of = |queue, kind| QueueStatistics::of(now, queue, entity.kind, kind);
             let queues = queues.map(|(kind, queue)| (kind, of(queue, kind)));
             if found.entities.len() < most && !is_temporary {
                 let description = self.queue(entity.base).map(Queue::description);

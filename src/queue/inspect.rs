@@ -78,6 +78,20 @@ pub struct ReceiverState {
     pub selector: Option<String>,
 }
 
+/// Why a receiver is stuck: messages wait for it, and nothing has happened to it for [`STUCK_AFTER`]
+/// (`docs/console.md#what-waits-and-what-is-stuck`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stuck {
+    /// It has messages locked.
+    Holding,
+    /// It has none, and no other receiver can take what waits, or works on the queue.
+    Silent,
+}
+
+/// A receiver to which nothing has happened for so long is stuck, if messages wait for it: the time that one message takes is
+/// shorter.
+const STUCK_AFTER: Millis = Millis::from_millis(10_000);
+
 /// Up to where a long look goes: the numbers that the queue had given when it began.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
@@ -370,15 +384,50 @@ impl Queue {
                 oldest_locked: oldest.map(|&(_, lowest)| number(lowest)),
                 oldest_lock: found.map(|&(made, _)| made),
                 idle_since: self.consumers.idle_since(*receiver),
-                waiting: match (selection, &self.sessions) {
-                    (Some(_), _) => None,
-                    (None, Some(sessions)) => Some(sessions.waiting_for(*receiver)),
-                    (None, None) => Some(self.waiting()),
-                },
+                waiting: self.waiting_for(*receiver),
                 selector: selector.map(|selector| selector.text().to_owned()),
             }
         });
         states.collect()
+    }
+
+    /// Returns how many messages a receiver may get that none has; not known of one that reads at its own position.
+    fn waiting_for(&self, receiver: ConsumerId) -> Option<usize> {
+        if self.consumers.scans().contains_key(&receiver) {
+            return None;
+        }
+        let sessions = self.sessions.as_ref();
+        Some(sessions.map_or_else(|| self.waiting(), |all| all.waiting_for(receiver)))
+    }
+
+    /// Returns why a receiver is stuck, if it is. One whose messages are not counted is not judged.
+    #[must_use]
+    pub fn stuck(&self, now: Timestamp, receiver: ConsumerId) -> Option<Stuck> {
+        let idle_since = self.consumers.idle_since(receiver)?;
+        let waits = self
+            .waiting_for(receiver)
+            .is_some_and(|waiting| waiting != 0);
+        if !waits || now.since(idle_since) < STUCK_AFTER {
+            return None;
+        }
+        if self.consumers.locked(receiver) != 0 {
+            return Some(Stuck::Holding);
+        }
+        let is_alone = self.sessions.is_some() || self.locks.len() == 0;
+        is_alone.then_some(Stuck::Silent)
+    }
+
+    /// Returns how many receivers are stuck. The time that it takes grows with the receivers of a queue in which messages wait.
+    #[must_use]
+    pub fn stuck_receivers(&self, now: Timestamp) -> usize {
+        if self.waiting() == 0 {
+            return 0;
+        }
+        let stuck = self
+            .consumers
+            .ids()
+            .filter(|&id| self.stuck(now, id).is_some());
+        stuck.count()
     }
 
     /// Returns a message session: its messages, its state, its holder and the end of the lock.

@@ -69,7 +69,9 @@ pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure, ForwardFacts};
-pub use inspect::{Conditions, Inspected, ReceiverState, Schedule, SessionInspected, Spans, Until};
+pub use inspect::{
+    Conditions, Inspected, ReceiverState, Schedule, SessionInspected, Spans, Stuck, Until,
+};
 pub use message_session::MessageSession;
 pub use positions::Positions;
 pub use receive::{

@@ -369,7 +369,7 @@ fn what_waits_for_a_receiver_is_what_it_can_get() {
     assert_eq!(waiting(&bench), [Some(1), Some(0)]);
     let sessions = bench.main.sessions.as_ref().unwrap();
     assert_eq!(sessions.waiting_for(TWO), 0);
-    // Without a holder its messages wait for whoever waits for any session.
+    // Without a holder its messages wait for the receiver that waits for any session.
     bench.step(|queue, cx| {
         queue.remove_consumer(TWO);
         queue.remove_consumer(ConsumerId(4));

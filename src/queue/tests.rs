@@ -781,7 +781,7 @@ fn the_state_of_a_receiver_has_its_locks_its_idle_time_and_what_waits() {
         (now.locked, now.waiting, now.idle_since),
         (1, Some(3), Some(at(6_000)))
     );
-    // A deferred message that is locked waits for nobody, and takes nothing from what does.
+    // A deferred message that is locked waits for no receiver, and takes nothing from what does.
     let deferred = |bench: &mut Bench| {
         let (mode, number) = (ReceiveMode::PeekLock, [SequenceNumber(1)]);
         let step = |queue: &mut Queue, cx: &mut Context<'_>| {

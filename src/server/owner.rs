@@ -349,7 +349,7 @@ impl Owner {
         match control {
             Control::Report(most, answer) => {
                 let report = ShardReport {
-                    statistics: self.shard.statistics(most),
+                    statistics: self.shard.statistics(self.clock.now(), most),
                     commit_times: self.commit_times,
                     sync_times: self.committer.sync_times(),
                     sessions: self.vitals.sessions(),

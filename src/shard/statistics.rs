@@ -3,6 +3,7 @@
 use super::{Shard, Shortage};
 use crate::gateway;
 use crate::journal::LogStatistics;
+use crate::time::Timestamp;
 
 /// A shard: its namespaces with their clients, and its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +43,9 @@ impl Shard {
     /// Returns the statistics, with up to `most` entities one by one. The time that it takes grows with the entities
     /// and connections.
     #[must_use]
-    pub fn statistics(&self, most: usize) -> Statistics {
+    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
         Statistics {
-            gateway: self.gateway.statistics(most),
+            gateway: self.gateway.statistics(now, most),
             log: self.journal.statistics(),
             groups: self.durability.sealed(),
             in_flight_bytes: self.durability.in_flight_bytes(),

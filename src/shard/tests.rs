@@ -611,7 +611,7 @@ fn a_receive_takes_another_message_if_the_bytes_of_the_first_are_damaged() {
         bench.sync();
         bench.read();
         assert_eq!(bench.ended(), ends(&[(1, "second")]));
-        assert_eq!(bench.shard.statistics(0).damaged, 1);
+        assert_eq!(bench.shard.statistics(Timestamp::EPOCH, 0).damaged, 1);
     }
 }
 

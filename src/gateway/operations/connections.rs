@@ -11,9 +11,9 @@ use crate::gateway::{Gateway, Reply, Routed};
 use crate::ids::{ConnectionId, EntityId};
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind, StepContext};
-use crate::queue::{ConsumerId, ReceiverState};
+use crate::queue::ConsumerId;
 use crate::rights::Right;
-use crate::time::{Millis, Timestamp};
+use crate::time::Timestamp;
 
 /// What becomes of the messages that a receiver has locked when an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,39 +24,11 @@ pub enum LocksThen {
     Stay,
 }
 
-/// Why a receiver is stuck: messages wait for it, and nothing has happened to it for [`STUCK_AFTER`]
-/// (`docs/console.md#what-waits-and-what-is-stuck`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stuck {
-    /// It has messages locked.
-    Holding,
-    /// It has none, and no other receiver can take what waits, or works on the queue.
-    Silent,
-}
-
-/// A receiver to which nothing has happened for so long is stuck, if messages wait for it: the time that one message takes is
-/// shorter.
-const STUCK_AFTER: Millis = Millis::from_millis(10_000);
-
 /// Locks that one list looks at, to tell how old those of its receivers are: some milliseconds.
 const LOCKS_LOOKED: usize = 20_000;
 
 /// Characters of a container-id, a host or an identity that a list has.
 const SHOWN_MAX: usize = 256;
-
-/// Returns why a receiver is stuck, if it is. One whose messages are not counted is not judged. `is_alone` says that no other
-/// receiver can take what waits for it, or that none works.
-fn judge(now: Timestamp, state: &ReceiverState, is_alone: bool) -> Option<Stuck> {
-    let waits = state.waiting.is_some_and(|waiting| waiting != 0);
-    let is_idle = state
-        .idle_since
-        .is_some_and(|at| STUCK_AFTER <= now.since(at));
-    match state.locked {
-        _ if !(waits && is_idle) => None,
-        0 => is_alone.then_some(Stuck::Silent),
-        _ => Some(Stuck::Holding),
-    }
-}
 
 /// Returns what the audit log says of locks.
 const fn noted(locks: LocksThen) -> &'static str {
@@ -66,7 +38,7 @@ const fn noted(locks: LocksThen) -> &'static str {
     }
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(SHOWN_MAX).collect()
 }
 
@@ -195,8 +167,7 @@ impl Gateway {
                     if link.role == LinkRole::WaitingReceiver {
                         continue;
                     }
-                    let is_alone = queue.has_sessions() || queue.locked() == 0;
-                    link.stuck = judge(now, &state, is_alone);
+                    link.stuck = queue.stuck(now, id);
                     link.credit = Some(state.credit);
                     link.locked = Some(state.locked);
                     link.oldest_locked = state.oldest_locked;

@@ -6,7 +6,7 @@ use crate::access::Grant;
 use crate::amqp::{Event, Identity};
 use crate::gateway::Report;
 use crate::gateway::amqp::tests::{Bench, inquiry, message};
-use crate::queue::Description;
+use crate::queue::{Description, Stuck};
 use crate::time::Millis;
 
 const ONE: (ConnectionId, LinkId) = (ConnectionId(4), LinkId(1));
@@ -57,7 +57,7 @@ fn a_receiver_is_stuck_when_messages_wait_for_it_and_nothing_happens() {
     let link = &views[0].links[0];
     assert_eq!((link.locked, link.waiting), (Some(1), Some(2)));
     assert_eq!(link.oldest_lock, link.idle_since);
-    // Another that takes none is not, while the first has a message; when no one has, nobody works.
+    // Another that takes none is not, while the first has a message; when none has, none works.
     bench.run(|gateway, cx| gateway.let_receiver_in(cx, TWO, "q"));
     pass(&mut bench, 20_000);
     assert_eq!(

@@ -9,10 +9,11 @@ use super::{Answer, Call, Page, Problem};
 use crate::amqp::LinkId;
 use crate::gateway::admin::time;
 use crate::gateway::operations::{
-    ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation, Stuck,
+    ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation,
 };
 use crate::ids::ConnectionId;
 use crate::limits;
+use crate::queue::Stuck;
 
 /// A connection.
 #[derive(Debug, Serialize, ToSchema)]

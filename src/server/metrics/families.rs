@@ -96,6 +96,7 @@ families! {
     SIZE = Gauge "jitney_entity_size_bytes" QUEUE, "Bytes of the messages as their senders encoded them";
     RECEIVERS = Gauge "jitney_entity_receivers" QUEUE, "Receivers";
     CREDIT = Gauge "jitney_entity_receiver_credit" QUEUE, "How many more messages the receivers take, together";
+    STUCK = Gauge "jitney_entity_stuck_receivers" QUEUE, "Receivers for which messages wait and to which nothing has happened for ten seconds, as docs/console.md defines it";
     OLDEST = Gauge "jitney_entity_oldest_message_timestamp_seconds" QUEUE, "When the oldest message was enqueued that waits for a receiver, in seconds since 1970; absent if none waits";
     SESSIONS = Gauge "jitney_entity_sessions" &["namespace", "entity", "kind", "sub_queue", "state"], "Message sessions that have messages, a state or a holder: held or free";
     INCOMING = Counter "jitney_entity_incoming_messages" QUEUE, "Messages that came in: sent, forwarded or dead-lettered to this queue";

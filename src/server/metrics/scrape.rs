@@ -426,11 +426,12 @@ impl Scrape {
             }),
         )?;
         out.write(&families::OLDEST, self.oldest())?;
-        let simple: [OfQueue; 4] = [
+        let simple: [OfQueue; 5] = [
             (&families::LOCKED, |queue| number(queue.locked)),
             (&families::SIZE, |queue| Sample::Number(queue.bytes)),
             (&families::RECEIVERS, |queue| number(queue.receivers)),
             (&families::CREDIT, |queue| Sample::Number(queue.credit)),
+            (&families::STUCK, |queue| number(queue.stuck)),
         ];
         for (family, value) in simple {
             out.write(
