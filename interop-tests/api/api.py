@@ -211,9 +211,17 @@ def the_holder_of_a_message_is_known_and_its_connection_closed(world: World) -> 
         (found,) = api.messages("bulk")
         holder = found["lock"]["holder"]
         assert found["lock"]["until"] > found["enqueued_at"] and holder["peer"].startswith("127."), found
-        links = {connection["id"]: connection["links"] for connection in api("GET", "connections")["connections"]}[holder["connection"]]
-        (link,) = [link for link in links if link["role"] == "receiver" and link["entity"] == "bulk"]
-        assert link["locked"] == 1, link
+        (connection,) = [one for one in api("GET", "connections")["connections"] if one["id"] == holder["connection"]]
+        assert "servicebus" in connection["product"] and connection["version"] and not connection["secure"], connection
+        assert 0 < connection["port"] < 65536 and connection["opened_at"] <= found["lock"]["until"] and connection["identities"] == [], connection
+        (link,) = [link for link in connection["links"] if link["role"] == "receiver" and link["entity"] == "bulk"]
+        assert link["locked"] == 1 and link["waiting"] == 0 and "stuck" not in link, link
+        assert connection["opened_at"] <= link["oldest_lock_at"] <= link["idle_since"], (connection, link)
+        words = [world.open.state["binary"], "connections", "list", "--url", f"http://127.0.0.1:{world.open.http_port}"]
+        listed = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        assert listed.returncode == 0, listed
+        shown = listed.stdout
+        assert all(word in shown for word in ("LOCKED SINCE", "IDLE SINCE", "WAITING", connection["product"], f"{connection['peer']}:{connection['port']}")), shown
         # What a receiver has is left alone.
         job = api.job("bulk", {"kind": "delete"})
         assert (job["matched"], job["changed"], job["skipped"]) == (1, 0, 1) and "locked" in job["last_skipped"], job
