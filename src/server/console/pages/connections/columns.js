@@ -27,6 +27,10 @@ export const productOf = ({ product, version }) => visible([product, version].fi
  * @param {Schemas["Connection"]} connection */
 export const addressOf = ({ peer, port }) => (port == null ? peer : S.addressOf(peer, String(port)));
 
+/** What tells clients of one name apart.
+ * @param {Schemas["Connection"]} connection */
+const clientTexts = (connection) => [productOf(connection), addressOf(connection), connection.secure ? S.tls : S.noTls].filter((text) => text !== "");
+
 /** What becomes of the locks of links that are ended.
  * @param {Schemas["Link"][]} links */
 function endOf(links) {
@@ -119,7 +123,7 @@ function Folded({ links }) {
 function Name({ row: { connection, link, trouble } }) {
   if (link === null) {
     return html`<a class="client" href=${connectionHref(connection.id)} title=${visible(connection.container_id)}><${Text} value=${connection.container_id} max=${200} none=${S.noName} /></a>
-      <span class="muted client-peer">${[productOf(connection), addressOf(connection), connection.secure ? S.tls : S.noTls].filter(Boolean).join(", ")}</span>
+      <span class="muted client-peer" title=${clientTexts(connection).concat(connection.identities.map(visible)).join(", ")}>${clientTexts(connection).join(", ")}</span>
       <${Folded} links=${connection.links} />`;
   }
   return html`<span class="link-name"><span class="muted verb">${S.roles[link.role]} </span><${Entity} link=${link} />
