@@ -78,7 +78,7 @@ pub struct ReceiverState {
     pub selector: Option<String>,
 }
 
-/// Why a receiver is stuck: messages wait for it, and nothing has happened to it for [`STUCK_AFTER`]
+/// Why a receiver is stuck: messages wait for it, and nothing has happened to it for ten seconds
 /// (`docs/console.md#what-waits-and-what-is-stuck`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stuck {
