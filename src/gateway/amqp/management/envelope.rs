@@ -46,8 +46,15 @@ impl Request {
             Err(error) => return Err(Box::new((Self::default(), error.to_string()))),
         };
         let reply_to = message.field(Field::ReplyTo).map(Encoded::new);
+        // Proton's `SyncRequestResponse` gives a correlation-id alone, and looks for it in the answer.
+        let id = |field| {
+            message
+                .field(field)
+                .filter(|value| !Encoded::new(value).is_null())
+        };
+        let id = id(Field::MessageId).or_else(|| id(Field::CorrelationId));
         let mut request = Self {
-            message_id: message.field(Field::MessageId).map(Bytes::copy_from_slice),
+            message_id: id.map(Bytes::copy_from_slice),
             reply_to: reply_to.and_then(Encoded::text).map(str::to_owned),
             ..Self::default()
         };
