@@ -9,10 +9,12 @@ use super::amqp::{Link, ServiceNode};
 use super::operations::node_shown;
 use super::{Gateway, Reply, Routed, StepReply};
 use crate::access::Actor;
+use crate::address;
 use crate::ids::{ConnectionId, EntityId, LockToken, RequestId, SequenceNumber};
 use crate::namespace::Denied;
 use crate::namespace::transactions::{CarriedOut, Done};
 use crate::queue::{Handover, ReceiveMode, Settlement};
+use crate::rights::Right;
 
 /// The target of the lines. `RUST_LOG` may name it, too.
 pub const TARGET: &str = "jitney::requests";
@@ -279,13 +281,21 @@ impl Gateway {
         }
     }
 
-    /// Returns the client of a connection, for the audit log.
-    pub(super) fn actor(&self, connection: ConnectionId) -> Actor {
-        let known = self.connections.get(connection);
-        known.map_or_else(Actor::default, |known| Actor {
-            name: format!("client {}", known.container_id),
+    /// Returns the client of a connection that manages an entity, for the audit log: whose key or token lets it, and not
+    /// the name that it gives itself.
+    pub(super) fn actor(&self, connection: ConnectionId, path: &str) -> Actor {
+        let Some(known) = self.connections.get(connection) else {
+            return Actor::default();
+        };
+        let path = address::key(path);
+        let mut grants = known.grants.iter();
+        let grant = grants.find(|grant| grant.covers(&path) && grant.rights.allow(Right::Manage));
+        let whose = grant.map(|grant| grant.whose.clone());
+        let whose = whose.filter(|whose| self.access.verifies() && !whose.is_empty());
+        Actor {
+            name: whose.unwrap_or_else(|| "anyone".to_owned()),
             peer: known.origin.peer.to_string(),
-        })
+        }
     }
 
     /// Returns the container-id and the address of a connection's peer.

@@ -161,9 +161,8 @@ impl Operation {
         match self {
             Self::Send { messages, .. } => Weight::of_sent(messages.len()),
             Self::Schedule { .. } => Weight::of_sent(1),
-            Self::Settle { .. } => Weight::of_settled(1),
+            Self::Settle { .. } | Self::SetState { .. } => Weight::of_settled(1),
             Self::Cancel { numbers, .. } => Weight::of_settled(numbers.len()),
-            Self::SetState { .. } => Weight::of_settled(1),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Operation<'_, '_> {
     }
 
     fn note_rule(&mut self, operation: &str, topic: EntityId, subscription: EntityId, name: &str) {
-        let actor = self.gateway.actor(self.connection);
+        let actor = self.gateway.actor(self.connection, &self.address.path);
         let place = (topic, subscription);
         let namespaces = &mut self.gateway.namespaces;
         namespaces.audit_rule(self.cx, &actor, operation, place, name);
