@@ -55,8 +55,8 @@ class Administration : SecuredScenarios
     {
         await Administrator.CreateQueueAsync("S272");
         QueueProperties found = await Administrator.GetQueueAsync("s272");
-        // How large a message may be is the broker's to say.
-        Described.Same(new CreateQueueOptions("S272"), found, "MaxMessageSizeInKilobytes",
+        // The name is told in lower case. How large a message may be is the broker's to say.
+        Described.Same(new CreateQueueOptions("s272"), found, "MaxMessageSizeInKilobytes",
             "DuplicateDetectionHistoryTimeWindow");
         // The SDK sends its own minute only with duplicate detection.
         Check.Equal(TimeSpan.FromMinutes(10), found.DuplicateDetectionHistoryTimeWindow);

@@ -407,3 +407,51 @@ fn a_transaction_has_a_hundred_messages_beside_its_settlements() {
     assert!(text.contains("more than 100 messages"), "{text}");
     assert!(discharge(&mut bench, ONE, &id, false).is_err());
 }
+
+#[test]
+fn the_state_of_a_session_is_set_by_the_commit_of_its_holder() {
+    let mut bench = Bench::new();
+    let description = Description {
+        requires_session: true,
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "s", description))
+        .unwrap();
+    let queue = bench.id("s");
+    let holder = consumer_id(ONE, LinkId(9));
+    bench.run(|gateway, cx| {
+        gateway.with_queue(cx, queue, |queue, cx| {
+            let wanted = crate::queue::Wanted::Named("a");
+            queue.accept_session(cx, holder, ReceiveMode::PeekLock, wanted)
+        })
+    });
+    let set = |state: &'static [u8]| Operation::SetState {
+        queue,
+        message_session: "a".to_owned(),
+        holder,
+        state: Some(Bytes::from_static(state)),
+    };
+    let state = |bench: &Bench| {
+        let queue = bench.gateway.namespaces.queue(queue).unwrap();
+        queue.session_state("a").cloned()
+    };
+    let id = declare(&mut bench, ONE);
+    enlist(&mut bench, ONE, &id, set(b"rolled back")).unwrap();
+    discharge(&mut bench, ONE, &id, true).unwrap();
+    assert_eq!(state(&bench), None);
+    let id = declare(&mut bench, ONE);
+    enlist(&mut bench, ONE, &id, set(b"first")).unwrap();
+    enlist(&mut bench, ONE, &id, set(b"second")).unwrap();
+    assert_eq!(state(&bench), None, "before the commit");
+    discharge(&mut bench, ONE, &id, false).unwrap();
+    assert_eq!(state(&bench).as_deref(), Some(&b"second"[..]));
+    let id = declare(&mut bench, ONE);
+    enlist(&mut bench, ONE, &id, set(b"lost")).unwrap();
+    bench.run(|gateway, cx| {
+        gateway.with_queue(cx, queue, |queue, cx| queue.release_session(cx, holder));
+    });
+    let refused = discharge(&mut bench, ONE, &id, false).unwrap_err();
+    assert_eq!(refused.kind, DeniedKind::TransactionRollback);
+    assert_eq!(state(&bench).as_deref(), Some(&b"second"[..]));
+}
