@@ -16,6 +16,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
 use crate::limits;
+use crate::secret::Secret;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
 use crate::server::operator::{self, KnownKey, OperatorArgs, Peer};
@@ -35,7 +36,7 @@ pub(in crate::server) struct ClientArgs {
         hide_env_values = true,
         global = true
     )]
-    connection: Option<String>,
+    connection: Option<Secret>,
     /// The namespace. The default is that of the address.
     #[arg(long, value_name = "NAME", global = true)]
     namespace: Option<String>,
@@ -139,8 +140,8 @@ impl Client {
     pub(super) fn new(args: &ClientArgs) -> Result<Self, CommandError> {
         let connection = args
             .connection
-            .as_deref()
-            .map(ConnectionString::parse)
+            .as_ref()
+            .map(|text| ConnectionString::parse(text.expose()))
             .transpose()?;
         let credential = match &connection {
             Some(connection) => Credential::Token(connection.token("")),

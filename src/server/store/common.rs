@@ -46,12 +46,21 @@ pub(in crate::server) struct Common {
 }
 
 /// The part of what is common that one store has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Values {
     root_key: Option<String>,
     operator_key: Option<String>,
     first: Option<String>,
     peer_authority: Option<String>,
+}
+
+impl std::fmt::Debug for Values {
+    /// Its keys are secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Values")
+            .field("first", &self.first)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Values {

@@ -27,6 +27,7 @@ use super::StoreError;
 use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
 use crate::limits;
+use crate::secret::Secret;
 use crate::server::root_key;
 use crate::server::supervisor;
 
@@ -38,7 +39,7 @@ pub struct StoreArgs {
     /// all servers name the same ones.
     #[arg(long, value_name = "[NAME=]URL", env = "JITNEY_STORE", hide_env_values = true, value_delimiter = '\n',
         conflicts_with_all = ["ephemeral", "sync", "accept_data_loss"], requires = "server")]
-    pub store: Vec<String>,
+    pub store: Vec<Secret>,
     /// The certificate authorities of the database, as PEM. The default is those of the system.
     #[arg(long, value_name = "FILE", requires = "store")]
     pub store_ca: Option<PathBuf>,
@@ -163,6 +164,7 @@ impl Store {
         }
         let mut stores = BTreeMap::new();
         for text in &args.store {
+            let text = text.expose();
             let (name, url) = match named(text) {
                 Some((name, url)) => (name.to_lowercase(), url),
                 None if 1 < args.store.len() => {
@@ -170,7 +172,7 @@ impl Store {
                         "each of several stores has a name that the servers agree on: --store NAME=URL".to_owned(),
                     );
                 }
-                None => (ONLY.to_owned(), &text[..]),
+                None => (ONLY.to_owned(), text),
             };
             if limits::STORE_NAME_BYTES_MAX < name.len() {
                 let max = limits::STORE_NAME_BYTES_MAX;
@@ -732,7 +734,7 @@ mod tests {
 
     fn stores(texts: &[&str]) -> Result<Vec<Store>, StoreError> {
         let args = StoreArgs {
-            store: texts.iter().map(|text| (*text).to_owned()).collect(),
+            store: texts.iter().copied().map(Secret::new).collect(),
             store_ca: None,
             store_unchecked: false,
             server: Some("one".to_owned()),

@@ -191,7 +191,7 @@ pub(in crate::server) async fn open(
         ));
     }
     let args = StoreArgs {
-        store: vec![url.to_owned()],
+        store: vec![url.to_owned().into()],
         store_ca: ca,
         store_unchecked: false,
         server: Some("command".to_owned()),

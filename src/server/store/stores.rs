@@ -411,7 +411,7 @@ mod tests {
     fn stores(names: &[&str]) -> Stores {
         let store = |name: &&str| format!("{name}=postgres://u@127.0.0.1/{name}");
         let args = StoreArgs {
-            store: names.iter().map(store).collect(),
+            store: names.iter().map(store).map(Into::into).collect(),
             store_ca: None,
             store_unchecked: false,
             server: Some("one".to_owned()),
