@@ -564,7 +564,7 @@ impl Namespaces {
                 holder,
                 state,
             } => {
-                // A lock may have ended that nobody has looked at since.
+                // A lock may have ended since the last step.
                 self.with_queue(cx, *queue, |_, _| ());
                 let elsewhere = self.held_bytes(*queue);
                 let Some(queue) = self.queue(*queue) else {
