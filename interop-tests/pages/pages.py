@@ -50,7 +50,8 @@ def variables(page: Path, block: Block, data: Path, port: int) -> dict[str, str]
     exports = "\n".join(line for line in block.text.splitlines() if line.startswith("export "))
     assert exports, f"{page.name}: a block of the shell exports nothing"
     key = (data / "root.key").read_text().strip() if "=KEY'" in exports else ""
-    for old, new in [("localhost:5300", f"{ADDRESS}:{port}"), ("localhost", ADDRESS), ("=KEY'", f"={key}'"), ("$PWD/jitney-data", str(data))]:
+    replaced = [("localhost:5300", f"{ADDRESS}:{port}"), ("localhost", ADDRESS), ("=KEY'", f"={key}'"), ("$PWD/jitney-data", str(data))]
+    for old, new in replaced:
         exports = exports.replace(old, new)
     done = subprocess.run(["bash", "-c", f"set -eu\n{exports}\nenv -0"], capture_output=True, check=True, env={"PATH": os.environ["PATH"]})
     pairs = dict(pair.split("=", 1) for pair in done.stdout.decode().split("\0") if pair)
@@ -117,7 +118,8 @@ def run_program(page: Path, block: Block, expected: str, directory: Path, secure
     (directory / "config.json").write_text(json.dumps(EMPTY))
     profile = "sas" if secured else "development"
     broker = Broker.create(
-        directory / "broker", directory / "config.json", ["--auth", profile, "--https", f"{ADDRESS}:443"], host=ADDRESS, ends_with=os.getpid(),
+        directory / "broker", directory / "config.json", ["--auth", profile, "--https", f"{ADDRESS}:443"], host=ADDRESS,
+        ends_with=os.getpid(),
     )
     data = Path(broker.state["data_dir"])
     # The broker's own certificate, for another address than the page's.
@@ -164,10 +166,137 @@ def programs() -> list[Callable]:
     return tests
 
 
+# The service's longest time, which means that there is no limit.
+FOR_EVER = "P10675199DT2H48M5.4775807S"
+CONFIGURATION = DOCS / "configuration.md"
+
+
+def tables(section: str) -> list[list[str]]:
+    """The rows of all tables in a section of docs/configuration.md, without their heads; sections below it count as its parts."""
+    marks = section.split()[0]
+    text = CONFIGURATION.read_text()
+    assert f"\n{section}\n" in text, f"there is no section {section}"
+    behind = text.split(f"\n{section}\n", 1)[1]
+    part = re.split(rf"^#{{1,{len(marks)}}} ", behind, maxsplit=1, flags=re.MULTILINE)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+    rules = [at for at, row in enumerate(rows) if set("".join(row)) <= set("-| ")]
+    heads = {at - 1 for at in rules} | set(rules)
+    return [row for at, row in enumerate(rows) if at not in heads]
+
+
+def literals(cell: str) -> list[str]:
+    """What a cell has between backticks."""
+    return re.findall(r"`([^`]*)`", cell)
+
+
+def output(*words: str, code: int = 0) -> str:
+    done = subprocess.run([str(binary()), *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def every_option_of_serve_is_on_the_page_with_its_default_and_no_other(_world: None) -> None:
+    helped: dict[str, str] = {}
+    for part in re.split(r"^ {2,6}(?=-)", output("serve", "--help"), flags=re.MULTILINE)[1:]:
+        helped[re.match(r"(?:-\w, )?(--[\w-]+)", part)[1]] = part
+    rows = {literals(row[0])[0].split()[0]: row for row in tables("## Options of jitney serve")}
+    assert set(helped) == set(rows), f"not on the page {set(helped) - set(rows)}, not in the help {set(rows) - set(helped)}"
+    for option, text in helped.items():
+        default = re.search(r"\[default: (.*?)\]", text, re.DOTALL)
+        if default:
+            assert " ".join(default[1].split()) in literals(rows[option][1]), f"{option}: the default is {default[1]}"
+        else:
+            written = [word for word in literals(rows[option][1]) if re.fullmatch(r"[\d.:]+", word)]
+            assert not written, f"{option} has no default {written} of its own"
+        variable = re.search(r"\[env: (\w+)", text)
+        named = re.findall(r"variable `(\w+)`", rows[option][2])
+        assert named == ([variable[1]] if variable else []), f"{option}: the variable is {variable and variable[1]}, not {named}"
+
+
+def every_property_of_an_entity_has_the_bounds_that_the_page_says(_world: None) -> None:
+    rows = {literals(row[0])[0]: row for row in tables("### Properties")}
+    source = (ROOT / "src" / "config.rs").read_text()
+    listed = re.search(r"const PROPERTIES: \[&str; \d+\] = \[(.*?)\];", source, re.DOTALL)[1]
+    known = set(re.findall(r'"(\w+)"', listed))
+    below = CONFIGURATION.read_text().split("### Properties", 1)[1].split("### Rules", 1)[0]
+    assert known == {name for name in literals(below) if name in known} and set(rows) <= known, known ^ set(rows)
+    queue = {"Name": "q", "Properties": dict.fromkeys(rows, [])}
+    file = DIRECTORY / "wrong.json"
+    file.write_text(json.dumps({"UserConfig": {"Namespaces": [{"Name": "n", "Queues": [queue]}]}}))
+    told = dict(re.findall(r"Properties\.(\w+): found .*?; allowed: (.*)", output("config", "check", str(file), code=1)))
+    assert set(told) == set(rows), set(told) ^ set(rows)
+    for name, row in rows.items():
+        missing = [word for word in literals(row[4]) if word not in told[name]]
+        assert literals(row[4]) and not missing, f"{name}: the broker says {told[name]}, and the page has {missing}"
+
+
+def every_property_of_an_entity_has_the_defaults_that_the_page_says(_world: None) -> None:
+    rows = {literals(row[0])[0]: row for row in tables("### Properties")}
+    kinds = {"Q": "Queues", "T": "Topics", "S": "Subscriptions"}
+    for column, defaults in ((2, "emulator"), (3, "service")):
+        directory = DIRECTORY / f"defaults-{defaults}"
+        directory.mkdir()
+        topic = {"Name": "t", "Subscriptions": [{"Name": "s"}]}
+        file = directory / "config.json"
+        file.write_text(json.dumps({"UserConfig": {"Namespaces": [{"Name": "n", "Queues": [{"Name": "q"}], "Topics": [topic]}]}}))
+        broker = Broker.create(directory / "broker", file, ["--config-defaults", defaults], ends_with=os.getpid())
+        broker.start()
+        try:
+            made = json.loads(output("export", "config", "--url", f"http://127.0.0.1:{broker.http_port}"))
+        finally:
+            wrong = broker.finish()
+        assert wrong is None, wrong
+        namespace = made["UserConfig"]["Namespaces"][0]
+        found = {"Q": namespace["Queues"][0], "T": namespace["Topics"][0], "S": namespace["Topics"][0]["Subscriptions"][0]}
+        for kind, entity in found.items():
+            assert entity["Properties"], f"no properties of {kinds[kind]}"
+            for name, value in entity["Properties"].items():
+                assert kind in rows[name][1].split(), f"{name} is one of {kinds[kind]}"
+                text = value if isinstance(value, str) else json.dumps(value)
+                if text == FOR_EVER:
+                    assert rows[name][column] == "no limit", name
+                    continue
+                is_said = [text] == literals(rows[name][column])
+                assert is_said, f"{name} of {kinds[kind]} is {text} by default, with --config-defaults {defaults}"
+            # What is not exported has no value.
+            for name, row in rows.items():
+                if kind in row[1].split() and name not in entity["Properties"]:
+                    silent = row[column] in ("no limit", "never", "none", "the namespace's", '`"Active"`', "`false`")
+                    assert silent, f"{name} of {kinds[kind]} has no value by default, with --config-defaults {defaults}"
+
+
+def the_example_of_the_page_is_accepted_without_a_warning(_world: None) -> None:
+    file = DIRECTORY / "example.json"
+    file.write_text(next(block.text for block in blocks(CONFIGURATION) if block.words == ["json"]))
+    said = output("config", "check", "--strict", str(file))
+    assert "ok (1 queues, 1 topics)" in said and "warning" not in said, said
+
+
+def the_pages_name_the_versions_that_are_run(_world: None) -> None:
+    texts = {name: (DOCS / "clients" / f"{name}.md").read_text() for name in LANGUAGES}
+    packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+    module, version = re.search(r"(\S+/azservicebus) (v\S+)", (HERE / "go.mod").read_text()).groups()
+    pinned = re.search(r"^azure-servicebus==\S+", (HERE.parent / "python" / "requirements.txt").read_text(), re.MULTILINE)[0]
+    java = re.search(r"azure-messaging-servicebus</artifactId>\s*<version>.*?</version>", (HERE.parent / "java" / "pom.xml").read_text())[0]
+    assert f"pip install {pinned}\n" in texts["python"], pinned
+    assert f"npm install @azure/service-bus@{packages['@azure/service-bus']}\n" in texts["javascript"], packages
+    assert f"go get {module}@{version}\n" in texts["go"], version
+    assert re.sub(r"\s+", "", java) in re.sub(r"\s+", "", texts["java"]), java
+
+
+TESTS: list[Callable] = [
+    every_option_of_serve_is_on_the_page_with_its_default_and_no_other,
+    every_property_of_an_entity_has_the_bounds_that_the_page_says,
+    every_property_of_an_entity_has_the_defaults_that_the_page_says,
+    the_example_of_the_page_is_accepted_without_a_warning,
+    the_pages_name_the_versions_that_are_run,
+]
+
+
 def main() -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(parents=True)
-    return checks.run(programs(), None, [], sys.argv[1:])
+    return checks.run(TESTS + programs(), None, [], sys.argv[1:])
 
 
 if __name__ == "__main__":
