@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The pages for users: every program of docs/clients is run as it is, each against a broker of its own, with the connection string
-and the variables that the page sets; docs/configuration.md is compared with what the broker says of itself.
+and the variables that the page sets; docs/configuration.md is compared with what the broker says of itself, and the commands of all
+documents with its help.
 
 A program is a fenced block in the page's language, and the block of text behind it is what it must print. The first program of a page
 is run in the emulator's place, and with keys and TLS; the others in the emulator's place, but for those whose fence says `tls`.
@@ -8,9 +9,11 @@ is run in the emulator's place, and with keys and TLS; the others in the emulato
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -284,7 +287,59 @@ def the_pages_name_the_versions_that_are_run(_world: None) -> None:
     assert re.sub(r"\s+", "", java) in re.sub(r"\s+", "", texts["java"]), java
 
 
+@functools.cache
+def help_of(*words: str) -> str:
+    return output(*words, "--help")
+
+
+PUNCTUATION = set("();<>|&")
+
+
+def commands() -> list[tuple[Path, str, list[str]]]:
+    """Every command of `jitney` in the blocks of shell commands of the documents: its page, its line and its words."""
+    found = []
+    for page in [ROOT / "README.md", ROOT / "certs" / "README.md", *sorted(DOCS.glob("**/*.md"))]:
+        for block in blocks(page):
+            if block.words != ["sh"]:
+                continue
+            for line in block.text.replace("\\\n", " ").splitlines():
+                reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+                try:
+                    tokens = list(reader)
+                except ValueError:
+                    # A text of several lines is quoted.
+                    continue
+                # What a command is behind: nothing, the end of another one, or a variable.
+                before = [";", *tokens]
+                for at, token in enumerate(tokens):
+                    if token == "jitney" and (set(before[at]) <= PUNCTUATION or re.match(r"\w+=", before[at])):
+                        behind = tokens[at + 1:]
+                        ends = [end for end, token in enumerate(behind) if token and set(token) <= PUNCTUATION]
+                        found.append((page, line, behind[: ends[0] if ends else len(behind)]))
+    return found
+
+
+def every_command_of_the_documents_is_one_that_jitney_knows(_world: None) -> None:
+    wrong, count = [], 0
+    for page, line, words in commands():
+        path: list[str] = []
+        while words:
+            below = help_of(*path).partition("Commands:\n")[2].partition("\n\n")[0]
+            if words[0] not in re.findall(r"^  ([\w-]+)", below, re.MULTILINE):
+                break
+            path.append(words.pop(0))
+        if not path and words[:1] != ["--version"]:
+            wrong.append(f"{page.name}: there is no such command: {line}")
+        options = {word.partition("=")[0] for word in words if re.match(r"--\w", word)}
+        missing = [option for option in options if not re.search(rf"{option}(?![\w-])", help_of(*path))]
+        wrong += [f"{page.name}: there is no option {option}: {line}" for option in missing]
+        count += 1
+    assert count > 100, f"{count} commands are found"
+    assert not wrong, "\n".join(wrong)
+
+
 TESTS: list[Callable] = [
+    every_command_of_the_documents_is_one_that_jitney_knows,
     every_option_of_serve_is_on_the_page_with_its_default_and_no_other,
     every_property_of_an_entity_has_the_bounds_that_the_page_says,
     every_property_of_an_entity_has_the_defaults_that_the_page_says,
