@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The pages for users: every program of docs/clients is run as it is, each against a broker of its own, with the connection string
-and the variables that the page sets; docs/configuration.md is compared with what the broker says of itself, and the commands of all
-documents with its help.
+and the variables that the page sets; docs/configuration.md is compared with what the broker says of itself, the commands of all
+documents with its help, and pages that repeat others with these.
 
 A program is a fenced block in the page's language, and the block of text behind it is what it must print. The first program of a page
 is run in the emulator's place, and with keys and TLS; the others in the emulator's place, but for those whose fence says `tls`.
@@ -338,7 +338,25 @@ def every_command_of_the_documents_is_one_that_jitney_knows(_world: None) -> Non
     assert not wrong, "\n".join(wrong)
 
 
+def every_alert_is_on_the_page_of_monitoring_with_its_severity(_world: None) -> None:
+    rules = (DOCS / "monitoring" / "alerts.yml").read_text()
+    alerts = dict(re.findall(r"- alert: (\w+)$.*?severity: (\w+)", rules, re.MULTILINE | re.DOTALL))
+    rows = re.findall(r"^\| (`Jitney.*?) \| (\w+) \|", (DOCS / "monitoring" / "README.md").read_text(), re.MULTILINE)
+    written = {name: severity for names, severity in rows for name in literals(names)}
+    assert alerts and written == alerts, set(written.items()) ^ set(alerts.items())
+
+
+def every_figure_of_the_page_of_sizes_was_measured(_world: None) -> None:
+    sources = " ".join((DOCS / f"{name}.md").read_text() for name in ("performance", "growth", "memory", "overload", "shards"))
+    measured = set(re.findall(r"\d[\d,.]*\d|\d", sources))
+    rows = [line for line in (DOCS / "sizing.md").read_text().splitlines() if line.startswith("|")]
+    figures = {figure for row in rows for figure in re.findall(r"\d[\d,.]*\d|\d", row)}
+    assert len(figures) > 40 and figures <= measured, f"in none of the pages with measurements: {figures - measured}"
+
+
 TESTS: list[Callable] = [
+    every_alert_is_on_the_page_of_monitoring_with_its_severity,
+    every_figure_of_the_page_of_sizes_was_measured,
     every_command_of_the_documents_is_one_that_jitney_knows,
     every_option_of_serve_is_on_the_page_with_its_default_and_no_other,
     every_property_of_an_entity_has_the_bounds_that_the_page_says,
