@@ -596,14 +596,22 @@ class Idioms : MoreScenarios
             while (!end.IsCancellationRequested)
             {
                 await sender.SendMessagesAsync([Of(types[0], $"kept {sent}"), Of(types[^1], $"changed {sent}")]);
-                sent++;
+                Volatile.Write(ref sent, sent + 1);
             }
         });
+        // The second send from now on begins after it.
+        async Task SomeAreSent()
+        {
+            var before = Volatile.Read(ref sent);
+            await Check.Eventually(() => Task.FromResult(before + 2 <= Volatile.Read(ref sent)), "messages are sent");
+        }
         foreach (var _ in Enumerable.Range(0, 2))
         {
             await Task.WhenAll(types[25..].Select(type => manager.DeleteRuleAsync(type)));
             await Check.Eventually(async () => (await All(manager.GetRulesAsync())).Count == 25, "25 rules are left");
+            await SomeAreSent();
             await Task.WhenAll(types[25..].Select(type => manager.CreateRuleAsync(RuleOf(type))));
+            await SomeAreSent();
         }
         end.Cancel();
         await sending;
