@@ -377,7 +377,12 @@ class Idioms : MoreScenarios
     /// </summary>
     async Task Retries(string queue, ServiceBusClient client, Disturbance disturb)
     {
-        await CreateQueue(queue, options => options.MaxDeliveryCount = 5);
+        await CreateQueue(queue, options =>
+        {
+            // What is locked when a connection is cut comes again when its lock is over, and has failed once more.
+            options.LockDuration = Seconds(5);
+            options.MaxDeliveryCount = disturb == Nothing ? 5 : 10;
+        });
         await CreateQueue($"{queue}_error");
         string[] bodies = ["immediate", "delayed", "poison", "hopeless", .. Texts(1, 6)];
         await Client.CreateSender(queue).SendMessagesAsync(bodies.Select(Message));
