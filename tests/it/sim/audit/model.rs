@@ -218,6 +218,8 @@ pub(super) struct Shown {
     pub(super) delivery_count: u32,
     pub(super) state: i32,
     pub(super) locked_until: Option<i64>,
+    /// A message that is peeked at has no token, though a deferred one may show the end of a lock.
+    pub(super) is_peeked: bool,
     /// The end of its life; not checked where the documentation is silent.
     pub(super) time_to_live: Option<i64>,
     pub(super) enqueued_number: i64,
@@ -294,6 +296,7 @@ impl Message {
                 State::Scheduled { .. } => 2,
             },
             locked_until: None,
+            is_peeked: false,
             time_to_live: (!silent).then_some(self.time_to_live),
             enqueued_number: self.enqueued_number,
             source: self.source.clone(),

@@ -1,8 +1,10 @@
 //! What management operations do.
 
 use jitney::namespace::DeniedKind;
+use jitney::time::Timestamp;
 
 use super::*;
+use crate::sim::audit::Shown;
 use crate::sim::wire::batch;
 
 impl Model {
@@ -277,7 +279,13 @@ impl Model {
                 break;
             }
             pin = pin.max(message.changed);
-            shown.push(message.shown(place, ordinal));
+            // A deferred message of a message session shows the greatest date, as one that is received.
+            let ends = self.has_sessions(place) && message.state == State::Deferred;
+            shown.push(Shown {
+                locked_until: ends.then(|| Timestamp::END_OF_9999.as_millis()),
+                is_peeked: true,
+                ..message.shown(place, ordinal)
+            });
         }
         Expected::peeked(shown, pin)
     }

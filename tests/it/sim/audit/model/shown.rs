@@ -46,7 +46,8 @@ impl Shown {
                 expected.expires_at = seen.expires_at;
             }
         }
-        if self.locked_until.is_some() != seen.lock_token.is_some() {
+        let has_lock = self.locked_until.is_some() && !self.is_peeked;
+        if has_lock != seen.lock_token.is_some() {
             return Err(format!(
                 "a lock token without a lock, or none with one: {seen:?}"
             ));
