@@ -606,6 +606,11 @@ impl Ask {
         wire::request(id, reply_to, operation, about.as_deref(), body)
     }
 
+    /// Returns the name of the management operation.
+    pub(super) fn operation(&self) -> &'static str {
+        self.encode().0
+    }
+
     fn encode(&self) -> (&'static str, Value) {
         let longs =
             |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Long(*n)).collect());

@@ -254,8 +254,13 @@ pub(super) fn same_partition(one: u64, other: u64) -> bool {
 
 impl Call {
     pub(super) fn bytes(&self) -> usize {
-        let message = self.ask.message(&self.id, &self.reply_to, self.about);
-        message.len() + limits::REQUEST_BYTES
+        if self.has_room {
+            let message = self.ask.message(&self.id, &self.reply_to, self.about);
+            return message.len() + limits::REQUEST_BYTES;
+        }
+        // What the answer needs is kept: the encoded message-id, reply-to and the operation's name.
+        let id = 2 + self.id.len();
+        id + self.reply_to.len() + self.ask.operation().len() + limits::REQUEST_BYTES
     }
 }
 
