@@ -10,10 +10,15 @@ that it found:
                    the connection and the other links stay
     close          closes every connection with `amqp:connection:forced`
     cut            resets every connection
+    cut-after N    resets every connection, once, when clients have sent N bytes more, counted in whole frames
     hold           stops traffic in both directions on all connections, old and new, which stay open
+    hold-answers   stops what the broker sends, on all connections
     release        lets traffic go on
+    refuse         resets new connections at once
+    accept         takes new connections again
+    count          says how many connections there have been, with those that were refused
 
-It ends with its input. It forwards AMQP without TLS only. A forced detach is sent to both sides at once: to the client as from the
+It ends with its input. Of protocols without TLS it knows AMQP; anything else is forwarded as it comes. A forced detach is sent to both sides at once: to the client as from the
 service, to the broker as from the client. Frames of that link that were sent before the detach arrived are dropped, as the service drops
 them, and so are the answers to the detach.
 """
@@ -127,11 +132,24 @@ class FaultProxy:
     def __init__(self, port: int):
         self.port = port
         self.passages: set[Passage] = set()
-        self.open = asyncio.Event()
-        self.open.set()
+        # Whether what a side sends may pass.
+        self.open = {side: asyncio.Event() for side in ("client", "broker")}
+        self.release()
+        self.refuses = False
+        self.count = 0
+        # How many bytes of clients are left before all is reset.
+        self.until_cut: int | None = None
+
+    def release(self) -> None:
+        for event in self.open.values():
+            event.set()
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.open.wait()
+        self.count += 1
+        if self.refuses:
+            writer.transport.abort()
+            return
+        await self.open["client"].wait()
         try:
             far, back = await asyncio.open_connection("127.0.0.1", self.port)
         except OSError:
@@ -155,31 +173,60 @@ class FaultProxy:
     async def carry(self, passage: Passage, side: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forwards the frames of one side to the other."""
         try:
-            while True:
-                head = await reader.readexactly(8)
-                frame = head if head[:4] == b"AMQP" else head + await reader.readexactly(struct.unpack(">I", head[:4])[0] - 8)
-                await self.open.wait()
-                if passage.passes(side, frame):
+            head = await reader.readexactly(8)
+            is_amqp = head[:4] == b"AMQP"
+            frame = head
+            while frame:
+                await self.open[side].wait()
+                if passage.passes(side, frame) if is_amqp else not passage.closed:
                     writer.write(frame)
                     await writer.drain()
+                if side == "client":
+                    self.note(len(frame))
+                frame = await next_frame(reader) if is_amqp else await reader.read(65536)
         except (OSError, asyncio.IncompleteReadError):
             pass
 
+    def note(self, length: int) -> None:
+        """Notes what a client has sent."""
+        if self.until_cut is not None:
+            self.until_cut -= length
+            if self.until_cut <= 0:
+                self.until_cut = None
+                for each in self.living():
+                    each.cut()
+
+    def living(self) -> list[Passage]:
+        return [each for each in self.passages if not each.closed]
+
     def obey(self, line: str) -> int:
         verb, _, rest = line.strip().partition(" ")
-        living = [each for each in self.passages if not each.closed]
+        living = self.living()
         if verb == "detach" and rest:
             return sum(each.detach(rest.encode()) for each in living)
         if verb in ("close", "cut"):
             for each in living:
                 getattr(each, verb)()
-        elif verb == "hold":
-            self.open.clear()
+        elif verb == "cut-after" and rest:
+            self.until_cut = int(rest)
+        elif verb in ("hold", "hold-answers"):
+            for side in ("broker",) if verb == "hold-answers" else self.open:
+                self.open[side].clear()
         elif verb == "release":
-            self.open.set()
+            self.release()
+        elif verb in ("refuse", "accept"):
+            self.refuses = verb == "refuse"
+        elif verb == "count":
+            return self.count
         else:
             raise SystemExit(f"fault_proxy.py: {line!r}?")
         return len(living)
+
+
+async def next_frame(reader: asyncio.StreamReader) -> bytes:
+    """The next frame or protocol header of AMQP."""
+    head = await reader.readexactly(8)
+    return head if head[:4] == b"AMQP" else head + await reader.readexactly(struct.unpack(">I", head[:4])[0] - 8)
 
 
 def performative(frame: bytes) -> int | None:

@@ -143,7 +143,7 @@ class CrossEntity : Scenarios
     {
         var (queue, other) = (await CreateQueue("s532", options => options.LockDuration = Seconds(5)),
             await CreateQueue("s532b"));
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString, Crossing());
         var (receiver, sender) = (client.CreateReceiver(queue), client.CreateSender(other));
         await Send(queue, Message("in"));

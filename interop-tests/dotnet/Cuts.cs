@@ -9,7 +9,7 @@ class Cuts : Scenarios
     public async Task Sending()
     {
         var queue = await CreateQueue("s542");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var senders = Enumerable.Range(0, 4).Select(_ => client.CreateSender(queue)).ToList();
         await Task.WhenAll(senders.Select(async (sender, who) =>
@@ -32,7 +32,7 @@ class Cuts : Scenarios
     public async Task Receiving()
     {
         var queue = await CreateQueue("s543");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var receiver = client.CreateReceiver(queue, Prefetching(5));
         await SendNumbered(queue, 5);
@@ -51,11 +51,29 @@ class Cuts : Scenarios
         Check.True(!left.Contains("1"), "the completion was lost");
     }
 
+    [Scenario("S543", "a completion whose answer is lost fails, and holds")]
+    public async Task LosingAnAnswer()
+    {
+        var queue = await CreateQueue("s543b");
+        var proxy = Own(new FaultProxy());
+        var receiver = Connect(proxy.ConnectionString).CreateReceiver(queue);
+        await SendNumbered(queue, 1);
+        var message = await ReceiveOne(receiver);
+        proxy.HoldAnswers();
+        var completing = receiver.CompleteMessageAsync(message);
+        var looking = Client.CreateReceiver(queue);
+        await Check.Eventually(async () => (await PeekAll(looking)).Count == 0, "it is completed");
+        Check.True(!completing.IsCompleted, "there was an answer");
+        Check.True(proxy.Cut() > 0, "no connection");
+        // The SDK takes the lock for lost with the link, and asks nobody.
+        await Fails(ServiceBusFailureReason.MessageLockLost, () => completing);
+    }
+
     [Scenario("S544", "a processor goes on after each reset, and every message is completed")]
     public async Task Processing()
     {
         var queue = await CreateQueue("s544", options => options.LockDuration = Seconds(5));
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         await SendNumbered(queue, 120);
         var handled = new ConcurrentDictionary<string, int>();
@@ -85,7 +103,7 @@ class Cuts : Scenarios
     public async Task Sessions()
     {
         var queue = await CreateQueue("s545", options => options.RequiresSession = true);
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         await Send(queue, InSession("x", 1), InSession("x", 2), InSession("x", 3));
         var session = await client.AcceptSessionAsync(queue, "x");
@@ -110,7 +128,7 @@ class Cuts : Scenarios
         var queue = await CreateQueue("s546");
         await Administration.CreateTopicAsync("s546t");
         await Administration.CreateSubscriptionAsync("s546t", "a");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
         var rules = client.CreateRuleManager("s546t", "a");
@@ -139,18 +157,18 @@ class Cuts : Scenarios
     public async Task Unreachable()
     {
         var queue = await CreateQueue("s547");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
         await sender.SendMessageAsync(Message(1));
         await receiver.CompleteMessageAsync(await ReceiveOne(receiver));
-        proxy.Refuses = true;
+        proxy.Refuse();
         proxy.Cut();
         await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
             () => sender.SendMessageAsync(Message("refused")));
         await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
             () => receiver.ReceiveMessageAsync(Seconds(20)));
-        proxy.Refuses = false;
+        proxy.Accept();
         await sender.SendMessageAsync(Message(2));
         Check.Equal("2", (await ReceiveOne(receiver)).Body.ToString());
     }
@@ -159,7 +177,7 @@ class Cuts : Scenarios
     public async Task Batches()
     {
         var queue = await CreateQueue("s557");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var sender = client.CreateSender(queue);
         await sender.SendMessageAsync(Message("before"));
@@ -183,7 +201,7 @@ class Cuts : Scenarios
     public async Task SessionProcessing()
     {
         var queue = await CreateQueue("s558", options => options.RequiresSession = true);
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var handled = new ConcurrentDictionary<string, int>();
 
         async Task<ServiceBusSessionProcessor> Started(ServiceBusClient client)

@@ -30,10 +30,24 @@ sealed class FaultProxy : IAsyncDisposable
     /// <summary>Resets every connection, and says how many there were.</summary>
     public int Cut() => Tell("cut");
 
-    /// <summary>Stops traffic on all connections, which stay open.</summary>
-    public int Hold() => Tell("hold");
+    /// <summary>Resets all connections, once, when clients have sent so many bytes from now on.</summary>
+    public void CutAfter(long bytes) => Tell($"cut-after {bytes}");
 
-    public int Release() => Tell("release");
+    /// <summary>Stops traffic on all connections, which stay open.</summary>
+    public void Hold() => Tell("hold");
+
+    /// <summary>Stops what the broker sends, on all connections.</summary>
+    public void HoldAnswers() => Tell("hold-answers");
+
+    public void Release() => Tell("release");
+
+    /// <summary>Resets new connections at once, until they are accepted.</summary>
+    public void Refuse() => Tell("refuse");
+
+    public void Accept() => Tell("accept");
+
+    /// <summary>How many connections there have been.</summary>
+    public int Connections => Tell("count");
 
     int Tell(string order)
     {

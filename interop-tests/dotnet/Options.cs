@@ -119,7 +119,7 @@ class Options : SecuredScenarios
     public async Task AnIdleConnectionLives()
     {
         await CreateQueue("s565");
-        await using var proxy = new TcpProxy();
+        var proxy = Own(new FaultProxy());
         var options = Options();
         options.ConnectionIdleTimeout = Seconds(4);
         var receiver = Connect(proxy.ConnectionString, options).CreateReceiver("s565");

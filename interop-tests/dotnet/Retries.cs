@@ -32,7 +32,7 @@ class Retries : Scenarios
     public async Task TimeOuts()
     {
         var queue = await CreateQueue("s539");
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         foreach (var retries in new[] { 0, 2 })
         {
             var client = Connect(proxy.ConnectionString, Trying(options => options.MaxRetries = retries));
@@ -59,7 +59,8 @@ class Retries : Scenarios
     public async Task OwnPolicy()
     {
         var queue = await CreateQueue("s540");
-        var proxy = Own(new TcpProxy { Refuses = true });
+        var proxy = Own(new FaultProxy());
+        proxy.Refuse();
         var policy = new Policy(2);
         var client = Connect(proxy.ConnectionString, Trying(options => options.CustomRetryPolicy = policy));
         await Fails(ServiceBusFailureReason.ServiceCommunicationProblem,
@@ -68,7 +69,7 @@ class Retries : Scenarios
         Check.True(proxy.Connections >= 3, $"{proxy.Connections} connections");
 
         // What is final is not tried again.
-        proxy.Refuses = false;
+        proxy.Accept();
         policy.Asked.Clear();
         var begin = Stopwatch.GetTimestamp();
         await Fails(ServiceBusFailureReason.MessagingEntityNotFound,
@@ -83,7 +84,7 @@ class Retries : Scenarios
     {
         var queue = await CreateQueue("s541");
         var sessions = await CreateQueue("s541s", options => options.RequiresSession = true);
-        var proxy = Own(new TcpProxy());
+        var proxy = Own(new FaultProxy());
         var client = Connect(proxy.ConnectionString);
         var (sender, receiver) = (client.CreateSender(queue), client.CreateReceiver(queue));
         await sender.SendMessageAsync(Message("first"));
