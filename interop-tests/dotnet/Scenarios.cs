@@ -282,13 +282,19 @@ static class Check
     }
 
     /// <summary>Waits until a condition holds.</summary>
-    public static async Task Eventually(Func<Task<bool>> holds, string what, TimeSpan? deadline = null)
+    public static Task Eventually(Func<Task<bool>> holds, string what, TimeSpan? deadline = null) =>
+        Eventually(holds, () => what, deadline);
+
+    /// <summary>Waits until a condition holds; what was not so is told as it is at the end.</summary>
+    public static async Task Eventually(Func<Task<bool>> holds, Func<string> what, TimeSpan? deadline = null)
     {
         var begin = Stopwatch.GetTimestamp();
         while (!await holds())
         {
-            True(Stopwatch.GetElapsedTime(begin) < (deadline ?? Scenarios.Deadline),
-                $"not within {deadline ?? Scenarios.Deadline}: {what}");
+            if (Stopwatch.GetElapsedTime(begin) > (deadline ?? Scenarios.Deadline))
+            {
+                throw new CheckException($"not within {deadline ?? Scenarios.Deadline}: {what()}");
+            }
             await Task.Delay(100);
         }
     }

@@ -309,8 +309,8 @@ class Sessions : Scenarios
             return Task.CompletedTask;
         };
         await processor.StartProcessingAsync();
-        await Check.Eventually(() => Task.FromResult(count >= 200), $"200 messages; {string.Join("; ", complaints)}",
-            Seconds(60));
+        await Check.Eventually(() => Task.FromResult(count >= 200),
+            () => $"200 messages; {string.Join("; ", complaints)}", Seconds(60));
         await processor.StopProcessingAsync();
         Check.Equal("", string.Join("; ", complaints));
         Check.Equal(10, seen.Count);
