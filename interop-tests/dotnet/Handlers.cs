@@ -6,47 +6,39 @@ class Handlers : MoreScenarios
     static readonly Dictionary<string, object> Attempt = new() { ["attempt"] = 1 };
 
     /// <summary>Runs a processor until as many messages were handled, and returns what failed.</summary>
-    static async Task<string> Run(ServiceBusProcessor processor, int count, Func<ProcessMessageEventArgs, Task> handle)
+    static Task<string> Run(ServiceBusProcessor processor, int count, Func<ProcessMessageEventArgs, Task> handle)
     {
-        var handled = 0;
-        var errors = new System.Collections.Concurrent.ConcurrentQueue<string>();
+        var work = new Work();
         processor.ProcessMessageAsync += async arguments =>
         {
             await handle(arguments);
-            Interlocked.Increment(ref handled);
+            work.Add(arguments.Message);
         };
-        processor.ProcessErrorAsync += arguments =>
-        {
-            errors.Enqueue($"{arguments.ErrorSource}: {arguments.Exception.Message}");
-            return Task.CompletedTask;
-        };
-        await processor.StartProcessingAsync();
-        await Check.Eventually(() => Task.FromResult(handled >= count || !errors.IsEmpty), $"{count} messages");
-        await processor.StopProcessingAsync();
-        return string.Join("; ", errors);
+        processor.ProcessErrorAsync += work.Failed;
+        return Run(work, processor.StartProcessingAsync, processor.StopProcessingAsync, count, () => true);
     }
 
-    static async Task<string> Run(ServiceBusSessionProcessor processor, int count,
-        Func<ProcessSessionMessageEventArgs, Task> handle,
-        Func<bool>? isDone = null)
+    static Task<string> Run(ServiceBusSessionProcessor processor, int count,
+        Func<ProcessSessionMessageEventArgs, Task> handle, Func<bool>? isDone = null)
     {
-        var handled = 0;
-        var errors = new System.Collections.Concurrent.ConcurrentQueue<string>();
+        var work = new Work();
         processor.ProcessMessageAsync += async arguments =>
         {
             await handle(arguments);
-            Interlocked.Increment(ref handled);
+            work.Add(arguments.Message);
         };
-        processor.ProcessErrorAsync += arguments =>
-        {
-            errors.Enqueue($"{arguments.ErrorSource}: {arguments.Exception.Message}");
-            return Task.CompletedTask;
-        };
-        await processor.StartProcessingAsync();
-        bool Ends() => (handled >= count && isDone?.Invoke() != false) || !errors.IsEmpty;
-        await Check.Eventually(() => Task.FromResult(Ends()), $"{count} messages");
-        await processor.StopProcessingAsync();
-        return string.Join("; ", errors);
+        processor.ProcessErrorAsync += work.Failed;
+        return Run(work, processor.StartProcessingAsync, processor.StopProcessingAsync, count, isDone ?? (() => true));
+    }
+
+    static async Task<string> Run(Work work, Func<CancellationToken, Task> start, Func<CancellationToken, Task> stop,
+        int count, Func<bool> isDone)
+    {
+        await start(CancellationToken.None);
+        await Check.Eventually(
+            () => Task.FromResult((work.Count >= count && isDone()) || work.Complaints.Count > 0), $"{count} messages");
+        await stop(CancellationToken.None);
+        return string.Join("; ", work.Complaints);
     }
 
     [Scenario("S571", "a handler dead-letters with properties, and renews a lock")]

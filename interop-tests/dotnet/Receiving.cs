@@ -1,4 +1,3 @@
-using System.Collections.Concurrent;
 using System.Diagnostics;
 
 namespace Interop;
@@ -88,36 +87,27 @@ class Receiving : Scenarios
     public async Task TwoProcessorsShare200Messages()
     {
         await SendNumbered("s35", 200);
-        var seen = new ConcurrentQueue<string>();
-        var errors = new ConcurrentQueue<Exception>();
+        var work = new Work();
         var processors = new List<ServiceBusProcessor>();
         for (var each = 0; each < 2; each += 1)
         {
             var processor = Own(Connect()
                 .CreateProcessor("s35", new ServiceBusProcessorOptions { MaxConcurrentCalls = 5 }));
-            processor.ProcessMessageAsync += arguments =>
-            {
-                seen.Enqueue(arguments.Message.Body.ToString());
-                return Task.CompletedTask;
-            };
-            processor.ProcessErrorAsync += arguments =>
-            {
-                errors.Enqueue(arguments.Exception);
-                return Task.CompletedTask;
-            };
+            processor.ProcessMessageAsync += work.Take;
+            processor.ProcessErrorAsync += work.Failed;
             await processor.StartProcessingAsync();
             processors.Add(processor);
         }
         // Handlers that return complete what they were given; then nothing is there.
         var looking = Client.CreateReceiver("s35");
-        await Check.Eventually(async () => seen.Count >= 200 && await looking.PeekMessageAsync(1) == null,
+        await Check.Eventually(async () => work.Count >= 200 && await looking.PeekMessageAsync(1) == null,
             "200 messages are completed");
         foreach (var processor in processors)
         {
             await processor.StopProcessingAsync();
         }
-        Check.Equal(Texts(1, 200), seen.OrderBy(int.Parse).ToList());
-        Check.Equal("", string.Join("; ", errors.Select(each => each.Message)));
+        Check.Equal(Texts(1, 200), work.Bodies.OrderBy(int.Parse).ToList());
+        Check.Equal([], work.Complaints);
     }
 
     [Scenario("S36", "a receive brings no more than it asked for")]

@@ -11,7 +11,7 @@ class SessionProcessors : Scenarios
         change?.Invoke(options);
     });
 
-    readonly ConcurrentQueue<string> errors = new();
+    readonly Work work = new();
 
     ServiceBusSessionProcessor Processor(
         string queue, Func<ProcessSessionMessageEventArgs, Task> handle, ServiceBusSessionProcessorOptions options,
@@ -22,8 +22,7 @@ class SessionProcessors : Scenarios
         processor.ProcessErrorAsync += error =>
         {
             note?.Invoke(error);
-            errors.Enqueue($"{error.ErrorSource}: {error.Exception.Message}");
-            return Task.CompletedTask;
+            return work.Failed(error);
         };
         return processor;
     }
@@ -68,7 +67,7 @@ class SessionProcessors : Scenarios
         Check.Equal(["a", "b"], ended.Order().ToList());
         await using var third = await Client.AcceptSessionAsync(queue, "c");
         Check.Equal(["1", "2", "3"], Bodies(await Receive(third, 3)));
-        Check.Equal([], errors.ToList());
+        Check.Equal([], work.Complaints);
     }
 
     [Scenario("S427", "an idle session makes room for the next one, and so does one that is released")]
@@ -103,7 +102,7 @@ class SessionProcessors : Scenarios
         await releasing.StartProcessingAsync();
         await Check.Eventually(() => Task.FromResult(released.Count == 3), "all, each by a session of its own");
         Check.Equal(["x1", "x2", "y1"], released.Order().ToList());
-        Check.Equal([], errors.ToList());
+        Check.Equal([], work.Complaints);
     }
 
     [Scenario("S428", "a thousand sessions are handled, each in order", Long = true, Seconds = 180)]
@@ -142,7 +141,7 @@ class SessionProcessors : Scenarios
         Check.Equal(0, wrong);
         Check.True(most <= 50, $"{most} handlers at once");
         Check.Equal(0, (await PeekAll(Client.CreateReceiver(queue))).Count);
-        Check.Equal([], errors.ToList());
+        Check.Equal([], work.Complaints);
     }
 
     [Scenario("S429", "several handlers may work in one session, and a close leaves it to others")]

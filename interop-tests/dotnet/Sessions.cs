@@ -223,32 +223,20 @@ class Sessions : Scenarios
     public async Task AProcessorsOwnRenewalHoldsASession()
     {
         await SendTo("s112", "x");
-        var isDone = new TaskCompletionSource();
+        var handling = new Handling();
         var processor = Own(Client.CreateSessionProcessor("s112", new ServiceBusSessionProcessorOptions
         {
             MaxAutoLockRenewalDuration = Seconds(30), MaxConcurrentSessions = 1, AutoCompleteMessages = false,
         }));
-        processor.ProcessMessageAsync += async arguments =>
+        processor.ProcessMessageAsync += arguments => handling.Run(async () =>
         {
-            try
-            {
-                await ReceiveNothing(Client.CreateReceiver("s112", DeadLetters), Seconds(8));
-                await IsLocked("s112", "x");
-                await arguments.CompleteMessageAsync(arguments.Message);
-                isDone.TrySetResult();
-            }
-            catch (Exception error)
-            {
-                isDone.TrySetException(error);
-            }
-        };
-        processor.ProcessErrorAsync += arguments =>
-        {
-            isDone.TrySetException(arguments.Exception);
-            return Task.CompletedTask;
-        };
+            await ReceiveNothing(Client.CreateReceiver("s112", DeadLetters), Seconds(8));
+            await IsLocked("s112", "x");
+            await arguments.CompleteMessageAsync(arguments.Message);
+        });
+        processor.ProcessErrorAsync += handling.Failed;
         await processor.StartProcessingAsync();
-        await isDone.Task.WaitAsync(Deadline);
+        await handling.Done;
         await processor.StopProcessingAsync();
         Check.Equal(0, (await PeekAll(Client.CreateReceiver("s112"))).Count);
     }

@@ -153,30 +153,18 @@ class Settling : Scenarios
         await SendNumbered("s29", 1);
         var other = Client.CreateReceiver("s29");
         var counts = new List<int>();
-        var isDone = new TaskCompletionSource();
+        var handling = new Handling();
         var processor = Own(Client.CreateProcessor("s29",
             new ServiceBusProcessorOptions { MaxAutoLockRenewalDuration = Seconds(30) }));
-        processor.ProcessMessageAsync += async arguments =>
+        processor.ProcessMessageAsync += arguments => handling.Run(async () =>
         {
             counts.Add(Count(arguments.Message));
-            try
-            {
-                await ReceiveNothing(other, Seconds(8));
-                await arguments.CompleteMessageAsync(arguments.Message);
-                isDone.TrySetResult();
-            }
-            catch (Exception error)
-            {
-                isDone.TrySetException(error);
-            }
-        };
-        processor.ProcessErrorAsync += arguments =>
-        {
-            isDone.TrySetException(arguments.Exception);
-            return Task.CompletedTask;
-        };
+            await ReceiveNothing(other, Seconds(8));
+            await arguments.CompleteMessageAsync(arguments.Message);
+        });
+        processor.ProcessErrorAsync += handling.Failed;
         await processor.StartProcessingAsync();
-        await isDone.Task.WaitAsync(Deadline);
+        await handling.Done;
         await processor.StopProcessingAsync();
         Check.Equal([0], counts);
         Check.Equal(0, (await PeekAll(other)).Count);

@@ -6,13 +6,18 @@ namespace Interop;
 sealed class Work
 {
     readonly ConcurrentQueue<ServiceBusReceivedMessage> messages = new();
-    readonly ConcurrentQueue<Exception> errors = new();
+    readonly ConcurrentQueue<ProcessErrorEventArgs> errors = new();
     int busy;
     int mostBusy;
 
     public List<string> Bodies => [.. messages.Select(each => each.Body.ToString())];
 
-    public List<Exception> Errors => [.. errors];
+    public int Count => messages.Count;
+
+    public List<Exception> Errors => [.. errors.Select(each => each.Exception)];
+
+    /// <summary>Where each error was, and what it was.</summary>
+    public List<string> Complaints => [.. errors.Select(each => $"{each.ErrorSource}: {each.Exception.Message}")];
 
     public int MostAtOnce => mostBusy;
 
@@ -26,7 +31,7 @@ sealed class Work
 
     public Task Failed(ProcessErrorEventArgs args)
     {
-        errors.Enqueue(args.Exception);
+        errors.Enqueue(args);
         return Task.CompletedTask;
     }
 
@@ -61,4 +66,31 @@ sealed class Work
             await Task.Delay(50);
         }
     }
+}
+
+/// <summary>A handler that is waited for, and fails as it does.</summary>
+sealed class Handling
+{
+    readonly TaskCompletionSource done = new();
+
+    public async Task Run(Func<Task> handle)
+    {
+        try
+        {
+            await handle();
+            done.TrySetResult();
+        }
+        catch (Exception error)
+        {
+            done.TrySetException(error);
+        }
+    }
+
+    public Task Failed(ProcessErrorEventArgs args)
+    {
+        done.TrySetException(args.Exception);
+        return Task.CompletedTask;
+    }
+
+    public Task Done => done.Task.WaitAsync(Scenarios.Deadline);
 }
