@@ -289,8 +289,7 @@ class Idioms : MoreScenarios
             }
             if (isScheduling)
             {
-                // As NServiceBus does it. The SDK asks for ScheduleMessageAsync over another AMQP session, which spans
-                // no entities.
+                // As NServiceBus does it. ScheduleMessageAsync is a request of the entity itself, which is refused.
                 await senders[0].SendMessageAsync(
                     new ServiceBusMessage("later") { ScheduledEnqueueTime = In(TimeSpan.FromHours(1)) });
             }
