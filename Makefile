@@ -25,26 +25,39 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench bench-ha growth instructions ha ha-test certs clean
+.PHONY: help run build quick check lint unit test test-all test-rest sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: ## build the broker and start it with its defaults
-	$(CARGO) run --locked --release -- serve $(ARGS)
+run: ## build the broker without link-time optimization, and start it with its defaults
+	$(CARGO) run --locked --profile quick -- serve $(ARGS)
 
 build: ## build the release binaries: the broker and the load generator
 	$(CARGO) build --locked --release --workspace
 
-check: ## the quick part: format, clippy, unit, transcript and hostile tests, documentation
+quick: ## build the broker as `make run` does
+	$(CARGO) build --locked --profile quick
+
+test: unit sim quick .venv/core ## unit tests, simulation, the Python SDK, kills, hostile clients; needs Rust, a C compiler and Python
+	JITNEY_BINARY=$(CURDIR)/target/quick/jitney interop-tests/run --tier test
+
+test-all: test test-rest ## everything CI runs: make test, lints, documentation, planted bugs, and the suites of tier `ci`
+
+test-rest: lint mutants-sample build .venv/made
+	interop-tests/run --tier ci
+	-interop-tests/bench/instructions # a report: it fails nothing
+
+unit: ## unit, transcript and hostile tests
+	$(CARGO) test --locked --workspace -- --skip sim::
+
+lint: ## format, clippy, documentation, and whether the planted bugs still apply
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) test --locked --workspace -- --skip sim::
 	tests/mutants --check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
-test: check sim mutants-sample interop-test ## everything CI runs: check, sim, some planted bugs, and the suites of tier `test` in interop-tests/suites.toml
-	-interop-tests/bench/instructions # a report: it fails nothing
+check: lint unit ## the quick part: lint and unit
 
 sim: ## the broker under simulation: SEEDS=200 of them from FIRST on, which the commit gives, or the one of SEED=42
 	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture
@@ -60,9 +73,6 @@ mutants-sample:
 
 fuzz: ## looks for inputs that break a part of the core: TARGET=engine TIME=60; needs a C++ compiler
 	fuzz/run $(TARGET) $(TIME)
-
-interop-test: build .venv/made
-	interop-tests/run --tier test
 
 interop: build .venv/made ## every suite against the release binary; LANG=python for some; writes docs/interop-matrix.md
 	interop-tests/run $(SUITES)
@@ -93,9 +103,14 @@ clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
 	rm -rf .venv interop-tests/.work interop-tests/*/.venv interop-tests/*/node_modules interop-tests/*/target
 
-# The pinned Python packages of all suites, inside the tree.
-.venv/made: $(REQUIREMENTS)
+# The pinned Python packages of `make test`, inside the tree: they are wheels, and need no compiler.
+.venv/core: interop-tests/python/requirements.txt
 	$(PYTHON) -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Those of all suites.
+.venv/made: .venv/core $(REQUIREMENTS)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(REQUIREMENTS))
 	touch $@
 

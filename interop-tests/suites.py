@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+import ports
 from broker import HERE, WORK
 
+# What suites with a second broker need.
+LOW_PORTS = "the right to listen at port 443"
 # Directories with an executable `run` that are no suites.
 OTHERS = {"bench"}
 
 
 class Tier(Enum):
-    """How often a suite runs. TEST suites run for INTEROP as well; MANUAL suites only when they are named."""
+    """How often a suite runs. TEST and CI suites run for INTEROP as well; MANUAL suites only when they are named."""
 
     TEST = "test"
+    CI = "ci"
     INTEROP = "interop"
     MANUAL = "manual"
 
@@ -48,9 +52,14 @@ class Suite:
 
     @property
     def lacks(self) -> str | None:
-        """What the suite would need to run here; None if it is there."""
-        found = any(os.environ.get(word) if word.isupper() else shutil.which(word) for word in self.needs)
-        return " or ".join(self.needs) if self.needs and not found else None
+        """What the suite would need to run here; None if all of it is there."""
+        def is_there(word: str) -> bool:
+            return bool(os.environ.get(word) if word.isupper() else shutil.which(word))
+
+        missing = [need for need in self.needs if not any(map(is_there, need.split("|")))]
+        if self.secured and not ports.are_permitted():
+            missing.append(LOW_PORTS)
+        return ", ".join(need.replace("|", " or ") for need in missing) or None
 
     @property
     def work(self) -> Path:
@@ -77,8 +86,8 @@ SUITES, GROUPS = read()
 
 
 def of_tier(tier: Tier) -> list[Suite]:
-    """The suites that run for a tier: INTEROP includes TEST."""
-    tiers = {Tier.TEST, Tier.INTEROP} if tier is Tier.INTEROP else {tier}
+    """The suites that run for a tier: INTEROP includes TEST and CI."""
+    tiers = {Tier.TEST, Tier.CI, Tier.INTEROP} if tier is Tier.INTEROP else {tier}
     return [suite for suite in SUITES if suite.tier in tiers]
 
 

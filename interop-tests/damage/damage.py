@@ -225,7 +225,7 @@ def check(place: Place, name: Path, change: Callable[[Path, int], None], at: int
             if change is flip:
                 assert "the end of the log was cut off" in log, "what is cut off is not in the log"
         if path.name == ROOT_KEY and path.read_bytes() != before:
-            assert change is flip or "made a key" in log, "the new key is not in the log"
+            assert change is flip or "a new key, shown once" in log, "the new key is not in the log"
             return "another key"
         return "contained" if damaged else "lost the end" if lost else "harmless"
     finally:

@@ -147,6 +147,68 @@ def run_program(page: Path, block: Block, expected: str, directory: Path, secure
     assert wrong is None, wrong
 
 
+# The strings that users have: with a port and without, in the emulator's place and with keys.
+EMULATED = ("", ":5300", ":5672")
+# Go's client takes a port for a part of the name in the certificate.
+KEYED = {"python": ("", ":5300"), "javascript": ("", ":5300"), "go": ("",), "java": ("", ":5300")}
+
+
+def run_with_strings(language: str) -> None:
+    """Runs the first program of a page with each connection string and the variables of `jitney env`, nothing else: the broker listens
+    at the ports to which SDKs go, and its certificate is for other names than this address."""
+    page = DOCS / "clients" / f"{language}.md"
+    all_blocks = blocks(page)
+    mine = [(block, behind) for block, behind in zip(all_blocks, all_blocks[1:]) if block.words[:1] == [language]]
+    for profile, endings in (("development", EMULATED), ("sas", KEYED[language])):
+        by_argument = profile == "sas" and language in BY_ARGUMENT
+        block, behind = next(pair for pair in mine if not by_argument or "tls" in pair[0].words)
+        directory = DIRECTORY / f"{language}-strings-{profile}"
+        (directory / "program").mkdir(parents=True)
+        (directory / "config.json").write_text(json.dumps(EMPTY))
+        further = [word for flag, port in (("amqp", 5672), ("amqps", 5671), ("http", 5300), ("http", 80), ("https", 443))
+                   for word in (f"--{flag}", f"{ADDRESS}:{port}")]
+        broker = Broker.create(
+            directory / "broker", directory / "config.json", ["--auth", profile, *further], host=ADDRESS, ends_with=os.getpid(),
+        )
+        broker.start()
+        try:
+            data = Path(broker.state["data_dir"])
+            (directory / "program" / "jitney-data").symlink_to(data)
+            kept = {name: value for name, value in os.environ.items() if name not in AUTHORITIES and name.lower() not in PROXIES}
+            told = output("env", "--java", "--format", "file", "--broker", f"{ADDRESS}:5300", "--data-dir", str(data),
+                          "--directory", str(directory / "authorities"))
+            named = dict(line.split("=", 1) for line in told.splitlines())
+            whole = named["SERVICEBUS_CONNECTION_STRING"]
+            assert f"sb://{ADDRESS}" in whole, whole
+            command = LANGUAGES[language](directory / "program", block, page)
+            for ending in endings:
+                string = re.sub(rf"sb://{re.escape(ADDRESS)}(:\d+)?", f"sb://{ADDRESS}{ending}", whole)
+                done = subprocess.run(
+                    command, cwd=directory / "program", env={**kept, **named, "SERVICEBUS_CONNECTION_STRING": string},
+                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+                )
+                assert done.returncode == 0, f"{string}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+                assert done.stdout == behind.text, f"{string}: it printed\n{done.stdout}{done.stderr}"
+                # The next program creates it again.
+                queue = "secured" if "tls" in block.words else "orders"
+                reach = ["--connection", whole, "--ca", str(directory / "authorities" / "ca.pem")] if profile == "sas" else []
+                output("queues", "delete", queue, "--yes", *reach, *([] if reach else ["--url", f"http://{ADDRESS}:5300"]))
+        finally:
+            wrong = broker.finish()
+        assert wrong is None, wrong
+
+
+def strings() -> list[Callable]:
+    tests = []
+    for language in LANGUAGES:
+        def test(_world: None, language=language) -> None:
+            run_with_strings(language)
+
+        test.__name__ = f"every_string_serves_{language}"
+        tests.append(test)
+    return tests
+
+
 def programs() -> list[Callable]:
     """A test for each program of each page, and for each way to run it."""
     tests = []
@@ -212,8 +274,8 @@ def every_option_of_serve_is_on_the_page_with_its_default_and_no_other(_world: N
             written = [word for word in literals(rows[option][1]) if re.fullmatch(r"[\d.:]+", word)]
             assert not written, f"{option} has no default {written} of its own"
         variable = re.search(r"\[env: (\w+)", text)
-        named = re.findall(r"variable `(\w+)`", rows[option][2])
-        assert named == ([variable[1]] if variable else []), f"{option}: the variable is {variable and variable[1]}, not {named}"
+        named = re.findall(r"variable `(\w+)`", rows[option][2]) or [f"JITNEY_{option[2:].replace('-', '_').upper()}"]
+        assert option == "--help" or variable and named == [variable[1]], f"{option}: the variable is {variable and variable[1]}, not {named}"
 
 
 def every_property_of_an_entity_has_the_bounds_that_the_page_says(_world: None) -> None:
@@ -369,7 +431,7 @@ TESTS: list[Callable] = [
 def main() -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(parents=True)
-    return checks.run(TESTS + programs(), None, [], sys.argv[1:])
+    return checks.run(TESTS + programs() + strings(), None, [], sys.argv[1:])
 
 
 if __name__ == "__main__":

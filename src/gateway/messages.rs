@@ -112,6 +112,7 @@ impl Gateway {
     ) -> Result<MessageOutcome, Denied> {
         match operation {
             MessageOperation::Send { path, messages } => {
+                self.create_for_request(cx, host, authority, &path)?;
                 let queue = self.sendable(host, authority, &path)?;
                 let numbers = self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.take_messages(cx, queue, messages)
@@ -119,6 +120,7 @@ impl Gateway {
                 Ok(MessageOutcome::Taken(numbers))
             }
             MessageOperation::SendBatch { path, messages } => {
+                self.create_for_request(cx, host, authority, &path)?;
                 let queue = self.sendable(host, authority, &path)?;
                 let numbers = self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.check_batch(queue, &messages)?;

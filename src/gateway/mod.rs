@@ -13,6 +13,7 @@
 pub mod admin;
 pub mod amqp;
 pub mod denied;
+mod first_use;
 pub mod messages;
 pub mod operations;
 pub mod request_log;
@@ -175,6 +176,8 @@ pub struct Gateway {
     connections: Connections,
     receives: Receives,
     token_ends: TokenEnds,
+    /// Clients create entities by using them.
+    creates_on_use: bool,
     windows: Windows,
     interpreted: Interpreted,
     /// The rest of a turn's budget for requests that look at messages.
@@ -200,6 +203,7 @@ impl Gateway {
             connections: Connections::default(),
             receives: Receives::default(),
             token_ends: TokenEnds::default(),
+            creates_on_use: false,
             windows: Windows::new(usize::MAX),
             interpreted: Interpreted::default(),
             looks: Looks::default(),

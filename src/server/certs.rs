@@ -31,7 +31,7 @@ use rustls_pki_types::pem::PemObject as _;
 
 use super::files::{self, NotReplaced, Readers};
 use super::print;
-use super::tls::certificate::{Certificate, day};
+use super::tls::certificate::{self, Certificate, day};
 use crate::limits;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -68,9 +68,19 @@ pub(super) struct CertsArgs {
 
 /// A host name, with `*` as its first label for all names below, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum SubjectName {
+pub(super) enum SubjectName {
     Address(IpAddr),
     Host(String),
+}
+
+impl SubjectName {
+    /// Returns whether it is a host name, or the names of a domain, and a host is one of them.
+    pub(super) fn covers(&self, host: &str) -> bool {
+        match self {
+            Self::Address(_) => false,
+            Self::Host(name) => certificate::covers(name, host),
+        }
+    }
 }
 
 impl FromStr for SubjectName {
@@ -301,6 +311,31 @@ impl CertificateAuthority {
             limits::CERTIFICATE_DAYS_MAX,
             now,
         )
+    }
+
+    /// Makes a certificate for a broker with these names.
+    pub(super) fn issue_for(
+        &self,
+        names: &[SubjectName],
+        now: SystemTime,
+    ) -> Result<Issued, CertsError> {
+        let subject = Subject::Server(names);
+        self.issue(&subject, limits::CERTIFICATE_DAYS_MAX, now)
+    }
+
+    /// Returns another of the same certificate and key.
+    pub(super) fn copy(&self) -> Result<Self, CertsError> {
+        let name = "the local authority";
+        let files = AuthorityFiles {
+            certificate: name.into(),
+            key: name.into(),
+        };
+        Self::parse(&files, self.pem.clone(), &self.issuer.key().serialize_pem())
+    }
+
+    /// Reads the one of a directory, if both its files are there and can be used.
+    pub(super) fn of_directory(directory: &Path, now: SystemTime) -> Option<Self> {
+        Self::open(&AuthorityFiles::new(directory), now).ok()
     }
 
     /// Returns its certificate as PEM.
@@ -612,8 +647,16 @@ fn put(
     Ok(issued.certificate)
 }
 
+/// The password of the stores for Java.
+pub(super) const STORE_PASSWORD: &str = pkcs12::PASSWORD;
+
+/// Returns the trust store for Java that has an authority.
+pub(super) fn trust_store(authority: &CertificateDer<'_>) -> Result<Vec<u8>, CertsError> {
+    Ok(pkcs12::trust_store("jitney-ca", authority)?)
+}
+
 fn put_trust(directory: &Path, authority: &CertificateAuthority) -> Result<(), CertsError> {
-    let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
+    let store = trust_store(&authority.der)?;
     files::replace(&[(directory.join("ca.p12"), &store, Readers::OfDirectory)])?;
     Ok(())
 }

@@ -1,18 +1,24 @@
 //! The command line.
 
-use std::net::SocketAddr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::builder::BoolishValueParser;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 use clap_complete::Shell;
 
-use super::balancers::BalancerArgs;
 use super::certs::{self, CertsArgs};
 use super::commands::{self, BrokerCommand};
 use super::committer::Sync;
 use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
+use super::environment::{self, EnvironmentArgs};
 use super::health::{self, HealthArgs};
+use super::listen::ListenArgs;
 use super::logging::{self, LogFormat};
 use super::memory::{self, Size};
 use super::metrics::MetricsArgs;
@@ -42,6 +48,8 @@ enum Command {
     Certs(CertsArgs),
     /// Ask a broker on this machine whether it is well: for health checks of containers. The exit code is 0 if it is.
     Health(HealthArgs),
+    /// Print the environment of programs that use a broker on this machine: its connection string, and the authority to trust.
+    Env(EnvironmentArgs),
     /// Check a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -93,7 +101,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR", default_value = "jitney-data")]
     pub data_dir: PathBuf,
     /// Keep messages in memory only; they are lost when the process ends.
-    #[arg(long, conflicts_with = "data_dir")]
+    #[arg(long)]
     pub ephemeral: bool,
     /// How many shards namespaces are divided among: each has a task, threads and a log of its own, so
     /// that a busy namespace does not delay those of other shards. A namespace stays in the shard that
@@ -164,31 +172,6 @@ pub struct LogArgs {
     pub log_requests: bool,
 }
 
-/// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished
-/// by the first bytes of a connection.
-#[derive(Debug, Clone, Args)]
-pub struct ListenArgs {
-    /// The address for AMQP clients.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
-    pub amqp: Vec<SocketAddr>,
-    /// The address for AMQP clients with TLS. The default is port 5671 of the first --amqp, if it
-    /// is free.
-    #[arg(long, value_name = "ADDR")]
-    pub amqps: Vec<SocketAddr>,
-    /// The address of the administration API and health, over HTTP.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
-    pub http: Vec<SocketAddr>,
-    /// The port of the --http addresses, if it differs: the emulator's variable sets it.
-    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
-    pub http_port: Option<u16>,
-    /// The address of the administration API and WebSockets with TLS; the SDKs connect to port 443.
-    #[arg(long, value_name = "ADDR")]
-    pub https: Vec<SocketAddr>,
-    /// Balancers.
-    #[command(flatten)]
-    pub balancers: BalancerArgs,
-}
-
 /// `--auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthArg {
@@ -223,16 +206,65 @@ impl From<SyncArg> for Sync {
     }
 }
 
+/// Returns the definition of the command line. Every option of `jitney serve` has a variable: `--data-dir` is `JITNEY_DATA_DIR`. A
+/// variable that is empty is as if it were not set: files for containers set what they do not need to nothing.
+fn command() -> clap::Command {
+    let is_empty = |name: &str| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    Cli::command().mut_subcommand("serve", |serve| {
+        serve.mut_args(|arg| {
+            let Some(long) = arg.get_long() else {
+                return arg;
+            };
+            let own = format!("JITNEY_{}", long.replace('-', "_").to_ascii_uppercase());
+            let is_own = arg.get_env().is_none();
+            let name = arg
+                .get_env()
+                .map_or(own, |name| name.to_string_lossy().into_owned());
+            if is_empty(&name) {
+                return arg.env(None::<&str>);
+            }
+            match arg.get_action() {
+                ArgAction::Help
+                | ArgAction::HelpShort
+                | ArgAction::HelpLong
+                | ArgAction::Version => arg,
+                _ if !is_own => arg,
+                ArgAction::SetTrue => arg.env(name).value_parser(BoolishValueParser::new()),
+                ArgAction::Append if arg.get_value_delimiter().is_none() => {
+                    arg.env(name).value_delimiter(',')
+                }
+                _ => arg.env(name),
+            }
+        })
+    })
+}
+
+/// Reads a command line, and the variables of the environment. Messages are in memory or in a directory: what an argument says
+/// goes before a variable.
+fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<Command, clap::Error> {
+    let matches = command().try_get_matches_from(arguments)?;
+    let mut command = Cli::from_arg_matches(&matches)?.command;
+    if let (Command::Serve(args), Some((_, matches))) = (&mut command, matches.subcommand()) {
+        let is_argument = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        match (is_argument("ephemeral"), is_argument("data_dir")) {
+            (true, true) => {
+                let text = "--ephemeral keeps messages in memory, and --data-dir in a directory: give one of them";
+                return Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
+            }
+            (false, true) => args.ephemeral = false,
+            (true | false, false) => {}
+        }
+    }
+    Ok(command)
+}
+
 /// Runs the command that the command line names.
 #[must_use]
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Serve(mut args) => {
-            if let Some(port) = args.listeners.http_port {
-                for address in &mut args.listeners.http {
-                    address.set_port(port);
-                }
-            }
+    match parse(std::env::args_os()).unwrap_or_else(|error| error.exit()) {
+        Command::Serve(args) => {
             if let Err(error) = logging::start(&args.logs) {
                 print::complain(error);
                 return ExitCode::FAILURE;
@@ -241,6 +273,7 @@ pub fn main() -> ExitCode {
         }
         Command::Certs(args) => certs::run(&args),
         Command::Health(args) => health::run(&args),
+        Command::Env(args) => environment::run(&args),
         Command::Config(ConfigCommand::Check {
             file,
             strict,
@@ -263,7 +296,7 @@ pub fn main() -> ExitCode {
         Command::Broker(command) => commands::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "jitney", &mut script);
+            clap_complete::generate(shell, &mut command(), "jitney", &mut script);
             print::line(String::from_utf8_lossy(&script).trim_end());
             ExitCode::SUCCESS
         }
@@ -273,7 +306,7 @@ pub fn main() -> ExitCode {
 
 fn write_man(directory: &Path) -> ExitCode {
     let written = std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command().name("jitney"), directory));
+        .and_then(|()| clap_mangen::generate_to(command().name("jitney"), directory));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -323,14 +356,39 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Result<Command, String> {
         let arguments = ["jitney"].iter().chain(arguments);
-        let cli = Cli::try_parse_from(arguments);
-        cli.map(|cli| cli.command)
-            .map_err(|error| error.to_string())
+        parse(arguments).map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_of_serve_has_a_variable() {
+        let command = command();
+        let serve = command.find_subcommand("serve").unwrap();
+        let options = serve
+            .get_arguments()
+            .filter(|arg| arg.get_long() != Some("help"));
+        let without: Vec<_> = options.filter(|arg| arg.get_env().is_none()).collect();
+        assert_eq!(without, Vec::<&clap::Arg>::new());
+        let of = |long: &str| {
+            let arg = serve
+                .get_arguments()
+                .find(|arg| arg.get_long() == Some(long));
+            arg.unwrap()
+                .get_env()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned()
+        };
+        assert_eq!(of("amqp"), "JITNEY_AMQP");
+        assert_eq!(
+            of("allow-any-key-beyond-loopback"),
+            "JITNEY_ALLOW_ANY_KEY_BEYOND_LOOPBACK"
+        );
+        assert_eq!(of("http-port"), "EMULATOR_HTTP_PORT");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use tracing::{info, warn};
 
 use super::provision;
+use super::start_report::{START, VERSION};
 use crate::config::{self, Configuration, Defaults, Expiring, Mistake};
 
 /// The configuration.
@@ -29,6 +30,10 @@ pub struct ConfigArgs {
     /// keep it. `"Defaults"` in the file goes before it. Servers with a store have them in the file.
     #[arg(long, value_enum, default_value_t, conflicts_with = "store")]
     pub config_defaults: DefaultsArg,
+    /// Create a queue, or a subscription with its topic, when a client that may manage it first uses it: for tests, whose programs
+    /// expect entities that no file names.
+    #[arg(long, conflicts_with = "store")]
+    pub create_on_use: bool,
     /// Refuse a configuration with anything that has no effect, such as names that are not known. Otherwise it is a warning.
     #[arg(long)]
     pub strict_config: bool,
@@ -160,12 +165,18 @@ impl ConfigArgs {
                         "CONFIG_PATH is {named}, and there is no such file: {file} is read instead"
                     );
                 }
-                info!(file = %file.display(), "read the configuration");
+                info!(
+                    target: START,
+                    file = %file.display(),
+                    "jitney {VERSION}: the configuration is read from a file"
+                );
             }
             Source::Shipped(_) => {
-                info!("no configuration: using the emulator's default entities");
+                info!(target: START, "jitney {VERSION}: the emulator's default entities are created");
             }
-            Source::Text(_) => info!("read the configuration of {TEXT}"),
+            Source::Text(_) => {
+                info!(target: START, "jitney {VERSION}: the configuration is read from {TEXT}");
+            }
         }
         let Some(text) = source.read()? else {
             if kept == Kept::Durably && reading.defaults == Defaults::Emulator {
@@ -310,19 +321,16 @@ fn warn_of_expiring(expiring: Expiring) {
         topics,
         subscriptions,
     } = expiring;
-    for (count, kind) in [
-        (queues, "queues"),
-        (topics, "topics"),
-        (subscriptions, "subscriptions"),
-    ] {
-        if 0 < count {
-            warn!(
-                count,
-                "these {kind} have the emulator's defaults: a message that is an hour old is deleted, dead-lettering is off, and \
-                 MaxDeliveryCount is 3 where it is not given. Set DefaultMessageTimeToLive, or have the service's defaults with \
-                 \"Defaults\": \"service\" in UserConfig, or with --config-defaults service"
-            );
-        }
+    if 0 < queues + topics + subscriptions {
+        warn!(
+            target: START,
+            queues,
+            topics,
+            subscriptions,
+            "entities have the emulator's defaults: a message that is an hour old is deleted, dead-lettering is off, and \
+             MaxDeliveryCount is 3 where it is not given. Set DefaultMessageTimeToLive, or have the service's defaults with \
+             \"Defaults\": \"service\" in UserConfig, or with --config-defaults service"
+        );
     }
 }
 
@@ -343,6 +351,7 @@ mod tests {
             config_json: text.map(ToOwned::to_owned),
             config_deletes: false,
             config_defaults: DefaultsArg::Emulator,
+            create_on_use: false,
             strict_config: false,
         }
     }

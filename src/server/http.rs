@@ -38,6 +38,7 @@ use super::operator::NotOperator;
 use super::peer::{self, PeerConnection};
 use super::socket::Stream;
 use super::status::{self, Page};
+use super::tls;
 use super::websocket::ByteStream;
 use crate::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
@@ -716,13 +717,7 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
 /// and its suffix is neither reserved nor the service's. An address cannot be rebound.
 fn foreign_name(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> Option<&str> {
     /// Suffixes of names that no attacker can register.
-    const SAFE_ENDS: [&str; 9] = [
-        ".localhost",
-        ".localdomain",
-        ".local",
-        ".internal",
-        ".home.arpa",
-        ".test",
+    const SAFE_ENDS: [&str; 3] = [
         ".servicebus.windows.net",
         ".servicebus.chinacloudapi.cn",
         ".servicebus.usgovcloudapi.net",
@@ -733,7 +728,7 @@ fn foreign_name(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> Option<&
     let name = without_port(host).trim_end_matches('.');
     let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
     let lower = name.to_ascii_lowercase();
-    let is_safe = !name.contains('.')
+    let is_safe = tls::is_local_name(name)
         || is_address(whole)
         || is_address(name.trim_matches(['[', ']']))
         || SAFE_ENDS.iter().any(|end| lower.ends_with(end))

@@ -392,15 +392,16 @@ async fn detect_protocol(
         debug!(%peer, "no memory for another unauthenticated connection before the deadline");
         return None;
     }
+    let address = stream.local_addr().ok().map(|local| local.ip());
     let mut stream = Socket::new(stream);
     stream.count_with(permit.meter().clone());
     if protocol != Protocol::Tls {
         return Some(Detected::Plain(protocol, stream, origin));
     }
-    let mut stream = match Box::pin(server.tls.accept(stream)).await {
+    let mut stream = match Box::pin(server.tls.accept(stream, address)).await {
         Ok(stream) => stream,
         Err(error) => {
-            debug!(%peer, %error, "TLS handshake failed");
+            server.tls.report_failed(peer, &error);
             return None;
         }
     };

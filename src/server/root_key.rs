@@ -6,17 +6,22 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
-use super::serve::{Listener, METRICS};
+use super::listen::{Listener, METRICS};
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::rights::Key;
 
 /// The name of the root key, as in every namespace of the service.
 pub(super) const ROOT: &str = "RootManageSharedAccessKey";
+
+/// What the emulator's documents have in the place of a key.
+const ANY_KEY: &str = "SAS_KEY_VALUE";
+/// The name of the file of the root key in the data directory.
+const FILE_NAME: &str = "root.key";
 
 /// Why the broker does not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +46,26 @@ pub(super) enum KeysError {
     Random,
 }
 
-/// Decides the authentication profile, and logs it.
+/// The key of the namespaces that have no rules in the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RootKey {
+    pub(super) key: Key,
+    pub(super) place: KeyPlace,
+}
+
+/// Where the root key is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum KeyPlace {
+    /// It was made at this start, and is in no file.
+    New,
+    /// It was made at this start, and is in this file now.
+    NewFile(PathBuf),
+    File(PathBuf),
+    /// The servers of a store have it in common.
+    Store,
+}
+
+/// Decides the authentication profile, and warns if any key is accepted from other machines.
 ///
 /// # Errors
 ///
@@ -68,22 +92,14 @@ pub(super) fn profile(
         AuthArg::Auto if may_be_open && !is_verified => Profile::Development,
         AuthArg::Auto | AuthArg::Sas => Profile::Verified,
     };
-    match profile {
-        Profile::Development if outside.is_empty() => {
-            info!("any key is accepted for everything (--auth development, on loopback)");
-        }
-        Profile::Development => {
-            warn!(
-                "any key is accepted for everything, also from other machines (--auth development)"
-            );
-        }
-        Profile::Verified => info!("keys and tokens are verified (--auth sas)"),
+    if profile == Profile::Development && !outside.is_empty() {
+        warn!("any key is accepted for everything, also from other machines (--auth development)");
     }
     Ok(profile)
 }
 
 /// Returns the key for the namespaces without rules in the configuration: made on the first start,
-/// stored beside the messages, and logged once.
+/// and stored beside the messages.
 ///
 /// # Errors
 ///
@@ -91,36 +107,60 @@ pub(super) fn profile(
 pub(super) fn root_key(
     config: &Configuration,
     directory: Option<&Path>,
-) -> Result<Option<Key>, KeysError> {
+) -> Result<Option<RootKey>, KeysError> {
     let mut namespaces = config.namespaces.iter();
     if namespaces.all(|namespace| !namespace.authorization.is_empty()) {
         return Ok(None);
     }
-    let path = directory.map(|directory| directory.join("root.key"));
-    if let Some(path) = path.as_deref().filter(|path| path.exists()) {
-        let bytes = fs::read(path).map_err(|source| KeysError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        // Text that is no UTF-8 is no key either.
-        let text = str::from_utf8(&bytes).unwrap_or_default().trim();
-        if STANDARD
-            .decode(text)
-            .is_ok_and(|key| key.len() == KEY_BYTES)
-        {
-            return Ok(Some(Key::new(text.to_owned())));
-        }
-        return Err(KeysError::Malformed(path.to_owned()));
+    let path = directory.map(|directory| directory.join(FILE_NAME));
+    if let Some(directory) = directory
+        && let Some(key) = stored(directory)?
+    {
+        let place = KeyPlace::File(directory.join(FILE_NAME));
+        return Ok(Some(RootKey { key, place }));
     }
     let text = random_key()?;
-    if let Some(path) = path {
-        store(&path, &text)?;
+    let place = match path {
+        Some(path) => {
+            store(&path, &text)?;
+            KeyPlace::NewFile(path)
+        }
+        None => KeyPlace::New,
+    };
+    Ok(Some(RootKey {
+        key: Key::new(text),
+        place,
+    }))
+}
+
+/// Returns the root key of a data directory, if it has one.
+///
+/// # Errors
+///
+/// If it cannot be read, or is no key.
+pub(super) fn stored(directory: &Path) -> Result<Option<Key>, KeysError> {
+    let path = directory.join(FILE_NAME);
+    if !path.exists() {
+        return Ok(None);
     }
-    info!(
-        "made a key, which is logged only once: \
-         Endpoint=sb://localhost;SharedAccessKeyName={ROOT};SharedAccessKey={text}"
-    );
-    Ok(Some(Key::new(text)))
+    let bytes = fs::read(&path).map_err(|source| KeysError::File {
+        path: path.clone(),
+        source,
+    })?;
+    // Text that is no UTF-8 is no key either.
+    let text = str::from_utf8(&bytes).unwrap_or_default().trim();
+    let decoded = STANDARD.decode(text);
+    if decoded.is_ok_and(|key| key.len() == KEY_BYTES) {
+        return Ok(Some(Key::new(text.to_owned())));
+    }
+    Err(KeysError::Malformed(path))
+}
+
+/// Returns a connection string for clients where any key is accepted: it serves messages and administration.
+pub(super) fn emulator_string(host: &str, port: u16) -> String {
+    format!(
+        "Endpoint=sb://{host}:{port};SharedAccessKeyName={ROOT};SharedAccessKey={ANY_KEY};UseDevelopmentEmulator=true;"
+    )
 }
 
 /// Makes a key.
@@ -148,9 +188,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let config = Configuration::default();
         let key = |directory| root_key(&config, directory).unwrap().unwrap();
+        let path = directory.path().join("root.key");
         let first = key(Some(directory.path()));
-        assert_eq!(first, key(Some(directory.path())));
-        assert_ne!(first, key(None));
+        assert_eq!(first.place, KeyPlace::NewFile(path.clone()));
+        let again = key(Some(directory.path()));
+        assert_eq!(again.key, first.key);
+        assert_eq!(again.place, KeyPlace::File(path));
+        let other = key(None);
+        assert_ne!(other.key, first.key);
+        assert_eq!(other.place, KeyPlace::New);
         fs::write(directory.path().join("root.key"), "short").unwrap();
         let error = root_key(&config, Some(directory.path())).unwrap_err();
         assert!(error.to_string().contains("root.key"), "{error}");

@@ -19,12 +19,13 @@ use super::answers::Answers;
 use super::api::{self, Changes, Searches};
 use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
-use super::cli::{ListenArgs, ServeArgs};
+use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::committer::Sync;
 use super::configuration::{Kept as KeptMessages, Source};
 use super::disk::FileDisk;
 use super::history::{self, History};
+use super::listen::{HTTP, Listener, METRICS, listen_all};
 use super::listener::{self, ServerState};
 use super::logging;
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
@@ -39,11 +40,12 @@ use super::placement::PlacementError;
 use super::reader::Reader;
 use super::refusals::Refusals;
 use super::reload::{self, Presence, SharedFile, WatchedConfig};
-use super::root_key;
+use super::root_key::{self, KeyPlace, RootKey};
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
 use super::shared::{self, CERTIFICATES, Shared, SharedParts};
 use super::sign_in::ConsoleSignIn;
+use super::start_report::{Data, Place, START, StartReport};
 use super::startup::{Started, StartedShard, Startup};
 use super::store::{Fleet, StoreError};
 use super::supervisor::{self, Task};
@@ -59,10 +61,6 @@ use crate::rights::Key;
 use crate::shard::Input;
 use crate::shard::routing::Routes;
 
-/// The flag of the addresses of health and administration.
-const HTTP: &str = "--http";
-/// The flag of the addresses of metrics alone.
-pub(super) const METRICS: &str = "--metrics";
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
@@ -88,10 +86,12 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 /// Why the broker does not start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
-    #[error("{flag}: cannot listen on {address}: {source}")]
+    #[error("{flag}: cannot listen on {address}: {source}{remedy}")]
     Listen {
         flag: &'static str,
         address: SocketAddr,
+        /// What helps, as the end of the sentence.
+        remedy: String,
         source: std::io::Error,
     },
     #[error("{0}")]
@@ -137,6 +137,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners, &args.metrics.metrics).await?;
     let profile = root_key::profile(args, &config, &listeners)?;
+    let places: Vec<Place> = listeners.iter().map(Place::of).collect();
     let shared = shared::prepare(args, &config, profile).await?;
     let (of_store, config) = match &shared {
         Some(shared) => (Some(shared.args.clone()), shared.config.config.clone()),
@@ -152,10 +153,25 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     // Before anything is answered that a supervisor may take for a sign to continue.
     let mut signals = Signals::new()?;
+    let report = StartReport {
+        profile,
+        places,
+        data: match directory(args) {
+            _ if prepared.shared.is_some() => Data::Store,
+            None => Data::Memory,
+            Some(path) => Data::Directory {
+                path: path.to_owned(),
+                messages: prepared.started.messages,
+            },
+        },
+        root_key: prepared.root_key.clone(),
+        certificate: prepared.tls.shown(),
+    };
     let mut serving = start(args, config, prepared, listeners)?;
     serving.join_fleet().await?;
+    report.log(args.logs.log_format);
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
-    info!("Emulator Service is Successfully Up!");
+    info!(target: START, "Emulator Service is Successfully Up!");
     signals.next().await;
     end_at_next_signal()?;
     serving.stop().await;
@@ -209,6 +225,7 @@ fn start(
                 placement,
                 clock,
                 memory,
+                ..
             },
         tls,
         key_source,
@@ -218,6 +235,7 @@ fn start(
         root_key,
         mut shared,
     } = prepared;
+    let root_key = root_key.map(|root| root.key);
     let slots = listeners.slots(shards.len(), args.store.store.len())?;
     let backups = Arc::new(backups(args, shared.as_ref(), &shards));
     let partials = PartialBytes::new(plan.partials);
@@ -571,7 +589,7 @@ struct Prepared {
     console: ConsoleSignIn,
     operator: Operator,
     plan: Plan,
-    root_key: Option<Key>,
+    root_key: Option<RootKey>,
     shared: Option<SharedParts>,
 }
 
@@ -603,7 +621,10 @@ fn prepare(
     let root_key = match profile {
         Profile::Development => None,
         Profile::Verified => match &shared {
-            Some(shared) => shared.root_key(),
+            Some(shared) => shared.root_key().map(|key| RootKey {
+                key,
+                place: KeyPlace::Store,
+            }),
             None => root_key::root_key(config, directory)?,
         },
     };
@@ -613,7 +634,7 @@ fn prepare(
         config,
         plan,
         profile,
-        root_key: root_key.clone(),
+        root_key: root_key.as_ref().map(|root| root.key.clone()),
         data,
     };
     let started = match &shared {
@@ -622,11 +643,6 @@ fn prepare(
     };
     warn_of_risk(args.sync.into());
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
-    match directory {
-        Some(_) if shared.is_some() => info!("messages are in the store"),
-        None => info!("messages are in memory only and are lost when the process ends"),
-        Some(directory) => info!(data = %directory.display(), "messages are stored"),
-    }
     Ok(Prepared {
         started,
         tls,
@@ -674,50 +690,6 @@ fn publisher(shards: Arc<Shards>) -> impl Fn(String) {
     }
 }
 
-/// A bound port.
-pub(super) struct Listener {
-    pub(super) socket: TcpListener,
-    pub(super) address: SocketAddr,
-    /// The flag that named it.
-    pub(super) flag: &'static str,
-}
-
-/// Binds the ports that the operator names, and 5671 if it is free.
-async fn listen_all(
-    args: &ListenArgs,
-    metrics: &Vec<SocketAddr>,
-) -> Result<Vec<Listener>, StartError> {
-    const AMQPS_PORT: u16 = 5671;
-    let named = [
-        ("--amqp", &args.amqp),
-        ("--amqps", &args.amqps),
-        (HTTP, &args.http),
-        ("--https", &args.https),
-        (METRICS, metrics),
-    ];
-    let mut listeners = Vec::new();
-    for (flag, addresses) in named {
-        for address in addresses {
-            listeners.push(listen(flag, *address).await?);
-        }
-    }
-    if let (true, Some(first)) = (args.amqps.is_empty(), args.amqp.first()) {
-        let address = SocketAddr::new(first.ip(), AMQPS_PORT);
-        match listen("--amqps", address).await {
-            Ok(listener) => listeners.push(listener),
-            Err(error) => {
-                info!(
-                    "{error}: TLS is available at the other ports, each of which takes every protocol"
-                );
-            }
-        }
-    }
-    for listener in &listeners {
-        info!(address = %listener.address, "{}", listener.flag);
-    }
-    Ok(listeners)
-}
-
 /// Warns of the losses that are possible without a sync before each answer.
 fn warn_of_risk(sync: Sync) {
     match sync {
@@ -727,21 +699,6 @@ fn warn_of_risk(sync: Sync) {
         ),
         Sync::Never => warn!("--sync never: a crash of the machine can lose acknowledged messages"),
     }
-}
-
-async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, StartError> {
-    let failed = |source| StartError::Listen {
-        flag,
-        address,
-        source,
-    };
-    let socket = TcpListener::bind(address).await.map_err(failed)?;
-    let address = socket.local_addr().map_err(failed)?;
-    Ok(Listener {
-        socket,
-        address,
-        flag,
-    })
 }
 
 /// A write beyond the limit of file sizes fails, and the writer reports it: the default action of

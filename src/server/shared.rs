@@ -15,6 +15,7 @@ use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::configuration::Source;
 use super::disk;
+use super::listen;
 use super::memory::Plan;
 use super::page_file::PageFile;
 use super::peer::{self, Owners, PeerTls, Peers};
@@ -131,6 +132,7 @@ pub(super) async fn prepare(
     let listener = listener.map_err(|source| StartError::Listen {
         flag: "--peer-listen",
         address,
+        remedy: listen::remedy(address, source.kind()),
         source,
     })?;
     Ok(Some(Shared {
@@ -230,6 +232,7 @@ impl SharedParts {
             placement: Placement::default(),
             clock: Arc::new(Clock::new(Timestamp::EPOCH)),
             memory: Memory::new(plan.budget, Some(pages)),
+            messages: 0,
         })
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::cli::ServeArgs;
 use super::clock::Clock;
@@ -40,6 +40,8 @@ pub(super) struct Started {
     pub(super) placement: Placement,
     pub(super) clock: Arc<Clock>,
     pub(super) memory: Memory,
+    /// How many messages the logs of all shards had.
+    pub(super) messages: u64,
 }
 
 /// A shard that is ready to run.
@@ -89,6 +91,7 @@ impl Startup<'_> {
         let namespaces = self.namespaces(&placement);
         self.place(&mut placement, &namespaces, &recovered)?;
         let clock = follow(&recovered);
+        let messages = recovered.iter().map(|it| it.recovering.messages).sum();
         let index = |namespace: &Namespace| {
             let number = placement.shard_of(&namespace.name);
             let at = recovered.iter().position(|shard| shard.number == number);
@@ -140,6 +143,7 @@ impl Startup<'_> {
             placement,
             clock,
             memory,
+            messages,
         })
     }
 
@@ -228,6 +232,9 @@ impl Startup<'_> {
         let seed = RandomState::new().hash_one((std::process::id(), number));
         let mut gateway = Gateway::new(seed, self.profile);
         gateway.set_token_issuer(self.args.oidc.issuer());
+        if self.args.configuration.create_on_use {
+            gateway.create_on_use();
+        }
         gateway.set_memory(memory);
         gateway.share_failed_attempts(attempts);
         let mut options = journal::Options::new(seed);
@@ -318,7 +325,7 @@ fn report_recovery(shard: u32, recovering: &Recovering) {
             queue, "the record with an entity's name is lost: its messages are in this queue"
         );
     }
-    info!(shard, messages = recovering.messages, "recovered");
+    debug!(shard, messages = recovering.messages, "recovered");
 }
 
 /// Reports the messages whose bytes are damaged or lost.

@@ -9,11 +9,14 @@
 
 pub(super) mod certificate;
 mod files;
+mod handshake;
+mod on_demand;
 mod source;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
@@ -29,13 +32,17 @@ use tokio::task::JoinError;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
-use super::certs::CertsError;
+use super::admission::Warning;
 use super::certs::shared::LatestAuthority;
+use super::certs::{CertsError, SubjectName};
+use super::start_report::ShownCertificate;
 use crate::limits;
 pub(super) use certificate::common_name;
 use files::{FileError, Pair};
+use on_demand::OnDemand;
+pub(super) use on_demand::is_local_name;
 use source::{Fingerprint, Inputs, Source};
 
 /// The protocols inside, for clients that negotiate one by name (ALPN); the first is preferred.
@@ -60,6 +67,11 @@ pub struct TlsArgs {
     /// if it exists.
     #[arg(long, value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
+    /// A host name or address by which clients reach the broker; may be given several times, with `*` as the first label for all
+    /// names below. The broker's own authority signs a certificate for it. Names of this machine and of containers need not be
+    /// given.
+    #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
+    pub(super) tls_name: Vec<SubjectName>,
 }
 
 /// Why there is no TLS, or no new certificate.
@@ -122,7 +134,10 @@ pub(super) struct Tls {
     source: Source,
     client_ca: Option<PathBuf>,
     ca: Option<PathBuf>,
+    names: Vec<SubjectName>,
     provider: Arc<CryptoProvider>,
+    /// About clients whose handshake has failed for a reason that people can mend.
+    warning: Mutex<Warning>,
     current: ArcSwap<Current>,
 }
 
@@ -184,15 +199,18 @@ impl Tls {
         let client_ca = args.tls_client_ca.clone();
         let ca = args.tls_ca.clone().or(beside);
         let provider = Arc::new(aws_lc_rs::default_provider());
+        let names = args.tls_name.clone();
         let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
-        let current = inputs.and_then(|inputs| Current::new(&inputs, &provider, now));
+        let current = inputs.and_then(|inputs| Current::new(inputs, &names, &provider, now));
         let current = current.map_err(|error| error.with_remedy(&source))?;
-        current.log_certificates("certificate for TLS");
+        current.log_warnings();
         Ok(Arc::new(Self {
             source,
             client_ca,
             ca,
+            names,
             provider,
+            warning: Mutex::default(),
             current: ArcSwap::from_pointee(current),
         }))
     }
@@ -212,12 +230,12 @@ impl Tls {
         if inputs.fingerprint() == self.current.load().fingerprint {
             return Ok(false);
         }
-        let new = Current::new(&inputs, &self.provider, now)?;
+        let new = Current::new(inputs, &self.names, &self.provider, now)?;
         self.current.store(Arc::new(new));
         Ok(true)
     }
 
-    /// Does the handshake of one connection.
+    /// Does the handshake of one connection, which came to an address of this machine.
     ///
     /// A client that offers only unknown protocols is accepted as if it had offered none: its first
     /// bytes show the protocol.
@@ -225,7 +243,11 @@ impl Tls {
     /// # Errors
     ///
     /// The fault of the handshake; the client got an alert.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub(super) async fn accept<S>(
+        &self,
+        stream: S,
+        address: Option<IpAddr>,
+    ) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -241,7 +263,14 @@ impl Tls {
         } else {
             &current.config
         };
-        start.into_stream(Arc::clone(config)).await
+        let named = start.client_hello().server_name().is_some();
+        let of_address = address.filter(|_| !named);
+        let of_address = of_address.and_then(|address| current.choice.for_address(address));
+        let config = match of_address {
+            Some(key) => on_demand::showing(config, key),
+            None => Arc::clone(config),
+        };
+        start.into_stream(config).await
     }
 
     /// Returns the authority for clients to trust, as PEM.
@@ -249,11 +278,32 @@ impl Tls {
         self.current.load().ca_pem.clone()
     }
 
+    /// Logs a failed handshake: what people can mend, once in a while, and the rest for those who ask for it.
+    pub(super) fn report_failed(&self, peer: SocketAddr, error: &io::Error) {
+        let remedy = handshake::remedy(error).filter(|_| {
+            let mut warning = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
+            warning.is_due()
+        });
+        match remedy {
+            Some(remedy) => info!(%peer, %error, "a client's TLS handshake failed: {remedy}"),
+            None => debug!(%peer, %error, "TLS handshake failed"),
+        }
+    }
+
+    /// Returns the certificate that clients see by default.
+    pub(super) fn shown(&self) -> Option<ShownCertificate> {
+        let current = self.current.load();
+        let first = &current.choice.pairs.first()?.certificate;
+        Some(ShownCertificate {
+            names: first.hosts(),
+            end: certificate::day(first.not_after),
+            has_authority: current.ca_pem.is_some(),
+        })
+    }
+
     /// Returns whether one of the broker's certificates is for a host.
     pub(super) fn is_for(&self, host: &str) -> bool {
-        let current = self.current.load();
-        let mut pairs = current.choice.0.iter();
-        pairs.any(|pair| pair.certificate.is_for(host))
+        self.current.load().choice.is_for(host)
     }
 }
 
@@ -273,7 +323,8 @@ struct Current {
 
 impl Current {
     fn new(
-        inputs: &Inputs,
+        inputs: Inputs,
+        names: &[SubjectName],
         provider: &Arc<CryptoProvider>,
         now: SystemTime,
     ) -> Result<Self, TlsError> {
@@ -305,7 +356,10 @@ impl Current {
         if let Some(error) = &inputs.not_renewed {
             warnings.push(format!("the certificate cannot be renewed: {error}"));
         }
-        let choice = Arc::new(CertificateSelector(pairs));
+        let fingerprint = inputs.fingerprint();
+        let authority = inputs.authority;
+        let on_demand = authority.map(|it| OnDemand::new(it, names.to_vec(), provider.clone()));
+        let choice = Arc::new(CertificateSelector { pairs, on_demand });
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<CertificateSelector>::clone(&choice);
         let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
             .with_safe_default_protocol_versions()?
@@ -323,7 +377,7 @@ impl Current {
             ca_pem: inputs.ca.as_ref().map(files::public_text).transpose()?,
             summaries,
             warnings,
-            fingerprint: inputs.fingerprint(),
+            fingerprint,
         })
     }
 
@@ -331,6 +385,10 @@ impl Current {
         for certificate in &self.summaries {
             info!("{what}: {certificate}");
         }
+        self.log_warnings();
+    }
+
+    fn log_warnings(&self) {
         for warning in &self.warnings {
             warn!("{warning}");
         }
@@ -339,7 +397,26 @@ impl Current {
 
 /// Selects a client's certificate: one for the host that it names, or else the first.
 #[derive(Debug)]
-struct CertificateSelector(Vec<Pair>);
+struct CertificateSelector {
+    pairs: Vec<Pair>,
+    /// For other names, if the broker has an authority of its own.
+    on_demand: Option<OnDemand>,
+}
+
+impl CertificateSelector {
+    /// Returns whether there is a certificate for a host.
+    fn is_for(&self, host: &str) -> bool {
+        let mut pairs = self.pairs.iter();
+        pairs.any(|pair| pair.certificate.is_for(host))
+            || self.on_demand.as_ref().is_some_and(|it| it.may_name(host))
+    }
+
+    /// Returns the certificate for a client that names no host; none for the default one.
+    fn for_address(&self, address: IpAddr) -> Option<Arc<CertifiedKey>> {
+        let default = self.pairs.first()?.certificate.hosts();
+        self.on_demand.as_ref()?.for_address(address, &default)
+    }
+}
 
 impl ResolvesServerCert for CertificateSelector {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -348,12 +425,13 @@ impl ResolvesServerCert for CertificateSelector {
         // Of one name there may be two, with RSA for the old clients.
         let schemes = hello.signature_schemes();
         let usable = |pair: &&Pair| pair.key.key.choose_scheme(schemes).is_some();
-        let all = || self.0.iter();
+        let all = || self.pairs.iter();
         let chosen = all().filter(fits).find(usable);
-        let chosen = chosen
-            .or_else(|| all().find(fits))
-            .or_else(|| self.0.first());
-        chosen.map(|pair| Arc::clone(&pair.key))
+        let chosen = chosen.or_else(|| all().find(fits));
+        let chosen = chosen.map(|pair| Arc::clone(&pair.key));
+        let on_demand = || self.on_demand.as_ref()?.for_host(host?);
+        let first = || self.pairs.first().map(|pair| Arc::clone(&pair.key));
+        chosen.or_else(on_demand).or_else(first)
     }
 }
 

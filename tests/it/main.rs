@@ -14,6 +14,7 @@
 )]
 
 mod authority;
+mod configurations;
 mod engine;
 mod fuzzing;
 mod hostile;

@@ -65,7 +65,9 @@ impl Gateway {
             path: format!("{}{}", self.connection(connection).prefix, address.path),
             queue: address.queue,
         };
-        if self.namespaces.resolve(&within).is_some() {
+        if self.namespaces.resolve(&within).is_some()
+            || self.may_create(connection, &address.path, &within.path)
+        {
             return None;
         }
         let (host, text) = (self.host_of(connection), address.to_string());

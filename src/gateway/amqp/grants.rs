@@ -280,7 +280,12 @@ impl Gateway {
 
     /// Returns whether a connection may do something with an entity, or, without a right, whether
     /// it may know of it at all.
-    pub(super) fn may(&self, id: ConnectionId, path: &str, right: Option<Right>) -> bool {
+    pub(in crate::gateway) fn may(
+        &self,
+        id: ConnectionId,
+        path: &str,
+        right: Option<Right>,
+    ) -> bool {
         if !self.access.verifies() {
             return true;
         }

@@ -472,7 +472,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns the properties that an administrator's entity has without a word about them.
-fn default_description(kind: EntityKind) -> Result<Description, Denied> {
+pub(in crate::gateway) fn default_description(kind: EntityKind) -> Result<Description, Denied> {
     Properties::default()
         .describe(kind, None, Tier::default())
         .map_err(|wrong| Denied {

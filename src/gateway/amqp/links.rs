@@ -13,6 +13,7 @@ use crate::amqp::{
     Tag,
 };
 use crate::gateway::Gateway;
+use crate::gateway::first_use::FirstUse;
 use crate::ids::{ConnectionId, EntityId};
 use crate::limits;
 use crate::namespace::StepContext;
@@ -198,6 +199,12 @@ impl Gateway {
             None => None,
         };
         self.make_named(cx, connection, made.as_deref().or(address), attach)?;
+        let used = if attach.role == LinkRole::Outgoing && attach.session_filter().is_some() {
+            FirstUse::InSession
+        } else {
+            FirstUse::Plain
+        };
+        self.create_for_link(cx, connection, address, used)?;
         Ok(made)
     }
 

@@ -38,6 +38,8 @@ mod windows_tests;
 
 use std::sync::Arc;
 
+pub(super) use self::jms::default_description;
+
 use super::{CreditReturn, Reply, Routed};
 use crate::address::EntityAddress;
 use crate::amqp::{LinkId, SessionId};

@@ -78,14 +78,7 @@ impl Certificate {
 
     /// Returns whether it is for a host, by RFC 6125: `*` matches exactly one first label.
     pub(in crate::server) fn is_for(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.');
-        self.names.iter().any(|name| {
-            let Some(parent) = name.strip_prefix("*.") else {
-                return name.eq_ignore_ascii_case(host);
-            };
-            let rest = host.split_once('.').filter(|(first, _)| !first.is_empty());
-            rest.is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent))
-        })
+        self.names.iter().any(|name| covers(name, host))
     }
 
     /// Returns whether it has expired at a time.
@@ -114,6 +107,16 @@ impl fmt::Display for Certificate {
         }
         write!(f, ", good until {}", day(self.not_after))
     }
+}
+
+/// Returns whether a name of a certificate is for a host, by RFC 6125: `*` matches exactly one first label.
+pub(in crate::server) fn covers(name: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    let Some(parent) = name.strip_prefix("*.") else {
+        return name.eq_ignore_ascii_case(host);
+    };
+    let rest = host.split_once('.').filter(|(first, _)| !first.is_empty());
+    rest.is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent))
 }
 
 /// Returns the common name of a certificate's subject: the client's name.

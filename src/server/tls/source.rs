@@ -58,6 +58,8 @@ pub(super) struct Inputs {
     pub(super) ca: Option<PemFile>,
     /// Why a valid certificate of ours was not renewed.
     pub(super) not_renewed: Option<CertsError>,
+    /// The authority of our own certificate, if it can sign others.
+    pub(super) authority: Option<CertificateAuthority>,
 }
 
 impl Inputs {
@@ -70,6 +72,7 @@ impl Inputs {
     ) -> Result<Self, TlsError> {
         let mut not_renewed = None;
         let mut own_ca = None;
+        let mut authority = None;
         let pairs = match source {
             Source::Files(files) => {
                 let pairs = files
@@ -79,19 +82,22 @@ impl Inputs {
             }
             Source::Own(directory) => {
                 let kept = certs::keep(directory, now);
+                authority = CertificateAuthority::of_directory(directory, now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
-            Source::Shared(directory, authority) => {
-                let kept = shared::keep(directory, &authority.load(), now);
+            Source::Shared(directory, latest) => {
+                let kept = shared::keep(directory, &latest.load(), now);
+                authority = CertificateAuthority::of_directory(directory, now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
             Source::Memory(memory) => {
-                let (authority, issued) = &**memory;
+                let (own, issued) = &**memory;
                 let mut issued = issued.lock().unwrap_or_else(PoisonError::into_inner);
                 if !issued.lasts(now) {
-                    *issued = authority.issue_local(now)?;
+                    *issued = own.issue_local(now)?;
                 }
-                own_ca = Some(PemFile::in_memory("the local authority", authority.pem()));
+                own_ca = Some(PemFile::in_memory("the local authority", own.pem()));
+                authority = Some(own.copy()?);
                 let certificate = PemFile::in_memory("the local certificate", &issued.chain);
                 vec![(certificate, PemFile::in_memory("its key", &issued.key))]
             }
@@ -101,6 +107,7 @@ impl Inputs {
             client_ca: client_ca.map(read).transpose()?,
             ca: ca.map(read).transpose()?.or(own_ca),
             not_renewed,
+            authority,
         })
     }
 

@@ -125,7 +125,7 @@ async fn try_shake(
     let tls = Arc::clone(tls);
     let serving = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = tls.accept(stream).await?;
+        let mut stream = tls.accept(stream, None).await?;
         stream.write_all(b"!").await?;
         let mut byte = [0];
         stream.read_exact(&mut byte).await?;
