@@ -24,6 +24,7 @@ use crate::queue::{
     Arrival, Arriving, DeadLetter, Departure, Description, EntityKind, ForwardFacts, Queue,
 };
 use crate::rules::{Evaluation, Match, Progress, Share};
+use crate::time::Timestamp;
 
 /// Where an entity's messages are forwarded to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,18 @@ pub(super) enum Forward {
     DeadLetter,
     /// A transaction sent it by way of the source: it goes to the source's transfer dead-letter queue.
     Via,
+}
+
+impl Forward {
+    /// Returns when a message becomes active where it comes to, if not at once: at the time that an action set on its way,
+    /// and what went by way of another entity at the one that its sender gave it. A dead letter has had its time.
+    fn due(self, set: Option<Timestamp>, message: Option<&Message>) -> Option<Timestamp> {
+        match self {
+            Self::Message => set,
+            Self::DeadLetter => None,
+            Self::Via => set.or_else(|| message?.scheduled_enqueue_time()),
+        }
+    }
 }
 
 /// Why an entity does not take a message that is forwarded to it.
@@ -545,8 +558,7 @@ impl Namespaces {
                 self.record_access(cx.now, to);
                 let arriving = self.arriving(to, message.as_ref());
                 let mut arriving = self.as_changed(arriving, &departure, message.as_ref());
-                // A dead letter has had its time.
-                arriving.due = arriving.due.filter(|_| why != Forward::DeadLetter);
+                arriving.due = why.due(arriving.due, message.as_ref());
                 self.arrive(cx, departure, arriving);
             }
             Some(reason) => {

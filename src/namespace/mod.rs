@@ -60,7 +60,6 @@ pub use traces::{HandedOut, TraceEvent};
 pub(crate) use directory::Directory;
 pub(crate) use forwarding::ForwardingTarget;
 pub(crate) use queues::EntityNode;
-pub(crate) use send::is_ahead;
 pub(crate) use settle::LostLock;
 pub(crate) use transactions::{Operation, Transactions};
 
@@ -70,6 +69,7 @@ use forwarding::Forwarding;
 use jobs::Jobs;
 use memory::Shares;
 use queues::Queues;
+use send::is_ahead;
 
 /// The context of a step.
 pub struct StepContext<'a> {

@@ -158,7 +158,11 @@ impl Namespaces {
         let mut duplicates = 0;
         self.step(cx, id, |queue, cx| {
             for message in messages {
-                let arrival = Arrival::of(&message, queue.description());
+                let mut arrival = Arrival::of(&message, queue.description());
+                if destination.is_some() {
+                    // Its time is its destination's.
+                    arrival.due = None;
+                }
                 let taken = queue.enqueue(cx, arrival);
                 if is_traced && let (Some(taken), Some(context)) = (taken, message.trace_context())
                 {

@@ -281,7 +281,9 @@ impl Queue {
             // The passage says nothing of a time.
             self.record_change(cx, ordinal);
         }
-        self.count().incoming += 1;
+        let counters = self.count();
+        counters.incoming += 1;
+        counters.scheduled += u64::from(due.is_some());
         let failed = arriving
             .dead_letter
             .map(|reason| (DeadLetterCause::Filter, reason));

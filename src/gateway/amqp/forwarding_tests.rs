@@ -1,9 +1,10 @@
 //! What becomes of messages and dead letters that their target does not take.
 
-use super::tests::{Bench, message};
+use super::tests::{Bench, message, scheduled};
 use super::*;
+use crate::amqp::{DeliveryId, Outcome};
 use crate::ids::SequenceNumber;
-use crate::message::Scalar;
+use crate::message::{Message, Scalar};
 use crate::queue::{Description, EntityKind, ReceiveMode, Status};
 use crate::rules::{Action, Filter, Rule};
 use crate::time::{Millis, Timestamp};
@@ -358,5 +359,85 @@ fn what_is_sent_by_way_of_an_entity_and_refused_is_a_transfer_dead_letter() {
         "TransferDestinationRefused"
     );
     assert_eq!(bench.seen("q/dead"), []);
+    bench.check_replay();
+}
+
+/// Sends a message over a link to `via` with the transfer destination `target`; returns how it is settled.
+fn send_via(bench: &mut Bench, via: &str, message: &Message) -> Outcome {
+    const LINK: LinkId = LinkId(7);
+    let one = ConnectionId(1);
+    let queue = bench.id(via);
+    let payload = message.bytes().to_vec().into();
+    bench.run(|gateway, cx| {
+        let link = Link::Sender {
+            queue,
+            destination: Some("target".into()),
+            group: None,
+            deliveries: 0,
+        };
+        gateway.connection(one).links.insert(LINK, link);
+        let incoming = send::Incoming {
+            link: LINK,
+            delivery: DeliveryId(0),
+            payload,
+            message_format: 0,
+            settled: false,
+            transaction: None,
+        };
+        gateway.transfer(cx, one, incoming);
+    });
+    let told = std::mem::take(&mut bench.told);
+    let outcome = told.into_iter().find_map(|routed| match routed.reply {
+        Reply::SettleIncoming { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    outcome.expect("the delivery is settled")
+}
+
+#[test]
+fn what_is_sent_by_way_of_an_entity_waits_for_its_time_in_its_destination() {
+    let mut bench = Bench::new();
+    describe(&mut bench, "target", Description::default());
+    let outcome = send_via(&mut bench, "q", &scheduled(60_000, b'x'));
+    assert_eq!(outcome, Outcome::Accepted);
+    // One whose time is over is taken as any other.
+    let outcome = send_via(&mut bench, "q", &scheduled(500, b'y'));
+    assert_eq!(outcome, Outcome::Accepted);
+    assert_eq!(bench.seen("q"), []);
+    assert_eq!(bench.seen("target"), [(1, 1), (2, 2)]);
+    let waiting = |bench: &Bench, path: &str| {
+        let queue = bench.gateway.namespaces.queue(bench.id(path)).unwrap();
+        let counted = queue.counters().map_or(0, |counters| counters.scheduled);
+        (queue.scheduled(), counted)
+    };
+    assert_eq!(waiting(&bench, "q"), (0, 0));
+    assert_eq!(waiting(&bench, "target"), (1, 1));
+    bench.check_replay();
+    bench = bench.restarted();
+    bench.now = Timestamp::from_millis(59_999);
+    bench.run(|_, _| ());
+    assert_eq!(waiting(&bench, "target").0, 1);
+    bench.now = Timestamp::from_millis(60_000);
+    bench.run(|_, _| ());
+    assert_eq!(waiting(&bench, "target").0, 0);
+    // As if it were sent now.
+    assert_eq!(bench.seen("target"), [(2, 2), (3, 1)]);
+    bench.check_replay();
+}
+
+#[test]
+fn what_is_scheduled_by_way_of_an_entity_and_refused_does_not_wait() {
+    let mut bench = Bench::new();
+    let disabled = Description {
+        status: Status::Disabled,
+        ..Description::default()
+    };
+    describe(&mut bench, "target", disabled);
+    let outcome = send_via(&mut bench, "q", &scheduled(60_000, b'x'));
+    assert_eq!(outcome, Outcome::Accepted);
+    assert_eq!(bench.seen("q/transfer"), [(1, 0)]);
+    let id = bench.id("q/transfer");
+    let queue = bench.gateway.namespaces.queue(id).unwrap();
+    assert_eq!(queue.scheduled(), 0);
     bench.check_replay();
 }

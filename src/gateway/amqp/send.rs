@@ -13,7 +13,7 @@ use crate::gateway::request_log::Numbers;
 use crate::ids::{ConnectionId, EntityId};
 use crate::limits;
 use crate::message::{BATCH_FORMAT, Message, split_batch};
-use crate::namespace::{Operation, StepContext, is_ahead};
+use crate::namespace::{Operation, StepContext};
 
 /// A delivery on an incoming link.
 #[derive(Debug)]
@@ -172,11 +172,6 @@ impl Gateway {
         incoming: &Incoming,
         messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
     ) -> Result<Outcome, Denied> {
-        let mut all = messages.as_ref().iter();
-        if destination.is_some() && all.any(|message| is_ahead(cx.now, message)) {
-            let text = "A message that is sent on to another entity cannot be scheduled.";
-            return Err(Denied::new(DeniedKind::NotAllowed, text, ""));
-        }
         if let Some(id) = &incoming.transaction {
             let send = Operation::Send {
                 queue,

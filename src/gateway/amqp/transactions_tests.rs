@@ -53,6 +53,31 @@ fn discharge(
     outcome.map(|(outcome, _)| outcome)
 }
 
+#[test]
+fn what_goes_by_way_of_an_entity_is_scheduled_at_the_commit_in_its_destination() {
+    let mut bench = Bench::new();
+    let id = declare(&mut bench, ONE);
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "target", Description::default()))
+        .unwrap();
+    let [via, target] = ["q", "target"].map(|path| bench.id(path));
+    let later = bench.now.after(Millis::from_secs(60));
+    let mut onward = send(via, due(later));
+    if let Operation::Send { destination, .. } = &mut onward {
+        *destination = Some("target".into());
+    }
+    enlist(&mut bench, ONE, &id, onward).unwrap();
+    let scheduled = |bench: &Bench, id| bench.gateway.namespaces.queue(id).unwrap().scheduled();
+    assert_eq!(scheduled(&bench, target), 0);
+    assert_eq!(
+        discharge(&mut bench, ONE, &id, false),
+        Ok(Outcome::Accepted)
+    );
+    assert_eq!([via, target].map(|id| scheduled(&bench, id)), [0, 1]);
+    assert_eq!(bench.seen("q"), []);
+    bench.check_replay();
+}
+
 /// Does something in a transaction; returns why it was refused.
 fn enlist(
     bench: &mut Bench,
