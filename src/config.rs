@@ -393,8 +393,7 @@ fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
 
 /// The names of a queue.
 const QUEUE: [&str; 3] = ["Name", "Properties", "AuthorizationRules"];
-/// The names of the properties of queues, topics and subscriptions. One kind's properties have no
-/// effect on another, and the emulator ignores them.
+/// The names of the properties of queues, topics and subscriptions.
 const PROPERTIES: [&str; 22] = [
     "AutoDeleteOnIdle",
     "DeadLetteringOnFilterEvaluationExceptions",
@@ -420,6 +419,49 @@ const PROPERTIES: [&str; 22] = [
     "SupportOrdering",
     "UserMetadata",
 ];
+
+/// A kind of entity that has properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Queue,
+    Topic,
+    Subscription,
+}
+
+impl Owner {
+    /// Returns what it is called in messages.
+    const fn shown(self) -> &'static str {
+        match self {
+            Self::Queue => "a queue",
+            Self::Topic => "a topic",
+            Self::Subscription => "a subscription",
+        }
+    }
+
+    /// Returns whether it has a property of [`PROPERTIES`]. Another kind's have no effect, and the emulator ignores them.
+    fn has(self, name: &str) -> bool {
+        match name {
+            "DeadLetteringOnMessageExpiration"
+            | "ForwardDeadLetteredMessagesTo"
+            | "ForwardTo"
+            | "LockDuration"
+            | "MaxDeliveryCount"
+            | "RequiresSession" => self != Self::Topic,
+            "DuplicateDetectionHistoryTimeWindow"
+            | "EnableExpress"
+            | "EnablePartitioning"
+            | "MaxMessageSizeInKilobytes"
+            | "MaxSizeInMegabytes"
+            | "RequiresDuplicateDetection"
+            | "SupportOrdering" => self != Self::Subscription,
+            "DeadLetteringOnFilterEvaluationExceptions"
+            | "DefaultRuleDescription"
+            | "EnableDeadLetteringOnFilterEvaluationExceptions" => self == Self::Subscription,
+            "EnableSubscriptionPartitioning" => self == Self::Topic,
+            _ => true,
+        }
+    }
+}
 
 const LOCK: Durations = Durations {
     min: limits::LOCK_DURATION_MIN,
@@ -537,7 +579,7 @@ impl ConfigReader<'_> {
         self.object_of(at, &QUEUE)?;
         // Both are read before either is rejected, so that every mistake is reported.
         let name = self.name(&at.key("Name"));
-        let properties = self.queue_properties(&at.key("Properties"));
+        let properties = self.properties(&at.key("Properties"), Owner::Queue);
         self.expiring.queues += usize::from(self.expires(at));
         let authorization = self.authorization(at);
         Some(ConfiguredQueue {
@@ -548,12 +590,13 @@ impl ConfigReader<'_> {
         })
     }
 
-    fn queue_properties(&mut self, at: &At<'_>) -> QueueProperties {
+    fn properties(&mut self, at: &At<'_>, owner: Owner) -> QueueProperties {
         let default = QueueProperties::of(self.defaults);
         if at.is_absent() {
             return default;
         }
         self.object_of(at, &PROPERTIES);
+        self.warn_of_others(at, owner);
         let lock = at.key("LockDuration");
         let live = at.key("DefaultMessageTimeToLive");
         let window = at.key("DuplicateDetectionHistoryTimeWindow");

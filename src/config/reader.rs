@@ -12,7 +12,9 @@ use jsonc_parser::common::Ranged;
 use serde_json::{Map, Value};
 
 use super::forwards::Forward;
-use super::{Checked, Configuration, Defaults, Expiring, Mistake, PROPERTIES, Position, Sku};
+use super::{
+    Checked, Configuration, Defaults, Expiring, Mistake, Owner, PROPERTIES, Position, Sku,
+};
 use crate::limits;
 use crate::time::Millis;
 
@@ -262,6 +264,24 @@ impl<'t> ConfigReader<'t> {
             }
         }
         Some(map)
+    }
+
+    /// Warns of properties that entities of another kind have.
+    pub(super) fn warn_of_others(&mut self, at: &At<'_>, owner: Owner) {
+        let map = at.value.and_then(Value::as_object);
+        let names = map.into_iter().flat_map(Map::keys);
+        let others = names.filter(|name| PROPERTIES.contains(&name.as_str()) && !owner.has(name));
+        for name in others {
+            let at = at.key(name);
+            if at.is_absent() {
+                continue;
+            }
+            let shown = owner.shown();
+            let found = format!("a property that {shown} does not have, and that has no effect");
+            let allowed = format!("the properties of {shown}");
+            let warning = Mistake::of(at.path, found, &allowed);
+            self.warnings.push((at.name_offset, warning));
+        }
     }
 
     /// Warns of a value that is taken as another.

@@ -278,7 +278,40 @@ fn a_filter_is_taken_as_the_emulator_takes_it() {
         warning.contains("no \"SqlFilter\", and a \"CorrelationFilter\", which is used"),
         "{warning}"
     );
+    for (given, warned) in [
+        ("", "nothing, and no filter, which takes all messages"),
+        (
+            r#""FilterType":null,"SqlFilter":null"#,
+            "nothing, and no filter",
+        ),
+        (
+            r#""SqlFilter":{"SqlExpression":"a = 1"}"#,
+            "nothing, and a \"SqlFilter\", which is used",
+        ),
+        (
+            r#""CorrelationFilter":{"Label":"l"},"SqlFilter":null"#,
+            "nothing, and a \"CorrelationFilter\", which is used",
+        ),
+    ] {
+        let (filter, warning) = of(&format!(r#"{{"Name":"r","Properties":{{{given}}}}}"#));
+        let is_taken = match &filter {
+            ConfiguredFilter::All => !given.contains(r#"Filter":{"#),
+            ConfiguredFilter::Sql(text) => given.contains(text),
+            ConfiguredFilter::Correlation(filter) => filter.label.as_deref() == Some("l"),
+        };
+        assert!(is_taken, "{given}: {filter:?}");
+        assert!(warning.contains(warned), "{given}: {warning}");
+    }
     let place = "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties";
+    // It does not say which of the two is meant.
+    check(
+        &topic(
+            r#"{"Name":"r","Properties":{"SqlFilter":{"SqlExpression":"1=1"},"CorrelationFilter":{"Label":"l"}}}"#,
+        ),
+        &[&format!(
+            "{place}.FilterType: found nothing; allowed: \"Sql\""
+        )],
+    );
     check(
         &topic(r#"{"Name":"r","Properties":{"FilterType":"Sql"}}"#),
         &[&format!(
@@ -288,6 +321,74 @@ fn a_filter_is_taken_as_the_emulator_takes_it() {
     check(
         &topic(r#"{"Name":"r","Properties":{"FilterType":"FalseFilter"}}"#),
         &[&format!("{place}.FilterType: found \"FalseFilter\"")],
+    );
+}
+
+#[test]
+fn a_null_in_a_correlation_filter_is_as_if_it_were_absent() {
+    let rule = |properties: &str| {
+        topic(&format!(
+            r#"{{"Name":"r","Properties":{{"FilterType":"Correlation","CorrelationFilter":{{{properties}}}}}}}"#
+        ))
+    };
+    let config = parse(&rule(
+        r#""Label":null,"Properties":{"p":null,"q":"v"},"To":"t""#,
+    ))
+    .unwrap();
+    let expected = ConfiguredCorrelationFilter {
+        to: Some("t".to_owned()),
+        properties: vec![("q".to_owned(), Constant::Text("v".to_owned()))],
+        ..ConfiguredCorrelationFilter::default()
+    };
+    let rules = &config.namespaces[0].topics[0].subscriptions[0].rules;
+    assert_eq!(rules[0].filter, ConfiguredFilter::Correlation(expected));
+    let place = "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties";
+    check(
+        &rule(r#""Label":null,"Properties":{"p":null}"#),
+        &[&format!(
+            "{place}.CorrelationFilter: found an object; allowed: a filter that names"
+        )],
+    );
+    check(
+        &rule(r#""Properties":{"p":["v"],"q":"w"}"#),
+        &[&format!(
+            "{place}.CorrelationFilter.Properties.p: found an array"
+        )],
+    );
+}
+
+#[test]
+fn properties_of_another_kind_of_entity_are_warnings_with_their_place() {
+    const OTHER: &str = "and that has no effect; allowed: the properties";
+    warned(
+        r#"{"UserConfig":{"Namespaces":[{"Name":"n",
+            "Queues":[{"Name":"q","Properties":{"DeadLetteringOnFilterEvaluationExceptions":true,"LockDuration":"PT1M",
+                "DefaultRuleDescription":{},"UserMetadata":"mine"}}],
+            "Topics":[{"Name":"t","Properties":{"LockDuration":"PT1M","RequiresSession":false,"EnablePartitioning":true},
+                "Subscriptions":[{"Name":"s","Properties":{"MaxDeliveryCount":3,"RequiresDuplicateDetection":true,
+                    "EnableBatchedOperations":true}}]}]}]}}"#,
+        &[
+            &format!(
+                "UserConfig.Namespaces[0].Queues[0].Properties.DeadLetteringOnFilterEvaluationExceptions: \
+                 found a property that a queue does not have, {OTHER} of a queue"
+            ),
+            &format!(
+                "UserConfig.Namespaces[0].Queues[0].Properties.DefaultRuleDescription: \
+                 found a property that a queue does not have, {OTHER} of a queue"
+            ),
+            &format!(
+                "UserConfig.Namespaces[0].Topics[0].Properties.LockDuration: \
+                 found a property that a topic does not have, {OTHER} of a topic"
+            ),
+            &format!(
+                "UserConfig.Namespaces[0].Topics[0].Properties.RequiresSession: \
+                 found a property that a topic does not have, {OTHER} of a topic"
+            ),
+            &format!(
+                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Properties.RequiresDuplicateDetection: \
+                 found a property that a subscription does not have, {OTHER} of a subscription"
+            ),
+        ],
     );
 }
 
@@ -351,10 +452,13 @@ fn the_service_s_name_of_a_property_is_taken_too() {
         "DeadLetteringOnFilterEvaluationExceptions",
         "EnableDeadLetteringOnFilterEvaluationExceptions",
     ] {
-        let text = queue(&format!(r#"{{"{name}":false}}"#));
+        let text = format!(
+            r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n","Topics":[{{"Name":"t","Subscriptions":[{{"Name":"s",
+                "Properties":{{"{name}":false}}}}]}}]}}]}}}}"#
+        );
         warned(&text, &[]);
         let config = parse(&text).unwrap();
-        let properties = &config.namespaces[0].queues[0].properties;
+        let properties = &config.namespaces[0].topics[0].subscriptions[0].properties;
         assert!(!properties.dead_lettering_on_filter_evaluation);
     }
 }

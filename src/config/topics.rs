@@ -2,11 +2,11 @@
 //!
 //! Filters and actions are compiled here, so that each mistake in one has its place in the file.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::reader::{At, ConfigReader, Names};
 use super::times;
-use super::{ConfiguredStatus, Position, QueueProperties};
+use super::{ConfiguredStatus, Owner, Position, QueueProperties};
 use crate::address;
 use crate::message::Scalar;
 use crate::rules::{
@@ -229,7 +229,7 @@ impl ConfigReader<'_> {
     pub(super) fn topic(&mut self, at: &At<'_>) -> Option<ConfiguredTopic> {
         self.object_of(at, &TOPIC)?;
         let name = self.name(&at.key("Name"));
-        let properties = self.queue_properties(&at.key("Properties")).into();
+        let properties = self.properties(&at.key("Properties"), Owner::Topic).into();
         self.expiring.topics += usize::from(self.expires(at));
         let mut names = Names::default();
         let mut subscriptions = Vec::new();
@@ -254,7 +254,7 @@ impl ConfigReader<'_> {
     fn subscription(&mut self, at: &At<'_>, names: &mut Names) -> Option<Subscription> {
         self.object_of(at, &["Name", "Properties", "Rules"])?;
         let name = self.part_name(&at.key("Name"), names, "subscription of the topic");
-        let properties = self.queue_properties(&at.key("Properties"));
+        let properties = self.properties(&at.key("Properties"), Owner::Subscription);
         let mut names = Names::default();
         let mut rules = Vec::new();
         for rule in self.items(&at.key("Rules"), "an array of rules") {
@@ -296,6 +296,9 @@ impl ConfigReader<'_> {
         let kind = properties.key("FilterType");
         let (sql, correlation) = ("SqlFilter", "CorrelationFilter");
         let has = |name: &str| !properties.key(name).is_absent();
+        if kind.is_absent() {
+            return self.filter_without_type(properties);
+        }
         let (wanted, other) = match self.string(&kind, ALLOWED)? {
             "Sql" => (sql, correlation),
             "Correlation" => (correlation, sql),
@@ -332,12 +335,53 @@ impl ConfigReader<'_> {
         };
         let filter = properties.key(taken);
         if taken == sql {
-            let allowed = "a condition such as color = 'red' AND size > 3";
-            let compile = |text: &str| SqlFilter::parse(text).map(drop);
-            let expression = self.expression(&filter, allowed, compile);
-            return expression.map(ConfiguredFilter::Sql);
+            self.sql(&filter)
+        } else {
+            self.correlation(&filter).map(ConfiguredFilter::Correlation)
         }
-        self.correlation(&filter).map(ConfiguredFilter::Correlation)
+    }
+
+    /// Reads a filter whose type is not given: the filter that is there says which is meant. None takes all messages.
+    fn filter_without_type(&mut self, properties: &At<'_>) -> Option<ConfiguredFilter> {
+        const ALLOWED: &str = "\"Sql\" or \"Correlation\"";
+        let kind = properties.key("FilterType");
+        let [sql, correlation] =
+            ["SqlFilter", "CorrelationFilter"].map(|name| properties.key(name));
+        let is_given = |at: &At<'_>| {
+            let is_empty = at
+                .value
+                .and_then(Value::as_object)
+                .is_some_and(Map::is_empty);
+            !at.is_absent() && !is_empty
+        };
+        let used = |name: &str| format!("nothing, and a \"{name}\", which is used");
+        match (is_given(&sql), is_given(&correlation)) {
+            (true, true) => {
+                self.mistake(&kind, ALLOWED);
+                None
+            }
+            (true, false) => {
+                self.warn(&kind, used("SqlFilter"), "\"Sql\"");
+                self.sql(&sql)
+            }
+            (false, true) => {
+                self.warn(&kind, used("CorrelationFilter"), "\"Correlation\"");
+                self.correlation(&correlation)
+                    .map(ConfiguredFilter::Correlation)
+            }
+            (false, false) => {
+                let found = "nothing, and no filter, which takes all messages, as $Default does";
+                self.warn(&kind, found.to_owned(), ALLOWED);
+                Some(ConfiguredFilter::All)
+            }
+        }
+    }
+
+    fn sql(&mut self, at: &At<'_>) -> Option<ConfiguredFilter> {
+        let allowed = "a condition such as color = 'red' AND size > 3";
+        let compile = |text: &str| SqlFilter::parse(text).map(drop);
+        let expression = self.expression(at, allowed, compile);
+        expression.map(ConfiguredFilter::Sql)
     }
 
     /// Reads the `SqlExpression` of a filter or an action, and has it compiled.
@@ -408,7 +452,8 @@ impl ConfigReader<'_> {
                 Value::Number(number) => Some(Constant::Number(number.to_string())),
                 Value::String(text) => Some(Constant::Text(text.clone())),
                 Value::Object(_) => self.typed(&at.key(name)),
-                Value::Array(_) | Value::Null => {
+                Value::Null => None,
+                Value::Array(_) => {
                     let allowed =
                         "a string, a number, true, false, or an object with Type and Value";
                     self.mistake(&at.key(name), allowed);
