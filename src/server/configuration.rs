@@ -93,6 +93,15 @@ pub(super) enum Source {
     Text(String),
 }
 
+/// What the environment says of the configuration. An option goes before it.
+#[derive(Debug)]
+struct Variables {
+    /// `CONFIG_PATH`.
+    path: Option<PathBuf>,
+    /// `CONFIG_JSON`.
+    text: Option<String>,
+}
+
 /// A text that was read: what is wrong with it, and what only has no effect, a line each, prefixed with file name, line and column
 /// as compilers do.
 #[derive(Debug)]
@@ -126,18 +135,26 @@ impl ConfigArgs {
 
     /// Returns where it is from.
     pub(super) fn source(&self) -> Source {
-        let variable = std::env::var_os("CONFIG_PATH").map(PathBuf::from);
-        self.source_beside(Path::new(IMAGE_CONFIG), variable.as_deref())
+        let variables = Variables {
+            path: std::env::var_os("CONFIG_PATH").map(PathBuf::from),
+            text: std::env::var(TEXT).ok(),
+        };
+        self.source_beside(Path::new(IMAGE_CONFIG), &variables)
     }
 
-    /// Returns where it is from, beside the file of an image, where the variable names a file.
-    fn source_beside(&self, image: &Path, variable: Option<&Path>) -> Source {
-        let text = self.config_json.as_ref().filter(|text| !text.is_empty());
-        if let Some(text) = text {
-            return Source::Text(text.clone());
-        }
+    /// Returns where it is from, beside the file of an image.
+    fn source_beside(&self, image: &Path, variables: &Variables) -> Source {
         let named = self.config.as_deref();
-        match named.filter(|path| !path.as_os_str().is_empty()) {
+        let named = named.filter(|path| !path.as_os_str().is_empty());
+        let variable = variables.path.as_deref();
+        let is_file_of_option = named.is_some() && named != variable;
+        let is_text_of_variable = self.config_json == variables.text;
+        if let Some(text) = self.text()
+            && !(is_file_of_option && is_text_of_variable)
+        {
+            return Source::Text(text.to_owned());
+        }
+        match named {
             // A file that is mounted into an image at its own place, while the variable has the path of the host.
             Some(path) if variable == Some(path) && !path.exists() && image.exists() => {
                 Source::File(image.to_owned())
@@ -146,6 +163,11 @@ impl ConfigArgs {
             None if image.exists() => Source::File(image.to_owned()),
             None => Source::Shipped(image.to_owned()),
         }
+    }
+
+    /// Returns the text that is given in the place of a file.
+    fn text(&self) -> Option<&str> {
+        self.config_json.as_deref().filter(|text| !text.is_empty())
     }
 
     /// Reads the configuration for a start, and logs where it is from and what has no effect.
@@ -164,6 +186,10 @@ impl ConfigArgs {
                     warn!(
                         "CONFIG_PATH is {named}, and there is no such file: {file} is read instead"
                     );
+                }
+                if self.text().is_some() {
+                    let file = file.display();
+                    warn!("{TEXT} is set and has no effect: --config names {file}, which is read");
                 }
                 info!(
                     target: START,
@@ -369,8 +395,13 @@ mod tests {
     fn the_configuration_is_a_text_a_file_or_that_of_an_image() {
         let directory = tempfile::tempdir().unwrap();
         let (image, own) = (directory.path().join("image"), directory.path().join("own"));
-        let source =
-            |args: &ConfigArgs, variable: Option<&Path>| args.source_beside(&image, variable);
+        let source = |args: &ConfigArgs, variable: Option<&Path>| {
+            let variables = Variables {
+                path: variable.map(Path::to_owned),
+                text: None,
+            };
+            args.source_beside(&image, &variables)
+        };
         let (file, image_file) = (Source::File(own.clone()), Source::File(image.clone()));
         let none = args(None, None);
         assert_eq!(source(&none, None), Source::Shipped(image.clone()));
@@ -387,13 +418,37 @@ mod tests {
         std::fs::write(&own, "own").unwrap();
         assert_eq!(source(&named, Some(&own)), file);
         assert_eq!(file.read(), Ok(Some("own".to_owned())));
-        let text = args(Some(&own), Some("{}"));
+        let text = args(None, Some("{}"));
         assert_eq!(source(&text, None), Source::Text("{}".to_owned()));
         // As a composition has it whose own variable is not set.
         assert_eq!(
             source(&args(Some(Path::new("")), Some("")), None),
             image_file
         );
+    }
+
+    #[test]
+    fn a_file_that_an_option_names_goes_before_a_text_of_the_environment() {
+        let image = Path::new("/nowhere/image");
+        let own = Path::new("own");
+        let source = |args: &ConfigArgs, path: Option<&Path>, text: Option<&str>| {
+            let variables = Variables {
+                path: path.map(Path::to_owned),
+                text: text.map(ToOwned::to_owned),
+            };
+            args.source_beside(image, &variables)
+        };
+        let (file, text) = (Source::File(own.to_owned()), Source::Text("{}".to_owned()));
+        let both = args(Some(own), Some("{}"));
+        assert_eq!(source(&both, None, Some("{}")), file);
+        // The file is of the environment, too.
+        assert_eq!(source(&both, Some(own), Some("{}")), text);
+        // The text is of an option.
+        assert_eq!(source(&both, None, None), text);
+        assert_eq!(source(&both, None, Some("{ }")), text);
+        // A composition sets the options whose variables it does not have to nothing.
+        let unnamed = args(Some(Path::new("")), Some("{}"));
+        assert_eq!(source(&unnamed, None, Some("{}")), text);
     }
 
     #[test]
