@@ -16,6 +16,7 @@ use std::fmt;
 use tracing::debug;
 
 use crate::address;
+use crate::limits;
 use crate::rights::AuthorizationRule;
 use crate::time::{ClockStep, Millis, Timestamp};
 
@@ -101,6 +102,8 @@ pub struct TokenRefused {
     pub fault: Fault,
     /// It is logged by itself; else it is part of a sum.
     pub is_logged: bool,
+    /// The name of the authorization rule that a shared access signature gives, cut to what is logged.
+    pub rule: Option<String>,
     text: String,
 }
 
@@ -155,8 +158,16 @@ impl TokenRefused {
         Self {
             fault,
             is_logged,
+            rule: None,
             text,
         }
+    }
+
+    /// Notes the name of the rule that the token gives, if it gives one.
+    fn of_rule(self, name: &str) -> Self {
+        let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+        let rule = Some(name).filter(|name| !name.is_empty());
+        Self { rule, ..self }
     }
 }
 
@@ -492,11 +503,11 @@ impl Access {
         if verified.as_ref().is_err_and(TokenRefused::is_guess) {
             // Who has the key is served meanwhile; who guesses is not told that the guess was wrong.
             if let Some(wait) = self.failed_attempts.wait(now, peer, &name) {
-                return Err(TokenRefused::throttled(wait));
+                return Err(TokenRefused::throttled(wait).of_rule(&name));
             }
             self.failed_attempts.failed(now, peer, &name);
         }
-        verified
+        verified.map_err(|refused| refused.of_rule(&name))
     }
 
     /// The algorithm of `cbs.md#shared-access-signatures`.

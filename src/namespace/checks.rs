@@ -4,7 +4,7 @@
 //! AMQP links, management requests, HTTP requests and transactions ask here and nowhere else, so that one
 //! protocol never allows what another refuses.
 
-use super::{Denied, DeniedKind, ForwardingTarget, Namespaces, Room};
+use super::{Denied, DeniedKind, ForwardingTarget, Lack, Namespaces, Room};
 use crate::address::{EntityAddress, SubQueue};
 use crate::ids::EntityId;
 use crate::limits;
@@ -77,13 +77,14 @@ impl Namespaces {
 
     /// Checks that the disk and the memory have room; `what` says, for people, what is not done without.
     pub(crate) fn check_room(&self, what: &str) -> Result<(), Denied> {
-        match self.room {
-            Room::Enough => Ok(()),
-            Room::None(_) => {
-                let text = format!("The broker's disk or memory is full: {what}.");
-                Err(Denied::new(DeniedKind::Full, text, ""))
-            }
-        }
+        let lacking = match self.room {
+            Room::Enough => return Ok(()),
+            Room::None(Lack::Disk) => "The broker's disk is full",
+            Room::None(Lack::Memory) => "The broker's memory is full",
+            Room::None(Lack::Store) => "The broker cannot write to its store",
+        };
+        let text = format!("{lacking}: {what}.");
+        Err(Denied::new(DeniedKind::Full, text, ""))
     }
 
     /// Checks that one more entity may be made, in the place of `replaced` if there is one.

@@ -530,7 +530,8 @@ pub(super) async fn authorize(
         if refused.is_logged {
             let peer = caller.address;
             let path: String = path.chars().take(limits::LOGGED_MAX).collect();
-            info!(%peer, path, fault = ?refused.fault, "HTTP request refused: not authorized");
+            let (fault, rule) = (refused.fault, refused.rule.as_deref());
+            info!(%peer, path, ?fault, rule, "HTTP request refused: not authorized");
         }
         of_token(&refused)
     })?;

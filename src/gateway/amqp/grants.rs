@@ -215,7 +215,14 @@ impl Gateway {
         let verified = verified.inspect_err(|refused| {
             if refused.is_logged {
                 let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
-                info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
+                let (fault, rule) = (refused.fault, refused.rule.as_deref());
+                info!(
+                    connection = id.0,
+                    audience,
+                    ?fault,
+                    rule,
+                    "a token was refused"
+                );
             }
         })?;
         let grant = Grant {

@@ -157,6 +157,39 @@ fn a_token_that_is_not_right_gives_nothing() {
 }
 
 #[test]
+fn a_refusal_names_the_rule_that_the_token_gives_and_nothing_of_its_signature() {
+    let mut bench = guarded();
+    let mut refused = |token: &str| {
+        let kind = "servicebus.windows.net:sastoken";
+        let put = bench.run(|gateway, cx| gateway.put_token(cx, GUEST, kind, "sb://h/q", token));
+        put.unwrap_err()
+    };
+    let long = "n".repeat(2 * limits::LOGGED_MAX);
+    for (token, rule) in [
+        (
+            sas("sb://h/q", "unknown", "guess", NOW + 60),
+            Some("unknown"),
+        ),
+        (sas("sb://h/two", "root", "r", NOW + 60), Some("root")),
+        (sas("sb://h/q", "root", "r", NOW), Some("root")),
+        (
+            sas("sb://h/q", &long, "r", NOW + 60),
+            Some(&long[..limits::LOGGED_MAX]),
+        ),
+        ("a.b.c".to_owned(), None),
+    ] {
+        let told = refused(&token);
+        assert_eq!(told.rule.as_deref(), rule, "{token}");
+        let signature = token
+            .split("sig=")
+            .nth(1)
+            .and_then(|it| it.split('&').next());
+        let all = format!("{told:?}");
+        assert!(signature.is_none_or(|it| !all.contains(it)), "{all}");
+    }
+}
+
+#[test]
 fn failures_are_bounded_and_others_are_let_in() {
     let mut bench = guarded();
     bench.gateway.connected(

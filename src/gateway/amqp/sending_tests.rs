@@ -8,7 +8,7 @@ use crate::amqp::DeliveryId;
 use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{BATCH_FORMAT, Message};
-use crate::namespace::DeniedKind;
+use crate::namespace::{DeniedKind, Lack, Room};
 use crate::queue::Description;
 
 const ONE: ConnectionId = ConnectionId(1);
@@ -215,4 +215,31 @@ fn properties_that_are_too_large_are_refused_on_every_way_in() {
         "{}",
         denied.text
     );
+}
+
+#[test]
+fn a_refusal_for_want_of_room_says_what_is_full() {
+    let mut bench = Bench::new();
+    let queue = bench.id("q");
+    for (lack, begins) in [
+        (
+            Lack::Disk,
+            "The broker's disk is full: messages are received",
+        ),
+        (
+            Lack::Memory,
+            "The broker's memory is full: messages are received",
+        ),
+        (
+            Lack::Store,
+            "The broker cannot write to its store: messages",
+        ),
+    ] {
+        bench.gateway.namespaces_mut().set_room(Room::None(lack));
+        let taken =
+            bench.run(|gateway, cx| gateway.take_messages(cx, queue, vec![sent(None, None)]));
+        let denied = taken.unwrap_err();
+        assert_eq!(denied.kind, DeniedKind::Full);
+        assert!(denied.text.starts_with(begins), "{}", denied.text);
+    }
 }

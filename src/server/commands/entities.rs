@@ -149,7 +149,11 @@ impl Shell {
             RuleCommand::List { subscription } => {
                 let path = format!("entities/{}/rules", encoded(subscription));
                 let answer = self.all_pages(&path, "rules").await?;
-                self.show(&answer, "rules", &table::RULES);
+                if self.output == Output::Json {
+                    self.show_one(&answer);
+                } else {
+                    print::line(table::rules(&answer));
+                }
             }
             RuleCommand::Create {
                 subscription,

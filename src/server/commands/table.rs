@@ -23,7 +23,7 @@ pub(super) const ENTITIES: Table = Table {
         ("BYTES", "/size_bytes"),
     ],
 };
-pub(super) const RULES: Table = Table {
+const RULES: Table = Table {
     columns: &[
         ("NAME", "/name"),
         ("KIND", "/filter/kind"),
@@ -334,6 +334,41 @@ pub(super) fn connections(answer: &Value) -> String {
     LINKS.render(&rows)
 }
 
+/// Draws rules: a correlation filter as the values that it compares.
+pub(super) fn rules(answer: &Value) -> String {
+    let rules = answer.get("rules").and_then(Value::as_array);
+    let rows = rules.into_iter().flatten().map(|rule| {
+        let mut row = rule.clone();
+        let filter = row.get_mut("filter").and_then(Value::as_object_mut);
+        if let Some(filter) = filter.filter(|filter| !filter.contains_key("expression")) {
+            let text = compared(filter);
+            if !text.is_empty() {
+                filter.insert("expression".to_owned(), text.into());
+            }
+        }
+        row
+    });
+    RULES.render(&rows.collect::<Vec<_>>())
+}
+
+/// Returns what a correlation filter compares, the system's properties first; nothing of another filter.
+fn compared(filter: &serde_json::Map<String, Value>) -> String {
+    let quoted = |value: &Value| match value {
+        Value::String(text) => format!("'{}'", text.replace('\'', "''")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    };
+    let of_system = filter
+        .iter()
+        .filter(|(name, _)| !["kind", "properties"].contains(&name.as_str()))
+        .map(|(name, value)| format!("{} = {}", name.replace('_', "-"), quoted(value)));
+    let own = filter.get("properties").and_then(Value::as_object);
+    let own = own.into_iter().flatten();
+    let own = own.map(|(name, value)| format!("{name} = {}", quoted(value)));
+    of_system.chain(own).collect::<Vec<_>>().join(", ")
+}
+
 /// Draws tests of rules: a line for each condition, and for its parts below it.
 pub(super) fn rule_tests(answer: &Value) -> String {
     fn add(rows: &mut Vec<Value>, row: &Value, condition: &Value, depth: usize, values: &Value) {
@@ -437,6 +472,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_correlation_filter_is_shown_with_what_it_compares() {
+        let answer = json!({"rules": [
+            {"name": "all", "filter": {"kind": "true"}},
+            {"name": "some", "filter": {"kind": "sql", "expression": "a = 1"}, "action": "SET b = 2"},
+            {"name": "those", "filter": {"kind": "correlation", "correlation_id": "x", "reply_to_session_id": "it's",
+                "properties": {"color": "red", "size": 3}}},
+        ]});
+        let text = rules(&answer);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(
+            lines[1].contains("true") && !lines[1].contains('='),
+            "{text}"
+        );
+        assert!(
+            lines[2].contains(" a = 1 ") && lines[2].contains("SET b = 2"),
+            "{text}"
+        );
+        let shown = "correlation-id = 'x', reply-to-session-id = 'it''s', color =...";
+        assert!(lines[3].ends_with(shown), "{text}");
+        let short = json!({"rules": [{"name": "r", "filter":
+            {"kind": "correlation", "correlation_id": "x", "properties": {"color": "red", "size": 3}}}]});
+        let text = rules(&short);
+        let shown = "correlation-id = 'x', color = 'red', size = 3";
+        assert!(text.ends_with(shown), "{text}");
+    }
 
     #[test]
     fn columns_without_values_are_left_out_and_nothing_steers_the_terminal() {
