@@ -25,18 +25,8 @@ const OURS: [&str; 8] = [
     "x-opt-partition-id",
 ];
 
-/// The same where the broker gives the partition key too: the sender's is null, if there is one.
-const OURS_AND_KEY: [&str; 9] = [
-    "x-opt-sequence-number",
-    "x-opt-enqueue-sequence-number",
-    "x-opt-enqueued-time",
-    "x-opt-locked-until",
-    LOCK_TOKEN,
-    "x-opt-message-state",
-    "x-opt-deadletter-source",
-    "x-opt-partition-id",
-    "x-opt-partition-key",
-];
+/// It is one of them where the broker gives it: the sender's is null then, if there is one.
+const PARTITION_KEY: &str = "x-opt-partition-key";
 
 /// Appends a message as it is delivered: the sender's bytes, with the broker's stamps
 /// (`messaging.md#stamps`).
@@ -271,13 +261,16 @@ fn annotations(out: &mut Vec<u8>, front: &Front<'_>, stamps: &Stamps) {
     write_descriptor(out, descriptor::MESSAGE_ANNOTATIONS);
     let map = begin_map(out);
     let key = front.id_as_key().filter(|_| stamps.keyed_by_id);
-    let ours: &[&str] = if key.is_some() { &OURS_AND_KEY } else { &OURS };
+    let own_key = key.map(|_| PARTITION_KEY);
     let amended = stamps.amendments.as_deref();
     let changed = |key: &[u8]| {
         let mut settings = amended.into_iter().flat_map(Amendments::annotations);
         settings.any(|(setting, _)| is_called(key, setting.name()))
     };
-    let is_ours = |key: &[u8]| ours.iter().any(|name| is_called(key, name)) || changed(key);
+    let is_ours = |key: &[u8]| {
+        let mut ours = OURS.iter().copied().chain(own_key);
+        ours.any(|name| is_called(key, name)) || changed(key)
+    };
     let mut count = own.map_or(0, |own| others(out, own, is_ours));
     for (setting, value) in amended.into_iter().flat_map(Amendments::annotations) {
         if value != [0x40] {

@@ -46,7 +46,9 @@ pub(crate) struct Connection {
     /// Receivers that were detached recently: messages for them may be under way, and come back.
     pub(crate) departed: VecDeque<(LinkId, EntityId)>,
     /// Entities that end with one of its links.
-    pub(crate) link_entities: BTreeMap<LinkId, jms::LinkEntity>,
+    link_entities: BTreeMap<LinkId, jms::LinkEntity>,
+    /// Those links by the paths of the entities that are deleted with them: a request may name one.
+    temporary: BTreeMap<String, LinkId>,
     /// Requests whose responses have no link yet.
     pub(crate) orphans: VecDeque<Call>,
     /// Bytes of requests that wait for their responses to be sent.
@@ -63,16 +65,10 @@ pub(crate) struct Connection {
 impl Connection {
     /// Returns the receiver of a dynamic node that the connection has made, and the node's queue.
     pub(super) fn receiver_of_dynamic(&self, address: &str) -> Option<(LinkId, EntityId)> {
-        let is_it = |entity: &jms::LinkEntity| match entity {
-            jms::LinkEntity::Temporary(path) => path.strip_prefix(&self.prefix) == Some(address),
-            jms::LinkEntity::SharedTemporary(_)
-            | jms::LinkEntity::Exclusive
-            | jms::LinkEntity::Unsubscribing(..) => false,
-        };
-        let (&link, _) = self
-            .link_entities
-            .iter()
-            .find(|(_, entity)| is_it(entity))?;
+        if self.temporary.is_empty() {
+            return None;
+        }
+        let &link = self.temporary.get(&format!("{}{address}", self.prefix))?;
         match self.links.get(&link)? {
             Link::Receiver { queue, .. } => Some((link, *queue)),
             Link::Sender { .. }
@@ -81,6 +77,36 @@ impl Connection {
             | Link::Requests { .. }
             | Link::Responses(_) => None,
         }
+    }
+
+    /// Notes an entity that ends with a link.
+    pub(super) fn add_link_entity(&mut self, link: LinkId, entity: jms::LinkEntity) {
+        if let jms::LinkEntity::Temporary(path) = &entity {
+            self.temporary.insert(path.clone(), link);
+        }
+        self.link_entities.insert(link, entity);
+    }
+
+    /// Returns the entity that ends with a link, if one does.
+    pub(super) fn link_entity(&self, link: LinkId) -> Option<&jms::LinkEntity> {
+        self.link_entities.get(&link)
+    }
+
+    /// Takes the entity that ends with a link, if one does.
+    pub(super) fn take_link_entity(&mut self, link: LinkId) -> Option<jms::LinkEntity> {
+        let entity = self.link_entities.remove(&link)?;
+        if let jms::LinkEntity::Temporary(path) = &entity
+            && self.temporary.get(path) == Some(&link)
+        {
+            self.temporary.remove(path);
+        }
+        Some(entity)
+    }
+
+    /// Takes the entities that end with the connection's links.
+    pub(super) fn take_link_entities(&mut self) -> impl Iterator<Item = jms::LinkEntity> + use<> {
+        self.temporary.clear();
+        std::mem::take(&mut self.link_entities).into_values()
     }
 }
 
@@ -176,6 +202,11 @@ impl Connections {
             assert_eq!(connection.waiting, waiting, "calls that wait are counted");
             for link in connection.link_entities.keys() {
                 assert!(connection.links.contains_key(link), "it goes with its link");
+            }
+            for (path, link) in &connection.temporary {
+                let entity = connection.link_entities.get(link);
+                let is_it = matches!(entity, Some(jms::LinkEntity::Temporary(of)) if of == path);
+                assert!(is_it, "a path leads to the entity's own link");
             }
         }
     }

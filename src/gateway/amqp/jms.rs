@@ -413,7 +413,7 @@ impl Gateway {
     /// the peer.
     pub(super) fn keep_subscription(&mut self, connection: ConnectionId, link: LinkId) {
         if let Some(LinkEntity::Unsubscribing(..)) = self.link_entity(connection, link) {
-            self.connection(connection).link_entities.remove(&link);
+            self.connection(connection).take_link_entity(link);
         }
     }
 
@@ -433,13 +433,11 @@ impl Gateway {
     }
 
     fn add_link_entity(&mut self, connection: ConnectionId, link: LinkId, entity: LinkEntity) {
-        self.connection(connection)
-            .link_entities
-            .insert(link, entity);
+        self.connection(connection).add_link_entity(link, entity);
     }
 
     fn link_entity(&self, connection: ConnectionId, link: LinkId) -> Option<&LinkEntity> {
-        self.connections.get(connection)?.link_entities.get(&link)
+        self.connections.get(connection)?.link_entity(link)
     }
 
     /// Makes an entity for a peer.

@@ -46,6 +46,32 @@ fn temporary_nodes_go_with_their_connection() {
 }
 
 #[test]
+fn a_dynamic_node_is_found_by_its_address_while_its_link_lives() {
+    let mut bench = Bench::new();
+    let nodes: Vec<String> = (1..=3)
+        .map(|link| make(&mut bench, link, DynamicNode::Queue))
+        .collect();
+    for (link, node) in (1..=3).zip(&nodes) {
+        bench.run(|gateway, cx| gateway.let_receiver_in(cx, (CONNECTION, LinkId(link)), node));
+    }
+    let found = |bench: &Bench, address: &str| {
+        let connection = bench.gateway.connections.get(CONNECTION).unwrap();
+        connection
+            .receiver_of_dynamic(address)
+            .map(|(link, _)| link)
+    };
+    for (link, node) in (1..=3).zip(&nodes) {
+        assert_eq!(found(&bench, node), Some(LinkId(link)));
+    }
+    assert_eq!(found(&bench, "q"), None);
+    bench.run(|gateway, cx| gateway.detached(cx, CONNECTION, LinkId(2), &[]));
+    let links = nodes.iter().map(|node| found(&bench, node));
+    let expected = [Some(LinkId(1)), None, Some(LinkId(3))];
+    assert_eq!(links.collect::<Vec<_>>(), expected);
+    bench.gateway.connections.check();
+}
+
+#[test]
 fn temporary_nodes_are_gone_after_a_restart() {
     let mut bench = Bench::new();
     let queue = make(&mut bench, 1, DynamicNode::Queue);

@@ -73,7 +73,7 @@ impl Gateway {
             }
             self.keep_link(connection, &state);
             self.connection(connection).links.insert(link, state);
-        } else if let Some(entity) = self.connection(connection).link_entities.remove(&link) {
+        } else if let Some(entity) = self.connection(connection).take_link_entity(link) {
             self.end_link_entity(cx, connection, &entity);
         }
         // An entity that was made for it must be durable before the link is accepted.
@@ -407,7 +407,7 @@ impl Gateway {
             self.give_back(cx, queue, unsent);
         }
         self.release(cx, connection, link, &state);
-        if let Some(entity) = self.connection(connection).link_entities.remove(&link) {
+        if let Some(entity) = self.connection(connection).take_link_entity(link) {
             self.end_link_entity(cx, connection, &entity);
         }
     }
@@ -420,7 +420,7 @@ impl Gateway {
         unsent: &[(LinkId, Tag)],
     ) {
         self.roll_back(connection, None);
-        let Some(state) = self.connections.end(connection) else {
+        let Some(mut state) = self.connections.end(connection) else {
             return;
         };
         for grant in &state.grants {
@@ -443,7 +443,7 @@ impl Gateway {
                 self.end_locks_of(cx, connection, link, of);
             }
         }
-        self.end_link_entities(cx, connection, state.link_entities.into_values());
+        self.end_link_entities(cx, connection, state.take_link_entities());
         self.windows.count_requests(state.waiting, 0);
         self.forget_window(cx, &state.window);
     }
