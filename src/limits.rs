@@ -233,8 +233,7 @@ pub const UNROUTED_BYTES_MAX: usize = FRAME_SIZE_UNOPENED_MAX as usize;
 pub const MAILBOX_BYTES_MIN: usize = 256 * 1024;
 /// Bytes of a link's name: Qpid's holds a connection's id and a destination of 260 characters.
 pub const LINK_NAME_BYTES_MAX: usize = 2 * 1024;
-/// Bytes of a link's source, and of its target: an address, filters and capabilities. A selector of the
-/// largest size takes 4 KiB.
+/// Bytes of a link's source, and of its target: address, filters, capabilities. A selector takes 4 KiB at most.
 pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the names of all links of one connection, and of the sources and targets of pending
 /// attaches: 5,000 links with names of 400 bytes fit twice.
@@ -394,11 +393,14 @@ pub const HTTP_REFUSALS_MAX: usize = 32;
 pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
 /// Valid tokens of one connection: Python has one entity for each, others many.
 pub const GRANTS_MAX: usize = 5_000;
-/// Time until a connection must be authorized; then it is closed: the service's value
-/// (`transport.md#sasl`).
+/// Time until a connection must be authorized; then it is closed: the service's value (`transport.md#sasl`).
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
-/// Links of an unauthenticated connection: two pairs for `$cbs`, and two to the transaction
-/// coordinator.
+/// How long an attach to a management node waits for a token that holds for it: a client may first have to get one.
+pub const UNPROVED_WAIT: Millis = Millis::from_secs(5);
+/// Such attaches of one connection: the pairs of two management nodes. Among the links of an unauthenticated one.
+pub const UNPROVED_LINKS_MAX: usize = 4;
+const _: () = assert!(UNPROVED_LINKS_MAX + 2 <= UNAUTHENTICATED_LINKS_MAX); // `$cbs` has room.
+/// Links of an unauthenticated connection: two pairs for `$cbs`, and two to the transaction coordinator.
 pub const UNAUTHENTICATED_LINKS_MAX: usize = 6;
 /// Open transactions of an unauthenticated connection, some 200 bytes each. .NET declares one for
 /// each `TransactionScope` before its first token, and many may begin at once.
@@ -566,8 +568,7 @@ pub const JOB_BYTES: usize = 1024 * 1024;
 pub const JOB_LOOKS: usize = 2_048;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
-/// Bytes that an unauthenticated peer may send after its open: some tokens, and the frames that
-/// SDKs send around them.
+/// Bytes that an unauthenticated peer may send after its open: some tokens, and the frames that SDKs send around them.
 pub const UNAUTHENTICATED_BYTES_MAX: usize = 512 * 1024;
 /// Bytes that an unauthenticated connection reads, whatever is spoken on it: what AMQP allows, and what TLS and WebSockets add.
 pub const UNAUTHENTICATED_READ_BYTES_MAX: usize = 640 * 1024;
@@ -780,8 +781,7 @@ pub const ROLLBACK_REASON_MAX: usize = 512;
 /// Bytes of the body of a request of the administration API: the longest that clients write, a
 /// correlation filter with all that a message's properties may hold, is some 100 KiB.
 pub const ADMIN_BODY_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of the path and query of a request of the administration API: the longest names, each
-/// character encoded.
+/// Bytes of the path and query of a request of the administration API: the longest names, each character encoded.
 pub const ADMIN_TARGET_BYTES_MAX: usize = 8 * 1024;
 /// Seconds after which a client of the administration API may retry when the broker was busy.
 pub const BUSY_RETRY_SECONDS: u32 = 10;

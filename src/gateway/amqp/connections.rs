@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::link_memory::LinkMemory;
 use super::management::Call;
 use super::transactions::{Declared, Group};
+use super::unproved::{Unproved, UnprovedEnds};
 use super::windows::Window;
 use super::{Link, jms};
 use crate::access::{Grant, Origin};
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     /// It is a JMS 2.0 client, as its `open` says.
     pub(crate) brings_jms: bool,
     pub(crate) links: BTreeMap<LinkId, Link>,
+    /// Attaches to management nodes that wait for a token.
+    pub(super) unproved: BTreeMap<LinkId, Unproved>,
     /// Receivers that were detached recently: messages for them may be under way, and come back.
     pub(crate) departed: VecDeque<(LinkId, EntityId)>,
     /// Entities that end with one of its links.
@@ -195,8 +198,12 @@ impl Connections {
     }
 
     /// Checks what holds between steps.
-    pub(crate) fn check(&self) {
+    pub(crate) fn check(&self, unproved_ends: &UnprovedEnds) {
         for (id, connection) in &self.open {
+            for (&link, unproved) in &connection.unproved {
+                assert!(!connection.links.contains_key(&link), "it is attached once");
+                unproved_ends.check(*id, link, unproved);
+            }
             assert!(!self.ended.contains_key(id), "no id is used twice");
             let waiting = connection.waiting_calls();
             assert_eq!(connection.waiting, waiting, "calls that wait are counted");

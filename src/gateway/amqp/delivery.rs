@@ -139,8 +139,8 @@ impl Gateway {
                 }
             }
             Some(Link::Responses(_)) => self.respond_credit(cx, connection, link, limit, drain),
-            Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) | None => {
-            }
+            Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) => {}
+            None => self.unproved_credit(connection, link, (limit, drain)),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::rights::AuthorizationRule;
 use crate::rights::Right;
 use crate::rights::Rights;
 use crate::secret::Secret;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use base64::Engine as _;
 use bytes::Bytes;
 
@@ -28,8 +28,8 @@ use crate::gateway::amqp::tests::{Bench, inquiry};
 use crate::memory::{Budget, Memory, Purpose};
 use crate::rights::Key;
 
-const NOW: i64 = 1_800_000_000;
-const GUEST: ConnectionId = ConnectionId(7);
+pub(super) const NOW: i64 = 1_800_000_000;
+pub(super) const GUEST: ConnectionId = ConnectionId(7);
 
 fn rule(name: &str, key: &str, rights: &str) -> AuthorizationRule {
     AuthorizationRule {
@@ -46,7 +46,7 @@ fn rule(name: &str, key: &str, rights: &str) -> AuthorizationRule {
     }
 }
 
-fn sas(resource: &str, name: &str, key: &str, ends: i64) -> String {
+pub(super) fn sas(resource: &str, name: &str, key: &str, ends: i64) -> String {
     let encode = |text: &str| {
         percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
     };
@@ -60,7 +60,7 @@ fn sas(resource: &str, name: &str, key: &str, ends: i64) -> String {
 
 /// A broker that verifies, with rules `root` and `ears` on the namespace, `mouth` on the queue `q`
 /// and `news` on the topic `t`.
-fn guarded() -> Bench {
+pub(super) fn guarded() -> Bench {
     let mut bench = Bench::new();
     bench.now = Timestamp::from_millis(NOW * 1000);
     bench.gateway.access = Access::new(Profile::Verified);
@@ -82,7 +82,7 @@ fn guarded() -> Bench {
     bench
 }
 
-fn put(bench: &mut Bench, audience: &str, token: &str) -> Result<(), Fault> {
+pub(super) fn put(bench: &mut Bench, audience: &str, token: &str) -> Result<(), Fault> {
     let kind = "servicebus.windows.net:sastoken";
     let put = bench.run(|gateway, cx| gateway.put_token(cx, GUEST, kind, audience, token));
     put.map_err(|refused| refused.fault)
@@ -343,7 +343,7 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
     for shard in &mut shards {
         assert!(must_wait(shard.now), "one too many at once");
         assert!(authenticate(shard, right()), "a good key is accepted");
-        shard.now = shard.now.after(crate::time::Millis::from_secs(1));
+        shard.now = shard.now.after(Millis::from_secs(1));
     }
     for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
         assert!(authenticate(&mut shards[0], right()));
@@ -362,7 +362,7 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
     }
 }
 
-fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
+pub(super) fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
     use fe2o3_amqp_types::messaging::Target;
     let target = LinkTarget::Node(Some(Target::builder().address(path).build()));
     attach_from(bench, link, role, path, target);
@@ -372,7 +372,13 @@ fn attach_to(bench: &mut Bench, link: u32, role: LinkRole, target: LinkTarget) {
     attach_from(bench, link, role, "me", target);
 }
 
-fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target: LinkTarget) {
+pub(super) fn attach_from(
+    bench: &mut Bench,
+    link: u32,
+    role: LinkRole,
+    path: &str,
+    target: LinkTarget,
+) {
     use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
     use fe2o3_amqp_types::messaging::Source;
     let attach = Attach {
@@ -391,7 +397,7 @@ fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target:
 }
 
 /// Returns what links were told: `+1` for accepted, `-1` for refused, `!1` for detached.
-fn told(bench: &mut Bench) -> Vec<String> {
+pub(super) fn told(bench: &mut Bench) -> Vec<String> {
     let told = std::mem::take(&mut bench.told).into_iter();
     let told = told.filter_map(|routed| match routed.reply {
         Reply::AcceptLink(link, _) => Some(format!("+{}", link.0)),
@@ -407,6 +413,12 @@ fn told(bench: &mut Bench) -> Vec<String> {
         _ => None,
     });
     told.collect()
+}
+
+/// Lets time pass.
+pub(super) fn later(bench: &mut Bench, time: Millis) {
+    bench.now = bench.now.after(time);
+    bench.run(|_, _| ());
 }
 
 #[test]
@@ -444,8 +456,13 @@ fn a_stranger_learns_nothing_of_what_there_is() {
     let mut bench = guarded();
     attach(&mut bench, 1, LinkRole::Incoming, "q");
     attach(&mut bench, 2, LinkRole::Outgoing, "nothing");
+    assert_eq!(told(&mut bench), ["-1", "-2"]);
+    // The attaches to management nodes wait for a token, whether there is such a node or not.
     attach(&mut bench, 3, LinkRole::Incoming, "nothing/$management");
-    assert_eq!(told(&mut bench), ["-1", "-2", "-3"]);
+    attach(&mut bench, 4, LinkRole::Outgoing, "q/$management");
+    assert!(told(&mut bench).is_empty());
+    later(&mut bench, limits::UNPROVED_WAIT);
+    assert_eq!(told(&mut bench), ["-3", "-4"]);
     for link in 10..20 {
         attach(&mut bench, link, LinkRole::Outgoing, "$cbs");
     }

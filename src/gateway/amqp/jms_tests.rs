@@ -68,7 +68,10 @@ fn a_dynamic_node_is_found_by_its_address_while_its_link_lives() {
     let links = nodes.iter().map(|node| found(&bench, node));
     let expected = [Some(LinkId(1)), None, Some(LinkId(3))];
     assert_eq!(links.collect::<Vec<_>>(), expected);
-    bench.gateway.connections.check();
+    bench
+        .gateway
+        .connections
+        .check(&bench.gateway.unproved_ends);
 }
 
 #[test]

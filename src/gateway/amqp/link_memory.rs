@@ -76,14 +76,24 @@ impl Gateway {
 
     /// Counts a link that a connection has from now on.
     pub(super) fn keep_link(&mut self, connection: ConnectionId, link: &Link) {
-        let links = &mut self.link_memory(connection).links;
-        links.resize(links.bytes() + link.memory_bytes());
+        self.keep_link_bytes(connection, link.memory_bytes());
     }
 
     /// Counts a link no more.
     pub(super) fn drop_link(&mut self, connection: ConnectionId, link: &Link) {
+        self.drop_link_bytes(connection, link.memory_bytes());
+    }
+
+    /// Counts bytes that a connection's link keeps.
+    pub(super) fn keep_link_bytes(&mut self, connection: ConnectionId, bytes: usize) {
         let links = &mut self.link_memory(connection).links;
-        links.resize(links.bytes().saturating_sub(link.memory_bytes()));
+        links.resize(links.bytes() + bytes);
+    }
+
+    /// Counts such bytes no more.
+    pub(super) fn drop_link_bytes(&mut self, connection: ConnectionId, bytes: usize) {
+        let links = &mut self.link_memory(connection).links;
+        links.resize(links.bytes().saturating_sub(bytes));
     }
 
     /// Counts the tokens that a connection has now.

@@ -47,15 +47,19 @@ impl Gateway {
         link: LinkId,
         attach: &Attach,
     ) {
-        let links = self.connection(connection).links.len();
+        let state = self.connection(connection);
+        let links = state.links.len() + state.unproved.len();
         let made = self.namespaces.next_id();
         let is_stranger = !self.is_authorized(connection);
         let room = self.check_link_memory(connection, attach);
+        let is_one_too_many = is_stranger && limits::UNAUTHENTICATED_LINKS_MAX <= links;
+        if room.is_ok() && !is_one_too_many && self.wait_for_token(cx.now, connection, link, attach)
+        {
+            return;
+        }
         let answer = match (room, attach.role) {
             (Err(denied), _) => Err(denied),
-            _ if is_stranger && limits::UNAUTHENTICATED_LINKS_MAX <= links => {
-                Err(self.unauthorized(connection, "", None, ""))
-            }
+            _ if is_one_too_many => Err(self.unauthorized(connection, "", None, "")),
             (Ok(()), LinkRole::Incoming) => self.attach_incoming(cx, connection, link, attach),
             (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(cx, connection, link, attach),
         };
@@ -395,6 +399,7 @@ impl Gateway {
         unsent: &[Tag],
     ) {
         let Some(state) = self.connection(connection).links.remove(&link) else {
+            self.take_unproved(connection, link);
             return;
         };
         self.drop_link(connection, &state);
@@ -420,6 +425,11 @@ impl Gateway {
         unsent: &[(LinkId, Tag)],
     ) {
         self.roll_back(connection, None);
+        let unproved = self.connections.get(connection);
+        let unproved = unproved.map(|state| state.unproved.keys().copied().collect::<Vec<_>>());
+        for link in unproved.into_iter().flatten() {
+            self.take_unproved(connection, link);
+        }
         let Some(mut state) = self.connections.end(connection) else {
             return;
         };

@@ -32,6 +32,9 @@ pub(crate) mod tests;
 pub(crate) mod transactions;
 #[cfg(test)]
 mod transactions_tests;
+pub(crate) mod unproved;
+#[cfg(test)]
+mod unproved_tests;
 pub(crate) mod windows;
 #[cfg(test)]
 mod windows_tests;

@@ -183,7 +183,9 @@ final class Main {
             }
         });
         steps.put("peek", () -> {
-            send("peek", message("one"), message("two"));
+            // One by one: 7.2.3 loses the order of a batch.
+            send("peek", message("one"));
+            send("peek", message("two"));
             try (ServiceBusReceiverClient receiver = receiver("peek").buildClient()) {
                 List<String> bodies = new ArrayList<>();
                 receiver.peekMessages(2).forEach(message -> bodies.add(message.getBody().toString()));

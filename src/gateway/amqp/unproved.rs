@@ -1,0 +1,225 @@
+//! Attaches to management nodes that come before a token that holds for them: they wait for one.
+//!
+//! Java's SDK up to 7.15.2 attaches the links of a management node when it makes a client for it, and puts the token
+//! with the first request (`cbs.md#before-a-token`). Such an attach is answered when a token holds for its node; without one
+//! it is refused as any other after a while. Nothing is looked up before: who has no right is not told whether the node
+//! is there. A connection has few of them at a time ([`limits::UNPROVED_LINKS_MAX`]), and their names and addresses are
+//! counted with those of its links.
+
+use std::collections::BTreeSet;
+
+use super::{Reply, Routed};
+use crate::address::Address;
+use crate::amqp::{Attach, LinkId, LinkRole, LinkTarget};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
+use crate::limits;
+use crate::namespace::StepContext;
+use crate::time::{ClockStep, Timestamp};
+
+/// An attach that waits for a token.
+#[derive(Debug)]
+pub(crate) struct Unproved {
+    attach: Attach,
+    /// What the token must hold for.
+    resource: String,
+    /// The credit that the peer has given meanwhile, and whether it drains.
+    credit: Option<(u32, bool)>,
+    ends: Timestamp,
+}
+
+/// When such attaches are refused.
+#[derive(Debug, Default)]
+pub(crate) struct UnprovedEnds {
+    ends: BTreeSet<(Timestamp, ConnectionId, LinkId)>,
+}
+
+impl UnprovedEnds {
+    /// Returns when the next one is refused.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.ends.first().map(|&(at, ..)| at)
+    }
+
+    fn next(&mut self, now: Timestamp) -> Option<(ConnectionId, LinkId)> {
+        let &(at, connection, link) = self.ends.first()?;
+        (at <= now).then(|| {
+            self.ends.pop_first();
+            (connection, link)
+        })
+    }
+
+    /// Checks that the end of an attach is known.
+    pub(crate) fn check(&self, connection: ConnectionId, link: LinkId, unproved: &Unproved) {
+        assert!(self.ends.contains(&(unproved.ends, connection, link)));
+    }
+}
+
+impl Unproved {
+    /// Returns how many bytes of the peer's it keeps.
+    fn memory_bytes(&self) -> usize {
+        self.resource.len() + memory_bytes(&self.attach)
+    }
+}
+
+impl Gateway {
+    /// Lets an attach wait for a token, if one may be about to come. Returns whether it waits.
+    pub(super) fn wait_for_token(
+        &mut self,
+        now: Timestamp,
+        connection: ConnectionId,
+        link: LinkId,
+        attach: &Attach,
+    ) -> bool {
+        let Some(resource) = self.unproved_resource(connection, attach) else {
+            return false;
+        };
+        let ends = now.after(limits::UNPROVED_WAIT);
+        let unproved = Unproved {
+            attach: reduced(attach),
+            resource,
+            credit: None,
+            ends,
+        };
+        let bytes = unproved.memory_bytes();
+        let count = self.connection(connection).unproved.len();
+        if limits::UNPROVED_LINKS_MAX <= count
+            || limits::LINK_NAME_BYTES_MAX < bytes
+            || self.check_memory_bytes(connection, bytes).is_err()
+        {
+            return false;
+        }
+        self.keep_link_bytes(connection, bytes);
+        self.unproved_ends.ends.insert((ends, connection, link));
+        self.connection(connection).unproved.insert(link, unproved);
+        true
+    }
+
+    /// Returns what a peer lacks a token for that attaches to a management node; `None` if it lacks none, or puts none.
+    fn unproved_resource(&mut self, id: ConnectionId, attach: &Attach) -> Option<String> {
+        if !self.access.verifies() {
+            return None;
+        }
+        let text = match (attach.role, &attach.target) {
+            (LinkRole::Incoming, LinkTarget::Node(target)) => {
+                target.as_ref()?.address.as_deref()?
+            }
+            (LinkRole::Incoming, LinkTarget::Coordinator) => return None,
+            (LinkRole::Outgoing, _) => attach.source.as_ref()?.address.as_deref()?,
+        };
+        let Ok(Address::Management(address)) = Address::parse(text) else {
+            return None;
+        };
+        let connection = self.connection(id);
+        // Who has a right by SASL puts no tokens.
+        if connection.grants.iter().any(|grant| !grant.is_of_token) {
+            return None;
+        }
+        let resource = format!("{}{}", connection.prefix, address.resource());
+        (!self.may(id, &resource, None)).then_some(resource)
+    }
+
+    /// Notes the credit of a link whose attach waits.
+    pub(super) fn unproved_credit(
+        &mut self,
+        connection: ConnectionId,
+        link: LinkId,
+        credit: (u32, bool),
+    ) {
+        let connection = self.connections.get_mut(connection);
+        if let Some(unproved) = connection.and_then(|it| it.unproved.get_mut(&link)) {
+            unproved.credit = Some(credit);
+        }
+    }
+
+    /// Takes an attach that waits no more.
+    pub(super) fn take_unproved(
+        &mut self,
+        connection: ConnectionId,
+        link: LinkId,
+    ) -> Option<Unproved> {
+        let unproved = self
+            .connections
+            .get_mut(connection)?
+            .unproved
+            .remove(&link)?;
+        self.drop_link_bytes(connection, unproved.memory_bytes());
+        let end = (unproved.ends, connection, link);
+        self.unproved_ends.ends.remove(&end);
+        Some(unproved)
+    }
+
+    /// Answers the attaches of a connection for whose nodes a token holds now.
+    pub(super) fn attach_proved(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
+        let unproved = self.connection(id).unproved.iter();
+        let all: Vec<(LinkId, String)> = unproved
+            .map(|(&link, unproved)| (link, unproved.resource.clone()))
+            .collect();
+        for (link, resource) in all {
+            if self.may(id, &resource, None)
+                && let Some(unproved) = self.take_unproved(id, link)
+            {
+                self.attach(cx, id, link, &unproved.attach);
+                if let Some((limit, drain)) = unproved.credit {
+                    self.credit(cx, id, link, limit, drain);
+                }
+            }
+        }
+    }
+
+    /// Refuses the attaches for whose nodes no token has come in time.
+    pub(crate) fn end_unproved(&mut self, now: Timestamp) {
+        while let Some((connection, link)) = self.unproved_ends.next(now) {
+            let Some(unproved) = self.take_unproved(connection, link) else {
+                continue;
+            };
+            let denied = self.unauthorized(connection, &unproved.resource, None, "");
+            let denied = self.tracked(now, denied);
+            self.replies.push(Routed {
+                connection,
+                rests_on: 0,
+                reply: Reply::RefuseLink(link, denied),
+            });
+        }
+    }
+
+    /// Follows a clock that was set.
+    pub(crate) fn follow_clock_of_unproved(&mut self, step: ClockStep) {
+        let ends = std::mem::take(&mut self.unproved_ends.ends).into_iter();
+        let ends = ends.map(|(at, connection, link)| (at.moved(step), connection, link));
+        self.unproved_ends.ends = ends.collect();
+        for connection in self.connections.iter_mut() {
+            for unproved in connection.unproved.values_mut() {
+                unproved.ends = unproved.ends.moved(step);
+            }
+        }
+    }
+}
+
+/// Returns what of an attach to a management node is kept: the rest says nothing there, and may be large.
+fn reduced(attach: &Attach) -> Attach {
+    let mut reduced = attach.clone();
+    reduced.properties = None;
+    if let Some(source) = &mut reduced.source {
+        source.filter = None;
+        source.default_outcome = None;
+        source.outcomes = None;
+        source.capabilities = None;
+        source.dynamic_node_properties = None;
+    }
+    if let LinkTarget::Node(Some(target)) = &mut reduced.target {
+        target.capabilities = None;
+        target.dynamic_node_properties = None;
+    }
+    reduced
+}
+
+/// Returns how many bytes of the peer's an attach has that is kept.
+fn memory_bytes(attach: &Attach) -> usize {
+    let source = attach.source.as_ref().and_then(|it| it.address.as_deref());
+    let target = match &attach.target {
+        LinkTarget::Node(Some(target)) => target.address.as_deref(),
+        LinkTarget::Node(None) | LinkTarget::Coordinator => None,
+    };
+    let addresses = [source, target].into_iter().flatten().map(str::len);
+    attach.name.len() + addresses.sum::<usize>()
+}
