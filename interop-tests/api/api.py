@@ -70,11 +70,18 @@ class Api:
         request = urllib.request.Request(self.base + path, data=data, method=method, headers={**self.headers, **headers})
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
+                self.check_headers(response.headers)
                 text = response.read()
                 return response.status, json.loads(text) if text else {}
         except urllib.error.HTTPError as error:
+            self.check_headers(error.headers)
             assert error.headers["Content-Type"] == "application/problem+json", error.headers
             return error.code, json.loads(error.read())
+
+    @staticmethod
+    def check_headers(headers: object) -> None:
+        """Answers have keys and messages: no cache keeps them, and no browser takes one for a page."""
+        assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff"), headers
 
     def __call__(self, method: str, path: str, body: object = None, **headers: str) -> dict:
         status, answer = self.ask(method, path, body, **headers)
@@ -98,10 +105,10 @@ def quoted(path: str) -> str:
     return urllib.parse.quote(path, safe="")
 
 
-def token(rule: str, key: str, path: str = "") -> str:
+def token(rule: str, key: str, path: str = "", seconds: int = 3600) -> str:
     """A token for a whole namespace, or for an entity."""
     resource = urllib.parse.quote_plus(f"http://localhost/{path}")
-    until = int(time.time()) + 3600
+    until = int(time.time()) + seconds
     signed = hmac.new(key.encode(), f"{resource}\n{until}".encode(), hashlib.sha256).digest()
     signature = urllib.parse.quote_plus(base64.b64encode(signed))
     return f"SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={rule}"
@@ -658,6 +665,28 @@ def changes_are_followed_and_resumed(world: World) -> None:
             stream.stream.close()
 
 
+def a_stream_of_changes_ends_with_its_token(world: World) -> None:
+    api, begun = Api(world.closed.http_port, token("listen", KEYS["listen"], seconds=4)), time.monotonic()
+    with Events(api) as events:
+        assert events.batch()[0][0] == "reset"
+        while events.stream.readline():
+            # It asked for a minute.
+            assert time.monotonic() - begun < 20, "the stream goes on without its token"
+    assert api.ask("GET", "entities?kind=queue")[0] == 401
+
+
+def a_path_is_decoded_once(world: World) -> None:
+    api = world.api
+    api("PUT", "entities/once.coded", {"kind": "queue"})
+    assert api("GET", "entities/once%2Ecoded")["path"] == "once.coded"
+    assert api("POST", "entities/once%2Ecoded/send", {"messages": [{"body": "x"}]})["sequence_numbers"] == [1]
+    for method, rest, body in (("GET", "", None), ("GET", "/messages", None), ("POST", "/send", {"messages": [{"body": "x"}]}), ("DELETE", "", None)):
+        status, problem = api.ask(method, "entities/once%252Ecoded" + rest, body)
+        assert status == 404, (method, rest, status, problem)
+    assert [message["sequence_number"] for message in api.messages("once.coded")] == [1]
+    api("DELETE", "entities/once.coded")
+
+
 def operations_are_in_the_audit_log(world: World) -> None:
     api, port = world.api, world.closed.http_port
     manage = Api(port, token("manage", KEYS["manage"]))
@@ -1212,7 +1241,7 @@ TESTS = [
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
-    scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed,
+    scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed, a_stream_of_changes_ends_with_its_token, a_path_is_decoded_once,
     operations_are_in_the_audit_log,
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,

@@ -486,6 +486,12 @@ def test_clients_send_no_more_than_the_quota_of_their_namespace(tmp_path: Path, 
             request = urllib.request.Request(place, body, host, method="POST")
             urllib.request.urlopen(request, timeout=20).close()
         assert time.monotonic() - begun > (5 * size - quota) / quota - 1
+        # And over the API, where the last of the second's share is used up already.
+        sent, begun = {"messages": [{"body": "x" * size}]}, time.monotonic()
+        for _ in range(5):
+            status, answer = ask(server, "POST", "entities/plain/send?namespace=bound", sent)
+            assert status == 200, (status, answer)
+        assert time.monotonic() - begun > (5 * size - quota) / quota - 1
         free = seconds("free")
         store(cluster, "quota", "bound", "--none")
         wait(lambda: quota_of("bound") is None, 10, "the server does not see that there is no quota")

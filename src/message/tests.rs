@@ -557,6 +557,66 @@ fn times_are_those_that_clients_can_represent() {
     assert_eq!(expiry, Some(253_402_300_799_999_i64.into()));
 }
 
+/// Stamps of a queue in which the id decides the partition, where nothing else does.
+fn stamps_of_partition() -> Stamps {
+    Stamps {
+        keyed_by_id: true,
+        partition_id: Some(3),
+        sequence_number: 1,
+        enqueued_sequence_number: 1,
+        default_message_id: [0; 16],
+        enqueued_time: Timestamp::from_millis(1_800_000_000_000),
+        locked_until: None,
+        lock_token: None,
+        delivered: false,
+        delivery_count: 0,
+        acquired: false,
+        state: MessageState::Active,
+        time_to_live: Millis::from_secs(60),
+        dead_letter_source: None,
+        amendments: None,
+    }
+}
+
+#[test]
+fn an_id_that_decides_the_partition_is_told_as_the_partition_key() {
+    const NAME: &[u8] = b"x-opt-partition-key";
+    let annotation = |value: &[u8]| {
+        let size = u8::try_from(3 + NAME.len() + value.len()).unwrap();
+        let head = [0x00, 0x53, 0x72, 0xc1, size, 2, 0xa3, 0x13];
+        [&head, NAME, value].concat()
+    };
+    let id = [0x00, 0x53, 0x73, 0xc0, 4, 1, 0xa1, 1, b'i'].to_vec();
+    let mut id_and_session = vec![0x00, 0x53, 0x73, 0xc0, 16, 11, 0xa1, 1, b'i'];
+    id_and_session.extend_from_slice(&[0x40; 9]);
+    id_and_session.extend_from_slice(&[0xa1, 1, b's']);
+    let body = [0x00, 0x53, 0x75, 0xa0, 0];
+    for (sections, key) in [
+        (vec![id.clone()], Some("i")),
+        // A key that is null is none, and is not there beside the broker's.
+        (vec![annotation(&[0x40]), id.clone()], Some("i")),
+        (vec![annotation(&[0xa1, 1, b'k']), id.clone()], Some("k")),
+        (vec![id_and_session], None),
+        (Vec::new(), None),
+    ] {
+        let message = Bytes::from([sections.concat(), body.to_vec()].concat());
+        let told = rendered(&message, &stamps_of_partition());
+        let annotations = Sections::decoded(&told).message_annotations.unwrap();
+        let found = annotations
+            .0
+            .iter()
+            .find_map(|(name, value)| match (name, value) {
+                (OwnedKey::Symbol(name), Value::String(text)) if name.as_bytes() == NAME => {
+                    Some(text.clone())
+                }
+                _ => None,
+            });
+        assert_eq!(found.as_deref(), key, "{message:?}");
+        let count = told.windows(NAME.len()).filter(|part| *part == NAME);
+        assert_eq!(count.count(), usize::from(key.is_some()), "{message:?}");
+    }
+}
+
 fn refused(bytes: &[u8], why: &str) {
     let error = Message::parse(Bytes::copy_from_slice(bytes)).unwrap_err();
     assert!(error.0.contains(why), "{error}");

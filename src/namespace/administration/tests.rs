@@ -739,3 +739,21 @@ fn so_many_entities_are_made_and_no_more() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn a_topic_is_accessed_when_a_subscription_is_made_though_that_is_no_use_of_it() {
+    let mut bench = Bench::new();
+    let accessed = |bench: &mut Bench| {
+        let path = "t".to_owned();
+        entity(administer(bench, AdminOperation::Read { path })).accessed_at
+    };
+    let before = accessed(&mut bench);
+    bench.now = bench.now.after(Millis::from_secs(60));
+    assert_eq!(
+        accessed(&mut bench),
+        before,
+        "it is told of, and not accessed"
+    );
+    create(&mut bench, "t/Subscriptions/new", Properties::default()).unwrap();
+    assert_eq!(accessed(&mut bench), Some(bench.now));
+}
