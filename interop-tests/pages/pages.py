@@ -19,7 +19,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -416,7 +419,45 @@ def every_figure_of_the_page_of_sizes_was_measured(_world: None) -> None:
     assert len(figures) > 40 and figures <= measured, f"in none of the pages with measurements: {figures - measured}"
 
 
+def entities_are_created_on_first_use_if_that_is_asked_for(_world: None) -> None:
+    directory = DIRECTORY / "first-use"
+    directory.mkdir()
+    (directory / "config.json").write_text(json.dumps(EMPTY))
+    broker = Broker.create(directory / "broker", directory / "config.json", ["--create-on-use"], ends_with=os.getpid())
+    broker.start()
+    try:
+        string = (f"Endpoint=sb://127.0.0.1:{broker.http_port};SharedAccessKeyName=any;SharedAccessKey=any;"
+                  "UseDevelopmentEmulator=true;")
+        with ServiceBusClient.from_connection_string(string) as client:
+            with client.get_queue_sender("orders") as sender, client.get_queue_receiver("orders") as receiver:
+                sender.schedule_messages(ServiceBusMessage("later"), datetime.now(UTC) + timedelta(hours=1))
+                sender.send_messages(ServiceBusMessage("hello"))
+                [message] = receiver.receive_messages(max_wait_time=10)
+                assert str(message) == "hello"
+                receiver.complete_message(message)
+            with client.get_subscription_receiver("news", "eu") as receiver, client.get_topic_sender("news") as sender:
+                assert receiver.peek_messages() == []
+                sender.send_messages(ServiceBusMessage("published"))
+                [message] = receiver.receive_messages(max_wait_time=10)
+                assert str(message) == "published"
+            with client.get_queue_sender("ordered") as sender:
+                # A sender comes first: the queue has no sessions.
+                sender.send_messages(ServiceBusMessage("plain"))
+            with client.get_queue_receiver("carts", session_id="one") as receiver, client.get_queue_sender("carts") as sender:
+                sender.send_messages(ServiceBusMessage("in a session", session_id="one"))
+                [message] = receiver.receive_messages(max_wait_time=10)
+                assert message.session_id == "one"
+        listed = output("queues", "list", "--url", f"http://127.0.0.1:{broker.http_port}")
+        assert all(name in listed for name in ("orders", "ordered", "carts")), listed
+        said = output("audit", "--url", f"http://127.0.0.1:{broker.http_port}")
+        assert "on first use" in said, said
+    finally:
+        wrong = broker.finish()
+    assert wrong is None, wrong
+
+
 TESTS: list[Callable] = [
+    entities_are_created_on_first_use_if_that_is_asked_for,
     every_alert_is_on_the_page_of_monitoring_with_its_severity,
     every_figure_of_the_page_of_sizes_was_measured,
     every_command_of_the_documents_is_one_that_jitney_knows,

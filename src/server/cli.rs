@@ -350,7 +350,6 @@ fn check(file: &Path, reading: Reading) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
 
     use super::*;
 
