@@ -313,11 +313,28 @@ impl Reading {
     ///
     /// All mistakes, a line each.
     pub(super) fn parse(self, name: &str, text: &str) -> Result<Configuration, String> {
-        let report = self.read(name, text);
-        for warning in &report.warnings {
+        let (config, warnings) = self.parse_with_warnings(name, text)?;
+        for warning in &warnings {
             warn!("{warning}");
         }
-        report.config.map_err(|mistakes| mistakes.join("\n"))
+        Ok(config)
+    }
+
+    /// Parses the text of a configuration, and returns what has no effect, too.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes, a line each.
+    pub(super) fn parse_with_warnings(
+        self,
+        name: &str,
+        text: &str,
+    ) -> Result<(Configuration, Vec<String>), String> {
+        let Report {
+            config, warnings, ..
+        } = self.read(name, text);
+        let config = config.map_err(|mistakes| mistakes.join("\n"))?;
+        Ok((config, warnings))
     }
 
     /// Checks a configuration, and makes its entities to see whether a start could.

@@ -137,10 +137,15 @@ pub(super) async fn watch(
         let parsed = read.clone();
         seen = Some(read);
         let name = watched.file.display().to_string();
-        match parsed.and_then(|text| watched.reading.parse(&name, &text)) {
-            Ok(config) if is_asked || config != watched.config => {
+        let parsed = parsed.and_then(|text| watched.reading.parse_with_warnings(&name, &text));
+        match parsed {
+            Ok((config, warnings)) if is_asked || config != watched.config => {
+                for warning in &warnings {
+                    warn!("{warning}");
+                }
                 watched.apply(config, &shards, &namespaces).await;
             }
+            // Its warnings were logged with the configuration that is used.
             Ok(_) => {}
             Err(mistakes) => {
                 error!("the configuration is not used, and the previous one stays: {mistakes}");
