@@ -506,12 +506,19 @@ impl ConfigReader<'_> {
             return config;
         }
         let mut names = reader::Names::default();
-        for at in self.items(&namespaces, "an array with one namespace or more") {
+        let all = self.items(&namespaces, "an array with one namespace or more");
+        let is_only = all.len() == 1;
+        for at in all {
             let known = ["Name", "Sku", "Queues", "Topics", "AuthorizationRules"];
             self.object_of(&at, &known);
             self.names.clear();
             self.sku = self.sku(&at.key("Sku"));
-            let name = self.namespace_name(&at.key("Name"), &mut names);
+            let name = at.key("Name");
+            let name = if is_only {
+                self.only_name(&name)
+            } else {
+                self.namespace_name(&name, &mut names)
+            };
             let (mut queues, mut topics) = (Vec::new(), Vec::new());
             for queue in self.items(&at.key("Queues"), "an array of queues") {
                 queues.extend(self.queue(&queue));
@@ -531,8 +538,23 @@ impl ConfigReader<'_> {
         config
     }
 
-    /// Reads the name of a namespace, which must be unique. It is optional if there is one
-    /// namespace only.
+    /// Reads the name of the only namespace. It is optional, and one that cannot be a part of a host name is not used: the emulator
+    /// takes any.
+    fn only_name(&mut self, at: &At<'_>) -> Option<String> {
+        const ALLOWED: &str = "a name of 1 to 50 letters, digits and -";
+        if at.is_absent() {
+            return None;
+        }
+        let name = self.string(at, ALLOWED)?;
+        if !fits_namespace(name) {
+            let found = format!("\"{name}\", which is not used: the namespace has no name");
+            self.warn(at, found, ALLOWED);
+            return None;
+        }
+        Some(name.to_owned())
+    }
+
+    /// Reads the name of one namespace of several, which must be unique.
     fn namespace_name(&mut self, at: &At<'_>, names: &mut reader::Names) -> Option<String> {
         const ALLOWED: &str =
             "a name that no other namespace has, of 1 to 50 letters, digits and -";
@@ -556,7 +578,11 @@ impl ConfigReader<'_> {
         }
         let text = self.string(&kind, ALLOWED);
         let mut parts = text.into_iter().flat_map(|text| text.split(','));
-        if parts.any(|part| !["File", "Console"].contains(&part.trim())) {
+        let is_known = |part: &str| {
+            let mut known = ["File", "Console"].into_iter();
+            known.any(|it| it.eq_ignore_ascii_case(part.trim()))
+        };
+        if parts.any(|part| !is_known(part)) {
             self.mistake(&kind, ALLOWED);
         }
     }

@@ -264,7 +264,14 @@ fn a_filter_is_taken_as_the_emulator_takes_it() {
         let warnings = checked.warnings.iter().map(ToString::to_string);
         (filter, warnings.collect::<Vec<_>>().join("\n"))
     };
-    for kind in ["TrueFilter", "SqlFilter", "sql"] {
+    for kind in ["sql", "SQL"] {
+        let (filter, warning) = of(&format!(
+            r#"{{"Name":"r","Properties":{{"FilterType":"{kind}","SqlFilter":{{"SqlExpression":"1=0"}}}}}}"#
+        ));
+        assert_eq!(filter, ConfiguredFilter::Sql("1=0".to_owned()), "{kind}");
+        assert!(warning.contains("which is read as \"Sql\""), "{warning}");
+    }
+    for kind in ["TrueFilter", "SqlFilter"] {
         let (filter, warning) = of(&format!(
             r#"{{"Name":"r","Properties":{{"FilterType":"{kind}","SqlFilter":{{"SqlExpression":"1=0"}}}}}}"#
         ));
@@ -429,7 +436,7 @@ fn a_missing_comma_and_a_log_that_the_emulator_has_not_are_mistakes() {
             r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n"}}],"Logging":{{"Type":"{kind}"}}}}}}"#
         )
     };
-    for kind in ["File", "Console", "File,Console", "Console, File"] {
+    for kind in ["File", "file", "CONSOLE", "File,Console", "Console, File"] {
         check(&logging(kind), &[]);
     }
     check(
@@ -714,4 +721,20 @@ fn a_rule_that_cannot_be_is_told_and_not_dropped() {
             &place("3].Properties: found nothing; allowed: an object"),
         ],
     );
+}
+
+#[test]
+fn the_only_namespace_may_have_any_name_as_in_the_emulator() {
+    for name in ["my_ns", "my.ns", ""] {
+        let text = format!(
+            r#"{{"UserConfig":{{"Namespaces":[{{"Name":"{name}","Queues":[{{"Name":"q"}}]}}],"Logging":{{"Type":"File"}}}}}}"#
+        );
+        let checked = super::check(&text, Defaults::Emulator);
+        let warnings: Vec<String> = checked.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("which is not used"), "{warnings:?}");
+        let config = checked.config.unwrap();
+        assert_eq!(config.namespaces[0].name, "");
+        assert_eq!(config.namespaces[0].queues.len(), 1);
+    }
 }

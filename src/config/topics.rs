@@ -299,7 +299,17 @@ impl ConfigReader<'_> {
         if kind.is_absent() {
             return self.filter_without_type(properties);
         }
-        let (wanted, other) = match self.string(&kind, ALLOWED)? {
+        let text = self.string(&kind, ALLOWED)?;
+        let known = ["Sql", "Correlation"];
+        let known = known.into_iter().find(|it| it.eq_ignore_ascii_case(text));
+        if let Some(known) = known.filter(|known| *known != text) {
+            self.warn(
+                &kind,
+                format!("\"{text}\", which is read as \"{known}\""),
+                ALLOWED,
+            );
+        }
+        let (wanted, other) = match known.unwrap_or(text) {
             "Sql" => (sql, correlation),
             "Correlation" => (correlation, sql),
             // Its contrary would be the result.

@@ -266,13 +266,29 @@ impl Source {
     }
 }
 
-/// Reads the text of a configuration.
+/// Reads the text of a configuration, in UTF-8, or in UTF-16 with a byte order mark as Windows PowerShell writes it.
 ///
 /// # Errors
 ///
 /// The system's, prefixed with the file name.
 pub(super) fn read(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+    let name = file.display();
+    let bytes = std::fs::read(file).map_err(|error| format!("{name}: {error}"))?;
+    decoded(bytes)
+        .ok_or_else(|| format!("{name}: it is no text in UTF-8: save it in that encoding"))
+}
+
+fn decoded(bytes: Vec<u8>) -> Option<String> {
+    let words = |rest: &[u8], word: fn([u8; 2]) -> u16| {
+        let (words, odd) = rest.as_chunks::<2>();
+        let words: Vec<u16> = words.iter().copied().map(word).collect();
+        odd.is_empty().then(|| String::from_utf16(&words).ok())?
+    };
+    match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => words(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => words(rest, u16::from_be_bytes),
+        _ => String::from_utf8(bytes).ok(),
+    }
 }
 
 impl Reading {
@@ -396,6 +412,22 @@ mod tests {
             config_defaults: DefaultsArg::Emulator,
             create_on_use: false,
             strict_config: false,
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_in_the_encodings_that_editors_write() {
+        let text = "{\"ä\":1}";
+        let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(
+            decoded([&[0xff, 0xfe], &little[..]].concat()).unwrap(),
+            text
+        );
+        assert_eq!(decoded([&[0xfe, 0xff], &big[..]].concat()).unwrap(), text);
+        assert_eq!(decoded(text.into()).unwrap(), text);
+        for wrong in [&b"\xe4"[..], b"\xff\xfea", b"\xff\xfe\x00\xd8"] {
+            assert_eq!(decoded(wrong.to_vec()), None, "{wrong:?}");
         }
     }
 
