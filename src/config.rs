@@ -356,7 +356,10 @@ pub fn check(text: &str, defaults: Defaults) -> Checked {
                 line: error.line_display(),
                 column: error.column_display(),
                 place: "the text".to_owned(),
-                found: error.kind().to_string(),
+                found: format!(
+                    "a mistake of JSON ({})",
+                    error.kind().to_string().to_lowercase()
+                ),
                 allowed: "JSON, with comments and trailing commas".to_owned(),
             };
             return Checked {

@@ -65,7 +65,9 @@ impl ConfigReader<'_> {
     fn rights(&mut self, at: &At<'_>) -> Vec<ConfiguredRight> {
         const ALLOWED: &str = "an array of \"Send\", \"Listen\" and \"Manage\", one at least";
         let mut rights = Vec::new();
-        for item in self.items(at, ALLOWED) {
+        let items = self.items(at, ALLOWED);
+        let is_empty = items.is_empty();
+        for item in items {
             match self.string(&item, ALLOWED) {
                 Some("Send") => rights.push(ConfiguredRight::Send),
                 Some("Listen") => rights.push(ConfiguredRight::Listen),
@@ -74,7 +76,7 @@ impl ConfigReader<'_> {
                 None => {}
             }
         }
-        if rights.is_empty() {
+        if is_empty {
             self.mistake(at, ALLOWED);
         }
         rights
@@ -164,5 +166,7 @@ mod tests {
             );
         }
         assert!(!told.iter().any(|text| text.contains(&key)), "{told:#?}");
+        // A wrong right is one mistake.
+        assert_eq!(told.iter().filter(|text| text.contains("[1]")).count(), 1);
     }
 }
