@@ -119,7 +119,7 @@ inBrowser("rule-test", (test) => {
     await box(page).fill('{"colour": "red"');
     await page.getByRole("alert").getByText("It is no JSON").waitFor();
     await box(page).fill('{"subject": "a", "colour": "red"}');
-    await page.getByRole("alert").getByText("unknown field `colour`").waitFor();
+    await page.getByRole("alert").getByText("'colour' is not known").waitFor();
   }, { allow: [/400 \(Bad Request\)/] });
 
   test("hostile rules and values stay texts", async (page) => {

@@ -487,7 +487,8 @@ impl<'a> Call<'a> {
         let query = serde_html_form::Deserializer::from_bytes(query.as_bytes());
         serde_path_to_error::deserialize(query).map_err(|error| {
             let path = error.path().to_string();
-            Problem::wrong(path, format!("The query: {}.", error.into_inner()))
+            let why = problem::fault(&error.into_inner());
+            Problem::wrong(path, format!("The query: {why}."))
         })
     }
 
@@ -498,7 +499,10 @@ impl<'a> Call<'a> {
         let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
         read.map(|Object(read)| read).map_err(|error| {
             let path = error.path().to_string();
-            let text = format!("The body, at {path}: {}.", error.into_inner());
+            let text = format!(
+                "The body, at {path}: {}.",
+                problem::fault(&error.into_inner())
+            );
             Problem::wrong(path, text)
         })
     }

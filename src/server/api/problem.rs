@@ -1,5 +1,7 @@
 //! Errors of the JSON API: `application/problem+json` [RFC 9457].
 
+use std::fmt::Display;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -141,6 +143,50 @@ impl Problem {
     }
 }
 
+/// Returns what a parser says of a text in words for people.
+pub(super) fn fault(error: &dyn Display) -> String {
+    let text = error.to_string();
+    let (said, place) = match text.rsplit_once(" at line ") {
+        Some((said, place)) => (said, Some(place.replace(" column ", ", column "))),
+        None => (text.as_str(), None),
+    };
+    let quoted = said.replace('`', "'");
+    if let Some((found, allowed)) = quoted
+        .strip_prefix("unknown variant ")
+        .or_else(|| quoted.strip_prefix("unknown field "))
+        .and_then(|rest| rest.split_once(", expected "))
+    {
+        let allowed = allowed.trim_start_matches("one of ").replace('\'', "");
+        return format!("{found} is not known; allowed: {allowed}");
+    }
+    let found = quoted
+        .strip_prefix("invalid type: ")
+        .or_else(|| quoted.strip_prefix("invalid value: "))
+        .and_then(|rest| rest.rsplit_once(", expected "));
+    match (found, place) {
+        (Some((found, allowed)), _) => format!("found {found}; allowed: {allowed}"),
+        (None, Some(place)) if is_syntax(said) => {
+            format!("not valid JSON at line {place}: {said}")
+        }
+        (None, _) => quoted,
+    }
+}
+
+/// Returns whether a parser of JSON complains of the text itself, and not of what it says.
+fn is_syntax(said: &str) -> bool {
+    let faults = [
+        "expected ",
+        "EOF ",
+        "trailing ",
+        "invalid escape",
+        "key must be",
+        "control character",
+        "lone ",
+        "invalid number",
+    ];
+    faults.iter().any(|fault| said.starts_with(fault))
+}
+
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
         let status = match denied.kind {
@@ -211,6 +257,34 @@ impl IntoResponse for Problem {
 mod tests {
     use super::*;
     use crate::namespace::WrongField;
+
+    #[test]
+    fn what_a_parser_says_is_said_in_words_for_people() {
+        for (theirs, ours) in [
+            (
+                "invalid type: string \"yes\", expected a boolean at line 1 column 54",
+                "found string \"yes\"; allowed: a boolean",
+            ),
+            (
+                "unknown variant `lockd`, expected one of `active`, `deferred`",
+                "'lockd' is not known; allowed: active, deferred",
+            ),
+            (
+                "unknown field `x`, expected `messages` at line 1 column 5",
+                "'x' is not known; allowed: messages",
+            ),
+            (
+                "expected ident at line 1 column 2",
+                "not valid JSON at line 1, column 2: expected ident",
+            ),
+            (
+                "missing field `entity` at line 1 column 2",
+                "missing field 'entity'",
+            ),
+        ] {
+            assert_eq!(fault(&theirs), ours);
+        }
+    }
 
     #[test]
     fn a_wrong_property_is_named_as_the_api_names_it_with_the_value_as_given() {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::entities::span;
+use super::problem::fault;
 use super::selection::instant;
 use super::{Answer, Call, Object, Problem};
 use crate::access::Authority;
@@ -79,7 +80,7 @@ impl SendRequest {
         let messages = read.map_err(|error| {
             wrong.take().unwrap_or_else(|| {
                 let path = track.path().to_string();
-                let text = format!("The body, at {path}: {error}.");
+                let text = format!("The body, at {path}: {}.", fault(&error));
                 Problem::wrong(path, text)
             })
         })?;
@@ -147,7 +148,7 @@ impl<'de> Visitor<'de> for SendReader<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if name != "messages" {
                 let error = M::Error::unknown_field(&name, &["messages"]);
-                let text = format!("The body, at {name}: {error}.");
+                let text = format!("The body, at {name}: {}.", fault(&error));
                 self.wrong.set(Some(Problem::wrong(name, text)));
                 return Err(error);
             }
