@@ -365,7 +365,7 @@ def tables(cluster: Cluster, number: int) -> list[tuple]:
 def test_a_namespace_is_dropped_on_all_servers_with_its_tables(tmp_path: Path, cluster: Cluster) -> None:
     with fleet_of(tmp_path, cluster, 2) as fleet:
         one, two = fleet.servers
-        for drop in (lambda: store(cluster, "drop", "extra", "--yes"), lambda: ask(two, "DELETE", "namespaces/extra")):
+        for drop in (lambda: store(cluster, "delete", "extra", "--yes"), lambda: ask(two, "DELETE", "namespaces/extra")):
             assert ask(one, "PUT", "namespaces/extra")[0] == 201
             fleet.wait_owned("extra")
             assert ask(one, "PUT", "entities/plain?namespace=extra", {"kind": "queue", "properties": {"max_message_kilobytes": 4_096}})[0] == 201
@@ -393,9 +393,9 @@ def test_a_namespace_is_dropped_on_all_servers_with_its_tables(tmp_path: Path, c
                 wait(lambda server=server: "extra" not in known(server), 10, f"{server} knows it still")
         assert ask(one, "DELETE", "namespaces/extra")[0] == 404
         status, answer = ask(one, "DELETE", "namespaces/base")
-        assert status == 409 and "jitney store drop base" in answer["detail"], answer
-        assert "no namespace 'extra'" in store(cluster, "drop", "extra", "--yes", code=4)
-        assert "--yes" in store(cluster, "drop", "base", code=2)
+        assert status == 409 and "jitney store delete base" in answer["detail"], answer
+        assert "no namespace 'extra'" in store(cluster, "delete", "extra", "--yes", code=4)
+        assert "--yes" in store(cluster, "delete", "base", code=2)
         fleet.wait_owned("base")
         assert fleet.finish() == []
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use clap::{
 use clap_complete::Shell;
 
 use super::certs::{self, CertsArgs};
-use super::commands::{self, BrokerCommand};
+use super::commands::{self, BrokerCommand, words};
 use super::committer::Sync;
 use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
 use super::environment::{self, EnvironmentArgs};
@@ -32,9 +33,18 @@ use super::tls::TlsArgs;
 use super::traces::TracesArgs;
 use crate::limits;
 
+/// Which credential a command uses, for the end of the help.
+const CREDENTIALS: &str = "\
+Which broker, and which key: commands go to the broker on this machine, or to that of --connection STRING
+(SERVICEBUS_CONNECTION_STRING) or --url URL (JITNEY_URL). The key is that of the connection string; without one it is the key
+in --data-dir DIR (jitney-data), which is for this machine only, or that of --operator-key-file FILE. A broker in the
+development profile needs none.
+
+Exit codes: 0 done, 1 refused, 2 called wrongly, 3 the broker cannot be reached, 4 what is named does not exist.";
+
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, about, after_help = CREDENTIALS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,7 +54,7 @@ struct Cli {
 enum Command {
     /// Run the broker.
     Serve(Box<ServeArgs>),
-    /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
+    /// Create certificates for TLS: a local authority, one for the broker, and any for clients.
     Certs(CertsArgs),
     /// Ask a broker on this machine whether it is well: for health checks of containers. The exit code is 0 if it is.
     Health(HealthArgs),
@@ -56,10 +66,10 @@ enum Command {
     /// Check the log in a data directory.
     #[command(subcommand)]
     Log(commands::log::LogCommand),
-    /// Manage a store that servers share: move namespaces in, copy them out, release and drop them.
+    /// Manage a store that servers share: move namespaces in, copy them out, release and delete them.
     #[command(subcommand)]
     Store(commands::store::StoreCommand),
-    /// Make a data directory from a backup.
+    /// Create a data directory from a backup.
     Restore(commands::backup::RestoreArgs),
     #[command(flatten)]
     Broker(Box<BrokerCommand>),
@@ -263,11 +273,22 @@ fn parse(
 /// Runs the command that the command line names.
 #[must_use]
 pub fn main() -> ExitCode {
-    match parse(std::env::args_os()).unwrap_or_else(|error| error.exit()) {
+    let parsed = match parse(std::env::args_os()) {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(&error),
+    };
+    match parsed {
         Command::Serve(args) => {
             if let Err(error) = logging::start(&args.logs) {
                 print::complain(error);
                 return ExitCode::FAILURE;
+            }
+            if !args.ephemeral && args.data_dir.is_file() {
+                let file = args.data_dir.display();
+                logging::fatal(format_args!(
+                    "--data-dir {file} is a file; a directory is needed, or a name that is free"
+                ));
+                return ExitCode::from(2);
             }
             serve::run(&args)
         }
@@ -304,6 +325,20 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Shows the help, or why the arguments are wrong.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.kind() != ErrorKind::ValueValidation {
+        error.exit();
+    }
+    let rendered = error.render();
+    if io::stderr().is_terminal() {
+        print::control_error(words::of_parser(&rendered.ansi().to_string()));
+    } else {
+        print::complain(words::of_parser(&rendered.to_string()).trim_end());
+    }
+    ExitCode::from(2)
+}
+
 fn write_man(directory: &Path) -> ExitCode {
     let written = std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(command().name("jitney"), directory));
@@ -319,6 +354,10 @@ fn write_man(directory: &Path) -> ExitCode {
 /// Checks a configuration as a start would read it: warnings first, then mistakes.
 fn check(file: &Path, reading: Reading) -> ExitCode {
     let name = file.display().to_string();
+    if !file.exists() {
+        print::complain(format_args!("jitney: There is no file {name}."));
+        return ExitCode::from(4);
+    }
     let text = match configuration::read(file) {
         Ok(text) => text,
         Err(error) => {
@@ -413,6 +452,23 @@ mod tests {
         assert_eq!(args.listeners.http_port, Some(8080));
         assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
         assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
+        assert!(parsed(&["serve", "--amqp", "5673", "--http", "localhost:5301"]).is_ok());
+    }
+
+    #[test]
+    fn what_an_error_says_to_give_can_be_given_behind_any_command() {
+        for command in [&["queues", "list"][..], &["stats"], &["jobs", "show", "1"]] {
+            for option in [
+                "--operator-key-file",
+                "--data-dir",
+                "--connection",
+                "--url",
+                "--ca",
+            ] {
+                let arguments = [command, &[option, "x"]].concat();
+                assert!(parsed(&arguments).is_ok(), "{arguments:?}");
+            }
+        }
     }
 
     #[test]

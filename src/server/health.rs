@@ -1,6 +1,6 @@
 //! `jitney health`: asks a broker whether it is well, for containers that have no shell and no other program.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,18 +14,19 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::commands;
+use super::commands::{self, words};
 use super::exchange::exchange;
+use super::listen_address;
 use super::operator::{self, OperatorArgs, Peer};
 use super::print;
 
 /// The arguments of `jitney health`.
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// The address of the broker's HTTP port, or of its --metrics.
-    #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5300))]
+    /// The address of the broker's HTTP port, or of its --metrics, such as `http://127.0.0.1:5300` or 127.0.0.1:5300.
+    #[arg(long = "url", alias = "http", value_name = "URL", default_value = "http://127.0.0.1:5300", value_parser = address)]
     http: SocketAddr,
-    /// The port of --http, if it differs: the emulator's variable sets it.
+    /// The port of --url, if it differs: the emulator's variable sets it.
     #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
     http_port: Option<u16>,
     /// An entity that must exist: a queue, a topic, or TOPIC/Subscriptions/NAME. It may be given several times.
@@ -40,13 +41,25 @@ pub(super) struct HealthArgs {
     /// The operator's key.
     #[command(flatten)]
     operator: OperatorArgs,
-    /// How long the answer may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    timeout: u64,
+    /// How long the answer may take, such as 5s or PT5S.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = words::wait)]
+    timeout: Duration,
 }
 
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Reads an address, which may be a URL without a path.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if text.starts_with("https://") {
+        let text =
+            "it is asked over plain HTTP, which every port takes: http://ADDRESS:PORT is allowed";
+        return Err(text.to_owned());
+    }
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    listen_address::parse(bare).map_err(|error| error.to_string())
+}
 
 /// Asks once. The exit code is 0 if the broker is well.
 pub(super) fn run(args: &HealthArgs) -> ExitCode {
@@ -72,12 +85,11 @@ async fn ask(args: &HealthArgs) -> Result<(StatusCode, String), String> {
     if let Some(port) = args.http_port {
         address.set_port(port);
     }
-    let wait = Duration::from_secs(args.timeout);
-    match timeout(wait, request(args, address)).await {
+    match timeout(args.timeout, request(args, address)).await {
         Ok(answer) => answer.map_err(|error| format!("{address}: {error}")),
         Err(_) => Err(format!(
             "{address} has not answered in {} seconds",
-            args.timeout
+            args.timeout.as_secs_f64()
         )),
     }
 }

@@ -14,6 +14,7 @@ use tracing::field::display;
 use tracing::{debug, info};
 
 use super::balancers::BalancerArgs;
+use super::listen_address;
 use super::serve::StartError;
 use super::start_report::START;
 
@@ -36,27 +37,27 @@ const HTTP_PORT: u16 = 80;
 pub(super) const HTTPS_PORT: u16 = 443;
 
 /// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished
-/// by the first bytes of a connection.
+/// by the first bytes of a connection. An address is a port, as in 5673 or :5673, or `localhost` or an IP address with one.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ListenArgs {
     /// The address for AMQP clients. The default is port 5672 of this machine (127.0.0.1 and ::1), and of all addresses where
     /// the broker is the first process of a container.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
     pub amqp: Vec<SocketAddr>,
     /// The address for AMQP clients with TLS. The default is port 5671 of the first --amqp, if it
     /// is free.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
     pub amqps: Vec<SocketAddr>,
     /// The address of the administration API and health, over HTTP. The default is port 5300 of the addresses that --amqp has by
     /// default, with ports 80 and 443 if they are free: some SDKs go there whatever the connection string says.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
     pub http: Vec<SocketAddr>,
     /// The port of the --http addresses, if it differs: the emulator's variable sets it. Port 5300 of this machine stays, if it
     /// is free.
     #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
     pub http_port: Option<u16>,
     /// The address of the administration API and WebSockets with TLS; the SDKs connect to port 443.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
     pub https: Vec<SocketAddr>,
     /// Balancers.
     #[command(flatten)]
@@ -257,7 +258,7 @@ pub(super) fn remedy(address: SocketAddr, fault: ErrorKind) -> String {
         let all = if address.is_ipv4() { "0.0.0.0" } else { "[::]" };
         format!("; it is no address of this machine: {all}:{port} is all of them")
     } else if fault == ErrorKind::AddrInUse {
-        format!("; another process listens there: `ss -ltnp 'sport = :{port}'` shows which")
+        format!("; another process listens at it: `ss -ltnp 'sport = :{port}'` shows which")
     } else {
         String::new()
     }

@@ -37,6 +37,7 @@ mod health;
 mod history;
 mod http;
 mod listen;
+mod listen_address;
 mod listener;
 mod logging;
 mod mailbox;

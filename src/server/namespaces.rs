@@ -77,7 +77,7 @@ pub(super) enum NamespaceError {
     )]
     First(String),
     #[error(
-        "The namespace '{0}' is the first: hosts that name no other namespace lead to it. Only `jitney store drop {0}` removes it. Servers \
+        "The namespace '{0}' is the first: hosts that name no other namespace lead to it. Only `jitney store delete {0}` removes it. Servers \
          whose configuration names it make it again."
     )]
     FirstOfStore(String),
@@ -498,7 +498,7 @@ mod tests {
         let first = namespaces.check_drop("one", NamespaceError::FirstOfStore);
         let text = first.unwrap_err().to_string();
         assert!(
-            text.contains("`jitney store drop one`") && !text.contains("file"),
+            text.contains("`jitney store delete one`") && !text.contains("file"),
             "{text}"
         );
         namespaces.set_configured(&named(["one"]));

@@ -27,7 +27,7 @@ use crate::time::{Millis, Timestamp};
 pub struct OperatorArgs {
     /// A file with the operator's key: any text of 16 to 256 visible characters. The default is a key that is made on the
     /// first start and kept in operator.key in the data directory.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub operator_key_file: Option<PathBuf>,
     /// The operator's key itself.
     #[arg(
@@ -36,6 +36,7 @@ pub struct OperatorArgs {
         env = "JITNEY_OPERATOR_KEY",
         hide = true,
         hide_env_values = true,
+        global = true,
         value_parser = given,
         conflicts_with = "operator_key_file"
     )]

@@ -35,6 +35,11 @@ pub(super) fn control(text: impl Display) {
     }
 }
 
+/// Writes a text to a terminal that is standard error as it is: what steers the terminal must be the command's own.
+pub(super) fn control_error(text: impl Display) {
+    let _ = write!(io::stderr().lock(), "{text}");
+}
+
 /// Writes a line, or several, to standard error; a closed pipe is ignored.
 pub(super) fn complain(text: impl Display) {
     let text = text.to_string();

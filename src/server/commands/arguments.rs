@@ -1,11 +1,13 @@
 //! Arguments of the commands over the JSON API.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::client::encoded;
+use super::client::{CommandError, encoded};
+use super::words;
 
 /// What can be done with the entities of one kind.
 #[derive(Debug, Subcommand)]
@@ -20,21 +22,22 @@ pub(in crate::server) enum EntityCommand {
         /// Its path; of a subscription TOPIC/Subscriptions/NAME.
         path: String,
     },
-    /// Make one.
+    /// Create one.
     Create {
-        /// Its path.
+        /// Its path; of a subscription TOPIC/Subscriptions/NAME.
         path: String,
-        /// A property, such as `lock_duration=PT30S`; it may be given several times.
+        /// A property, such as `lock_duration=30s` or `requires_session=true`; it may be given several times. Durations are 30s,
+        /// 10m, 1h, 14d or ISO 8601; never is the longest one.
         #[arg(long = "set", value_name = "NAME=VALUE")]
         properties: Vec<String>,
         #[command(flatten)]
         rule: FirstRuleArgs,
     },
-    /// Change properties of one. Those that are not given stay as they are.
+    /// Update properties of one. Those that are not given stay as they are.
     Update {
-        /// Its path.
+        /// Its path; of a subscription TOPIC/Subscriptions/NAME.
         path: String,
-        /// A property, such as `lock_duration=PT30S`; it may be given several times. `NAME=` sets its default.
+        /// A property, such as `lock_duration=30s`; it may be given several times. `NAME=` sets its default.
         #[arg(long = "set", value_name = "NAME=VALUE")]
         properties: Vec<String>,
         /// Set all properties that are not given to their defaults.
@@ -43,7 +46,7 @@ pub(in crate::server) enum EntityCommand {
     },
     /// Delete one with all its messages.
     Delete {
-        /// Its path.
+        /// Its path; of a subscription TOPIC/Subscriptions/NAME.
         path: String,
         /// Do not ask.
         #[arg(long)]
@@ -73,7 +76,7 @@ pub(in crate::server) enum RuleCommand {
         /// The subscription: TOPIC/Subscriptions/NAME.
         subscription: String,
     },
-    /// Make a rule.
+    /// Create a rule.
     Create {
         /// The subscription: TOPIC/Subscriptions/NAME.
         subscription: String,
@@ -114,7 +117,7 @@ pub(in crate::server) enum KeyCommand {
         /// The queue or the topic.
         entity: String,
     },
-    /// Make an authorization rule with random keys, or change the rights of one.
+    /// Create an authorization rule with random keys, or update the rights of one.
     Create {
         /// The queue or the topic.
         entity: String,
@@ -174,7 +177,7 @@ pub(in crate::server) enum ExportCommand {
 /// What can be imported.
 #[derive(Debug, Subcommand)]
 pub(in crate::server) enum ImportCommand {
-    /// Make and change the entities that a Config.json names, while the broker runs. Others stay.
+    /// Create and update the entities that a Config.json names, while the broker runs. Others stay.
     Config {
         /// The file; - for standard input.
         file: PathBuf,
@@ -199,7 +202,7 @@ pub(in crate::server) struct SearchArgs {
     /// The one with a sequence number.
     #[arg(long, value_name = "NUMBER")]
     pub(super) number: Option<u64>,
-    /// As many at most.
+    /// The limit of how many are shown.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
 }
@@ -224,9 +227,9 @@ pub(in crate::server) struct AuditArgs {
     #[arg(long, value_name = "PATH")]
     pub(super) entity: Option<String>,
     /// Those at a time or later, such as 2026-11-23T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::checked_time)]
     pub(super) since: Option<String>,
-    /// As many at most.
+    /// The limit of how many are shown.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
 }
@@ -322,11 +325,11 @@ pub(in crate::server) struct SelectionArgs {
 }
 
 /// Conditions that messages meet.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(in crate::server) struct ConditionArgs {
-    /// Those in a state: active, deferred or scheduled; it may be given several times.
-    #[arg(long = "state", value_name = "STATE")]
-    pub(super) states: Vec<String>,
+    /// Those in a state; it may be given several times.
+    #[arg(long = "state", value_name = "STATE", value_enum)]
+    pub(super) states: Vec<StateArg>,
     /// Those of a message session.
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
@@ -349,10 +352,10 @@ pub(in crate::server) struct ConditionArgs {
     #[arg(long, conflicts_with = "description")]
     pub(super) without_description: bool,
     /// Scheduled ones that are due at a time or later, such as 2026-11-23T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::checked_time)]
     pub(super) due_from: Option<String>,
     /// Scheduled ones that are due before a time.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::checked_time)]
     pub(super) due_before: Option<String>,
     /// Those for which a SQL expression is true.
     #[arg(long, value_name = "EXPRESSION")]
@@ -363,6 +366,30 @@ pub(in crate::server) struct ConditionArgs {
     /// Those in whose body a `JSONPath` finds something.
     #[arg(long, value_name = "PATH")]
     pub(super) json_path: Option<String>,
+}
+
+/// The state of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::server) enum StateArg {
+    /// To be received, or locked by a receiver.
+    Active,
+    /// Locked by a receiver: `messages list` and `export messages` show who has it; jobs leave it as it is.
+    Locked,
+    /// Received by its number only.
+    Deferred,
+    /// It becomes active at its time.
+    Scheduled,
+}
+
+impl StateArg {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Locked => "locked",
+            Self::Deferred => "deferred",
+            Self::Scheduled => "scheduled",
+        }
+    }
 }
 
 /// What can be seen of messages.
@@ -377,8 +404,8 @@ pub(in crate::server) enum MessageCommand {
         /// Its sequence number.
         number: u64,
         /// It is a dead letter.
-        #[arg(long)]
-        dead_letter: bool,
+        #[arg(long, alias = "dead-letter")]
+        dead_letters: bool,
     },
 }
 
@@ -390,7 +417,7 @@ pub(in crate::server) struct ListArgs {
     /// The first sequence number to look at.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(super) from: u64,
-    /// As many at most.
+    /// The limit of how many are shown.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
 }
@@ -404,7 +431,7 @@ pub(in crate::server) struct PurgeArgs {
     pub(super) job: JobArgs,
 }
 
-/// Bring messages to another entity.
+/// Move messages to another entity.
 #[derive(Debug, Args)]
 pub(in crate::server) struct MoveArgs {
     #[command(flatten)]
@@ -423,7 +450,7 @@ pub(in crate::server) struct MoveArgs {
     pub(super) job: JobArgs,
 }
 
-/// Bring dead letters back.
+/// Send dead letters again.
 #[derive(Debug, Args)]
 pub(in crate::server) struct RedriveArgs {
     #[command(flatten)]
@@ -472,7 +499,7 @@ pub(in crate::server) struct RescheduleArgs {
     #[command(flatten)]
     pub(super) selection: SelectionArgs,
     /// When they become active, such as 2026-11-23T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = words::checked_time)]
     pub(super) at: String,
     #[command(flatten)]
     pub(super) job: JobArgs,
@@ -487,10 +514,10 @@ pub(in crate::server) struct JobArgs {
     /// Do not ask.
     #[arg(long)]
     pub(super) yes: bool,
-    /// End when so many were changed.
-    #[arg(long = "most", value_name = "N")]
-    pub(super) most: Option<u64>,
-    /// Begin the job, and do not wait for its end.
+    /// The limit of how many messages are changed.
+    #[arg(long, value_name = "N", alias = "most")]
+    pub(super) limit: Option<u64>,
+    /// Start the job, and do not wait for its end.
     #[arg(long)]
     pub(super) detach: bool,
     /// Count the messages that would be changed, and change none.
@@ -533,11 +560,47 @@ impl ConditionArgs {
             .collect()
     }
 
+    /// Returns the states in which the broker is to look. It has no state for what is locked, which is active or deferred.
+    fn states(&self) -> BTreeSet<&'static str> {
+        let asked = self.states.iter().flat_map(|state| match state {
+            StateArg::Locked => &[StateArg::Active, StateArg::Deferred][..],
+            StateArg::Active | StateArg::Deferred | StateArg::Scheduled => {
+                std::slice::from_ref(state)
+            }
+        });
+        asked.map(|state| state.name()).collect()
+    }
+
+    /// Returns whether messages are selected by what the broker does not select by.
+    pub(super) fn are_chosen_here(&self) -> bool {
+        self.states.contains(&StateArg::Locked)
+    }
+
+    /// Returns whether a message that the broker has selected is in one of the states.
+    pub(super) fn choose(&self, message: &Value) -> bool {
+        let state = message.get("state").and_then(Value::as_str);
+        let is_locked = message.get("lock").is_some_and(|lock| !lock.is_null());
+        self.states.is_empty()
+            || self.states.iter().any(|wanted| match wanted {
+                StateArg::Locked => is_locked,
+                StateArg::Active | StateArg::Deferred | StateArg::Scheduled => {
+                    state == Some(wanted.name())
+                }
+            })
+    }
+
+    /// Returns the states, if nothing but states is selected by, and these are counted.
+    pub(super) fn only_states(&self) -> Option<&[StateArg]> {
+        let has_others =
+            !self.conditions().is_empty() || self.without_reason || self.without_description;
+        (!has_others && !self.are_chosen_here()).then_some(&self.states)
+    }
+
     /// Returns the conditions as further parameters of a query.
     pub(super) fn to_query(&self) -> String {
         let mut query = String::new();
-        for state in &self.states {
-            query.extend(["&state=", &encoded(state)]);
+        for state in self.states() {
+            query.extend(["&state=", state]);
         }
         for (name, value) in self.conditions() {
             query.extend(["&", name, "=", &encoded(value)]);
@@ -551,13 +614,19 @@ impl ConditionArgs {
         query
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    /// Returns the conditions of a job.
+    pub(super) fn to_json(&self) -> Result<Value, CommandError> {
+        if self.are_chosen_here() {
+            let text = "--state locked selects what a receiver has, and a job leaves that as it is. `jitney connections close` gives \
+                        locked messages back";
+            return Err(CommandError::Usage(text.to_owned()));
+        }
         let conditions = self.conditions().into_iter();
         let mut selection: Map<String, Value> = conditions
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
         if !self.states.is_empty() {
-            selection.insert("states".to_owned(), json!(self.states));
+            selection.insert("states".to_owned(), json!(self.states()));
         }
         if self.without_reason {
             selection.insert("without_reason".to_owned(), true.into());
@@ -565,6 +634,32 @@ impl ConditionArgs {
         if self.without_description {
             selection.insert("without_description".to_owned(), true.into());
         }
-        Value::Object(selection)
+        Ok(Value::Object(selection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_locked_is_active_or_deferred_for_the_broker() {
+        let of = |states: &[StateArg]| ConditionArgs {
+            states: states.to_vec(),
+            ..ConditionArgs::default()
+        };
+        let locked = of(&[StateArg::Locked, StateArg::Scheduled]);
+        assert_eq!(
+            locked.to_query(),
+            "&state=active&state=deferred&state=scheduled"
+        );
+        let message = |state: &str, lock: Value| json!({"state": state, "lock": lock});
+        assert!(locked.choose(&message("active", json!({"until": "2030"}))));
+        assert!(locked.choose(&message("scheduled", Value::Null)));
+        assert!(!locked.choose(&message("active", Value::Null)));
+        assert!(locked.to_json().is_err());
+        let active = of(&[StateArg::Active]);
+        assert_eq!(active.to_json().ok(), Some(json!({"states": ["active"]})));
+        assert!(of(&[]).choose(&message("deferred", Value::Null)));
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Shell;
 use super::client::CommandError;
+use super::{Shell, words};
 use crate::server::{print, restore as restoring};
 
 /// Back up a broker that runs.
@@ -19,7 +20,7 @@ pub(in crate::server) struct BackupArgs {
     directory: PathBuf,
 }
 
-/// Make a data directory from a backup.
+/// Create a data directory from a backup.
 #[derive(Debug, Args)]
 pub(in crate::server) struct RestoreArgs {
     /// The directory of the backup.
@@ -38,18 +39,33 @@ impl Shell {
             return Err(CommandError::Usage(text.to_owned()));
         };
         let body = json!({"directory": directory});
+        let began = Instant::now();
         let made = self
             .client
             .ask(Method::POST, "server/backups", Some(&body), &[])
             .await?;
-        self.show_one(&made);
+        let count = |name: &str| made.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let said = format!(
+            "Backed up to {}: {} ({}), {} of them new, in {}. `jitney restore` makes a data directory of it.",
+            directory,
+            words::count(count("files"), "file"),
+            words::size(count("bytes")),
+            words::number(count("copied_files")),
+            words::taken(began.elapsed())
+        );
+        self.done(&made, &said);
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Makes a data directory from a backup. The exit code is 0 if it is made, 1 if the backup is damaged or the directory not
-/// empty, and 2 if the system refuses something.
+/// empty, 2 if the system refuses something, and 4 if there is no such directory.
 pub(in crate::server) fn restore(args: &RestoreArgs) -> ExitCode {
+    if !args.backup.exists() {
+        let backup = args.backup.display();
+        print::complain(format_args!("jitney: There is no directory {backup}."));
+        return ExitCode::from(4);
+    }
     match restoring::restore(&args.backup, &args.directory) {
         Ok(manifest) => {
             print::line(format_args!(

@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
+use serde_json::error::Category;
 use serde_json::{Value, json};
 
-use super::Shell;
 use super::arguments::{ExportCommand, ImportCommand, SelectionArgs};
 use super::client::{CommandError, encoded};
+use super::{Shell, words};
 use crate::limits;
 use crate::server::print;
 
@@ -32,7 +34,8 @@ impl Shell {
             ExportCommand::Messages { selection, file } => {
                 let mut out = output(file.as_deref())?;
                 let count = self.export_messages(selection, out.as_mut()).await?;
-                print::complain(format_args!("{count} messages"));
+                let count = words::count(words::whole(count), "message");
+                print::complain(format_args!("Exported {count} of {}.", selection.place()));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -50,7 +53,8 @@ impl Shell {
                 format!("entities/{place}/messages?body=none&encoded=true&from={start}{query}");
             let page = self.get(&path).await?;
             let found = page.get("messages").and_then(Value::as_array);
-            for message in found.into_iter().flatten() {
+            let chosen = found.into_iter().flatten();
+            for message in chosen.filter(|message| selection.conditions.choose(message)) {
                 writeln!(out, "{}", print::compact(message))
                     .map_err(|error| not_written(&error))?;
                 count += 1;
@@ -68,8 +72,8 @@ impl Shell {
                 let read = input(file)?.read_to_string(&mut text);
                 read.map_err(|error| not_read(file, &error))?;
                 let applied = self.client.send(Method::PUT, "configuration", text).await?;
-                self.show_one(&applied);
                 let refused = applied.get("refused").and_then(Value::as_array);
+                self.done(&applied, &said_of(&applied));
                 let is_whole = refused.is_none_or(Vec::is_empty);
                 Ok(if is_whole {
                     ExitCode::SUCCESS
@@ -93,6 +97,7 @@ impl Shell {
         from_line: usize,
     ) -> Result<ExitCode, CommandError> {
         let path = format!("entities/{}/send", encoded(entity));
+        let began = Instant::now();
         let (mut sent, mut first) = (0, from_line);
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let lines = input(file)?.lines().enumerate();
@@ -118,7 +123,13 @@ impl Shell {
                 (bytes, first) = (0, number + 1);
             }
         }
-        print::complain(format_args!("{sent} messages"));
+        let taken = words::taken(began.elapsed());
+        let sent = words::whole(sent);
+        let said = format!(
+            "Imported {} to {entity} in {taken}.",
+            words::count(sent, "message")
+        );
+        self.done(&json!({"imported": sent, "entity": entity}), &said);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -153,9 +164,14 @@ fn message_of(line: &str) -> Result<Option<Value>, String> {
     if line.trim().is_empty() {
         return Ok(None);
     }
-    let read: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let read: Value = serde_json::from_str(line).map_err(|error| match error.classify() {
+        Category::Eof => "not valid JSON: it ends too early".to_owned(),
+        Category::Syntax | Category::Io | Category::Data => {
+            format!("not valid JSON, at column {}", error.column())
+        }
+    })?;
     if !read.is_object() {
-        return Err("found no object".to_owned());
+        return Err("JSON, but no object such as {\"body\": \"hello\"}".to_owned());
     }
     if read.get("damaged").is_some() {
         return Err("the message was damaged, and has no bytes".to_owned());
@@ -166,9 +182,30 @@ fn message_of(line: &str) -> Result<Option<Value>, String> {
     }))
 }
 
+/// Says what an imported configuration has changed.
+fn said_of(applied: &Value) -> String {
+    let count = |name: &str| {
+        applied
+            .get(name)
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
+    };
+    let mut said = format!(
+        "Entities created: {}, updated: {}.",
+        words::number(count("made")),
+        words::number(count("changed"))
+    );
+    let refused = applied.get("refused").and_then(Value::as_array);
+    for why in refused.into_iter().flatten().filter_map(Value::as_str) {
+        said.push_str("\nRefused: ");
+        said.push_str(why);
+    }
+    said
+}
+
 fn stopped(line: usize, first: usize, why: &str) -> CommandError {
     CommandError::Usage(format!(
-        "line {line}: {why}; the lines from {first} on were not sent: continue with --from-line {first}"
+        "Line {line}: {why}. The lines from {first} on were not sent: continue with --from-line {first}."
     ))
 }
 
@@ -190,7 +227,7 @@ fn input(file: &Path) -> Result<Box<dyn BufRead>, CommandError> {
 }
 
 fn not_read(file: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::Usage(format!("{}: {error}", file.display()))
+    CommandError::of_file(file, error)
 }
 
 fn not_written(error: &std::io::Error) -> CommandError {

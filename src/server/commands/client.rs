@@ -1,34 +1,38 @@
 //! The client of the JSON API: which broker, with which credential.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderValue};
-use hyper::{Method, Request, StatusCode, Uri};
+use hyper::{Method, Request, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
+use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT, place_of};
+use super::words;
 use crate::limits;
 use crate::secret::Secret;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
 use crate::server::operator::{self, KnownKey, OperatorArgs, Peer};
 use crate::server::print;
+use crate::server::root_key::KeysError;
 
 /// Which broker is asked, and with which credential.
 #[derive(Debug, Clone, Args)]
 pub(in crate::server) struct ClientArgs {
-    /// The broker's HTTP address. The default is that of the connection string, or port 5300 of this machine.
+    /// The broker's address, such as `http://localhost:5300`. The default is that of the connection string, or port 5300 of this
+    /// machine.
     #[arg(long, value_name = "URL", env = "JITNEY_URL", global = true)]
     url: Option<String>,
-    /// A connection string, whose key is used.
+    /// A connection string: the broker and the key.
     #[arg(
         long,
         value_name = "STRING",
@@ -40,8 +44,8 @@ pub(in crate::server) struct ClientArgs {
     /// The namespace. The default is that of the address.
     #[arg(long, value_name = "NAME", global = true)]
     namespace: Option<String>,
-    /// The data directory of a broker on this machine, where the operator's key is found if there is no connection string. That
-    /// key is sent to addresses of this machine only.
+    /// The data directory of a broker on this machine, whose keys are used if there is no connection string. They are for
+    /// addresses of this machine only.
     #[arg(long, value_name = "DIR", default_value = "jitney-data", global = true)]
     data_dir: PathBuf,
     /// A file with the certificates of the authorities to trust, instead of the system's.
@@ -88,6 +92,15 @@ impl CommandError {
             Self::Refused(text) => Self::Refused(text + more),
             Self::Changed(text) => Self::Changed(text + more),
         }
+    }
+
+    /// The fault of a file that was named.
+    pub(super) fn of_file(file: &Path, error: &std::io::Error) -> Self {
+        let place = file.display();
+        if error.kind() == ErrorKind::NotFound {
+            return Self::NotFound(format!("There is no file {place}."));
+        }
+        Self::Usage(format!("{place}: {error}"))
     }
 
     /// Returns the exit code: 1 refused, 2 wrongly called, 3 unreachable, 4 not found.
@@ -143,16 +156,27 @@ impl Client {
             .as_ref()
             .map(|text| ConnectionString::parse(text.expose()))
             .transpose()?;
+        check_authorities(args.ca.as_deref())?;
         let credential = match &connection {
             Some(connection) => Credential::Token(connection.token("")),
             None => {
                 let key = operator::known(&args.operator, &args.data_dir);
-                let key = key.map_err(|error| CommandError::Usage(error.to_string()))?;
+                let key = key.map_err(|error| match &error {
+                    KeysError::File { path, source } => CommandError::of_file(path, source),
+                    KeysError::Open(_)
+                    | KeysError::Write(_)
+                    | KeysError::Malformed(_)
+                    | KeysError::Operator(_)
+                    | KeysError::Random => CommandError::Usage(error.to_string()),
+                })?;
                 key.map_or(Credential::None, Credential::Operator)
             }
         };
         let (is_tls, host, ports) = match (&args.url, &connection) {
-            (Some(url), _) => Self::place_of(url)?,
+            (Some(url), _) => {
+                let (is_tls, host, port) = place_of(url)?;
+                (is_tls, host, vec![port])
+            }
             (None, Some(connection)) => {
                 let ports = connection.http_ports();
                 (!connection.is_emulator, connection.host.clone(), ports)
@@ -168,24 +192,6 @@ impl Client {
             ca: args.ca.clone(),
             has_warned: AtomicBool::new(false),
         })
-    }
-
-    /// Returns whether a URL is for TLS, its host, and its port.
-    fn place_of(url: &str) -> Result<(bool, String, Vec<u16>), CommandError> {
-        let wrong = || {
-            let text =
-                format!("--url is '{url}'; an address such as http://127.0.0.1:5300 is allowed");
-            CommandError::Usage(text)
-        };
-        let uri: Uri = url.parse().map_err(|_| wrong())?;
-        let (is_tls, port) = match uri.scheme_str() {
-            Some("http") => (false, 80),
-            Some("https") => (true, 443),
-            _ => return Err(wrong()),
-        };
-        let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']);
-        let port = uri.port_u16().unwrap_or(port);
-        Ok((is_tls, host.to_owned(), vec![port]))
     }
 
     /// Asks the broker; the path is below `/api/v1/`.
@@ -264,15 +270,23 @@ impl Client {
             match TcpStream::connect((self.host.as_str(), port)).await {
                 Ok(stream) => return Ok((stream, port)),
                 Err(error) => {
-                    let is_refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
-                    faults.push(format!("{}: {error}", self.place(port)));
+                    let is_refused = error.kind() == ErrorKind::ConnectionRefused;
+                    let why = if is_refused {
+                        "nothing listens there".to_owned()
+                    } else {
+                        error.to_string()
+                    };
+                    faults.push(format!("{}: {why}", self.place(port)));
                     if !is_refused {
                         break;
                     }
                 }
             }
         }
-        Err(CommandError::Unreachable(faults.join("; ")))
+        Err(CommandError::Unreachable(format!(
+            "Cannot reach the broker at {}. Start one with `jitney serve`, or say where it is with --url or --connection",
+            faults.join("; ")
+        )))
     }
 
     fn place(&self, port: u16) -> String {
@@ -305,9 +319,7 @@ impl Client {
     /// Says which credential was missing, if one was.
     fn advice(&self, peer: Peer) -> String {
         match &self.credential {
-            Credential::None => "; give a credential: --connection STRING, --operator-key-file FILE, or --data-dir DIR of a \
-                 broker on this machine"
-                .to_owned(),
+            Credential::None => String::new(),
             Credential::Operator(KnownKey::OfDirectory(_, file)) if peer == Peer::Elsewhere => {
                 format!(
                     "; the key in {} is for brokers on this machine, and was not sent to another one: give a credential for it \
@@ -315,7 +327,17 @@ impl Client {
                     file.display()
                 )
             }
-            Credential::Operator(_) | Credential::Token(_) => String::new(),
+            Credential::Operator(KnownKey::OfDirectory(_, file)) => format!(
+                "; the key was {}, of another broker or of another data directory: {}",
+                file.display(),
+                give("the right one")
+            ),
+            Credential::Operator(KnownKey::Given(_)) => {
+                "; the operator's key that was given is not this broker's".to_owned()
+            }
+            Credential::Token(_) => {
+                "; the key is that of --connection (or SERVICEBUS_CONNECTION_STRING)".to_owned()
+            }
         }
     }
 
@@ -369,7 +391,7 @@ impl Client {
             let stream = connector
                 .connect(name, stream)
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| failed(&words::of_tls(error)))?;
             exchange(stream, request, read).await
         } else {
             exchange(stream, request, read).await
@@ -381,10 +403,13 @@ impl Client {
             return Ok(answer);
         }
         let error = answer.refused();
-        Err(if answer.status == StatusCode::UNAUTHORIZED {
-            error.with(&self.advice(peer))
-        } else {
-            error
+        Err(match (answer.status, &self.credential) {
+            (StatusCode::UNAUTHORIZED, Credential::None) => CommandError::Refused(format!(
+                "The broker at {place} wants a key: {}",
+                give("one")
+            )),
+            (StatusCode::UNAUTHORIZED, _) => error.with(&self.advice(peer)),
+            _ => error,
         })
     }
 }
@@ -401,12 +426,34 @@ impl Answer {
         };
         let detail = problem.get("detail").and_then(Value::as_str);
         let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
+        let (text, is_missing) = words::said(&detail);
+        let has_field = problem.get("field").is_some();
+        let is_argument = problem.get("reason").and_then(Value::as_str) == Some("argument");
         match self.status {
-            StatusCode::NOT_FOUND => CommandError::NotFound(detail),
-            StatusCode::PRECONDITION_FAILED => CommandError::Changed(detail),
-            _ => CommandError::Refused(detail),
+            _ if is_missing => CommandError::NotFound(text),
+            StatusCode::NOT_FOUND => CommandError::NotFound(text),
+            StatusCode::PRECONDITION_FAILED => CommandError::Changed(text),
+            StatusCode::BAD_REQUEST if has_field || is_argument => CommandError::Usage(text),
+            _ => CommandError::Refused(text),
         }
     }
+}
+
+/// Says by which options a key is given.
+pub(super) fn give(what: &str) -> String {
+    format!(
+        "give {what} with --data-dir DIR (the data directory of a broker on this machine), --operator-key-file FILE, or \
+         --connection STRING"
+    )
+}
+
+/// Checks that the certificates to trust can be read, whether they are needed or not.
+pub(super) fn check_authorities(file: Option<&Path>) -> Result<(), CommandError> {
+    let Some(file) = file else { return Ok(()) };
+    std::fs::metadata(file)
+        .map_err(|error| CommandError::of_file(file, &error).with(" It was given by --ca."))?;
+    fetch::connector(Some(file)).map_err(|error| CommandError::Usage(format!("--ca: {error}")))?;
+    Ok(())
 }
 
 fn not_json(status: StatusCode) -> CommandError {
@@ -445,7 +492,7 @@ mod tests {
         assert_eq!(kept.authorization(Peer::Elsewhere, place), None);
         let advice = kept.advice(Peer::Elsewhere);
         assert!(advice.contains("d/operator.key") && advice.contains("--connection"));
-        assert_eq!(kept.advice(Peer::Here), "");
+        assert!(kept.advice(Peer::Here).contains("--operator-key-file"));
         assert!(!kept.has_warned.load(Ordering::Relaxed));
         // One that is given goes there, with a warning where others can read it.
         let given = client(KnownKey::Given(key()));

@@ -1,17 +1,24 @@
 //! Connection strings: the namespace, the credential, and the tokens that are made of it.
 
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
+use hyper::http::uri::Authority;
 
 use super::client::{CommandError, encoded};
 use crate::secret::Secret;
 
 /// The port of the emulator's administration API, which is the broker's HTTP port.
 pub(super) const EMULATOR_HTTP_PORT: u16 = 5300;
+/// The name of the root key, and the file that has it in a data directory.
+const ROOT: &str = "RootManageSharedAccessKey";
+const ROOT_KEY: &str = "root.key";
 /// Seconds for which a token is valid.
 const TOKEN_SECONDS: u64 = 3_600;
 
@@ -25,6 +32,19 @@ pub(super) struct ConnectionString {
     entity_path: Option<String>,
     /// It is for the emulator: AMQP is without TLS.
     pub(super) is_emulator: bool,
+    /// Where the key is from.
+    pub(super) origin: Origin,
+}
+
+/// Where a key is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It was given.
+    Given,
+    /// It is in this file of a data directory.
+    OfDirectory(PathBuf),
+    /// No key was given or found: this is one that a broker takes that accepts any.
+    Any,
 }
 
 #[derive(Debug)]
@@ -47,6 +67,12 @@ impl ConnectionString {
         let uri: Option<Uri> = endpoint.parse().ok();
         let host = uri.as_ref().and_then(Uri::host);
         let host = host.ok_or_else(|| missing("usable Endpoint; sb://HOST/ is allowed"))?;
+        let port = uri.as_ref().map_or(Ok(None), port_of);
+        let port = port.map_err(|()| {
+            let text =
+                format!("the connection string's Endpoint is '{endpoint}'; ports are 0 to 65535");
+            CommandError::Usage(text)
+        })?;
         let credential = if let Some(signature) = part("SharedAccessSignature") {
             Credential::Signature(Secret::new(signature))
         } else {
@@ -59,11 +85,47 @@ impl ConnectionString {
         };
         Ok(Self {
             host: host.trim_matches(['[', ']']).to_owned(),
-            port: uri.as_ref().and_then(Uri::port_u16),
+            port,
             credential,
             entity_path: part("EntityPath").filter(|path| !path.is_empty()),
             is_emulator: part("UseDevelopmentEmulator")
                 .is_some_and(|is| is.eq_ignore_ascii_case("true")),
+            origin: Origin::Given,
+        })
+    }
+
+    /// Makes the string of a broker at a URL, or at this machine's port for AMQP, with the root key in a data directory of this
+    /// machine if there is one.
+    pub(super) fn of_broker(url: Option<&str>, data_dir: &Path) -> Result<Self, CommandError> {
+        let (is_tls, host, port) = match url {
+            Some(url) => {
+                let (is_tls, host, port) = place_of(url)?;
+                (is_tls, host, Some(port))
+            }
+            None => (false, "localhost".to_owned(), None),
+        };
+        let address: Option<IpAddr> = host.parse().ok();
+        let is_here = host.eq_ignore_ascii_case("localhost")
+            || address.is_some_and(|address| address.is_loopback());
+        let file = data_dir.join(ROOT_KEY);
+        let found = is_here.then(|| std::fs::read_to_string(&file));
+        let (key, origin) = match found {
+            Some(Ok(key)) => (key.trim().to_owned(), Origin::OfDirectory(file)),
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound && file.exists() => {
+                return Err(CommandError::of_file(&file, &error));
+            }
+            Some(Err(_)) | None => ("SAS_KEY_VALUE".to_owned(), Origin::Any),
+        };
+        Ok(Self {
+            host,
+            port,
+            credential: Credential::Key {
+                name: ROOT.to_owned(),
+                key: Secret::new(key),
+            },
+            entity_path: None,
+            is_emulator: !is_tls,
+            origin,
         })
     }
 
@@ -131,6 +193,46 @@ impl ConnectionString {
     }
 }
 
+/// Returns the port of an address. One that is none is an error: the address is not to be taken as one without a port.
+fn port_of(uri: &Uri) -> Result<Option<u16>, ()> {
+    let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port.parse().map(Some).map_err(|_| ()),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Returns whether a URL is for TLS, its host, and its port.
+pub(super) fn place_of(url: &str) -> Result<(bool, String, u16), CommandError> {
+    let wrong = || {
+        let text = format!("--url is '{url}'; an address such as http://127.0.0.1:5300 is allowed");
+        CommandError::Usage(text)
+    };
+    // A host and a port without a scheme are what a listener's address looks like.
+    let text = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
+    };
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let (is_tls, port) = match uri.scheme_str() {
+        Some("http") => (false, 80),
+        Some("https") => (true, 443),
+        _ => return Err(wrong()),
+    };
+    let host = uri
+        .host()
+        .filter(|host| !host.is_empty())
+        .ok_or_else(wrong)?;
+    let default = if url.contains("://") {
+        port
+    } else {
+        EMULATOR_HTTP_PORT
+    };
+    let port = port_of(&uri).map_err(|()| wrong())?.unwrap_or(default);
+    Ok((is_tls, host.trim_matches(['[', ']']).to_owned(), port))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +282,59 @@ mod tests {
         ] {
             let text = format!("Endpoint={endpoint};SharedAccessKeyName=r;SharedAccessKey=k{flag}");
             assert_eq!(parsed(&text).http_ports(), ports, "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_string_the_root_key_of_a_data_directory_is_for_this_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |url| {
+            ConnectionString::of_broker(url, directory.path())
+                .ok()
+                .unwrap()
+        };
+        let any = of(None);
+        assert_eq!((any.origin.clone(), any.amqp_port()), (Origin::Any, 5672));
+        let file = directory.path().join("root.key");
+        std::fs::write(&file, "c2l4dGVlbi1sZXR0ZXJzIQ==\n").unwrap();
+        for (url, port) in [(None, 5672), (Some("http://127.0.0.1:5301"), 5301)] {
+            let found = of(url);
+            assert_eq!(found.origin, Origin::OfDirectory(file.clone()));
+            let Credential::Key { name, key } = &found.credential else {
+                panic!("it has a key");
+            };
+            assert_eq!(
+                (name.as_str(), key.expose()),
+                (ROOT, "c2l4dGVlbi1sZXR0ZXJzIQ==")
+            );
+            assert!(found.is_emulator && found.amqp_port() == port);
+        }
+        let elsewhere = of(Some("https://broker.example.com"));
+        assert_eq!(elsewhere.origin, Origin::Any);
+        assert!(!elsewhere.is_emulator && elsewhere.amqp_port() == 443);
+    }
+
+    #[test]
+    fn a_port_that_is_none_is_refused() {
+        for endpoint in ["sb://localhost:99999", "sb://[::1]:x", "sb://a:"] {
+            let text = format!("Endpoint={endpoint};SharedAccessKeyName=r;SharedAccessKey=k");
+            assert!(ConnectionString::parse(&text).is_err(), "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn a_url_may_be_without_a_scheme() {
+        for (url, wanted) in [
+            ("http://localhost:5301", (false, "localhost", 5301)),
+            ("https://[::1]", (true, "::1", 443)),
+            ("localhost:5301", (false, "localhost", 5301)),
+            ("localhost", (false, "localhost", 5300)),
+        ] {
+            let (is_tls, host, port) = place_of(url).ok().unwrap();
+            assert_eq!((is_tls, host.as_str(), port), wanted, "{url}");
+        }
+        for wrong in ["ftp://a", "http://", "http://a:99999", ""] {
+            assert!(place_of(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Commands that change many messages: jobs, and the wait for their end.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use super::arguments::{
     SelectionArgs, dead,
 };
 use super::client::CommandError;
+use super::words;
 use crate::server::print;
 
 fn moving(to: Option<&str>, action: Option<&str>, body: Option<&str>) -> Value {
@@ -32,7 +34,7 @@ pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        let text = format!("{question} Say so with --yes.");
+        let text = format!("{question} Nothing was done: confirm it with --yes.");
         return Err(CommandError::Usage(text));
     }
     print::complain(format_args!("{question} [y/N]"));
@@ -41,7 +43,7 @@ pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
     let _ = std::io::stdin().lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(CommandError::Usage("nothing was done".to_owned())),
+        _ => Err(CommandError::Usage("Nothing was done.".to_owned())),
     }
 }
 
@@ -67,9 +69,13 @@ impl Progress {
         }
     }
 
-    /// Shows what a job has done; `most` is where it ends at the latest.
-    fn show(&mut self, (changed, skipped): (u64, u64), most: Option<u64>, waits: Option<&str>) {
-        let text = format!("{changed} changed, {skipped} skipped");
+    /// Shows what a job has done; `limit` is where it ends at the latest.
+    fn show(&mut self, (changed, skipped): (u64, u64), limit: Option<u64>, waits: Option<&str>) {
+        let text = format!(
+            "{} changed, {} skipped",
+            words::number(changed),
+            words::number(skipped)
+        );
         if self.waits.as_deref() != waits {
             self.waits = waits.map(ToOwned::to_owned);
             if let Some(waits) = waits {
@@ -83,9 +89,9 @@ impl Progress {
             print::complain(format_args!("{text} ..."));
             return;
         };
-        let template = match most {
-            Some(most) => {
-                bar.set_length(most);
+        let template = match limit {
+            Some(limit) => {
+                bar.set_length(limit);
                 "{spinner} [{bar:30}] {percent}% {msg}, {per_sec}, {elapsed}"
             }
             None => "{spinner} {msg}, {per_sec}, {elapsed}",
@@ -139,8 +145,9 @@ impl Shell {
         args: &DeadLetterArgs,
     ) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
-        args.job
-            .confirm(&format!("Dead-letter messages of {place}?"))?;
+        args.job.confirm(&format!(
+            "Send messages of {place} to the dead-letter queue?"
+        ))?;
         let mut action = json!({"kind": "dead_letter"});
         let texts = [
             ("reason", &args.dead_letter_reason),
@@ -178,10 +185,9 @@ impl Shell {
         action: Value,
         args: &JobArgs,
     ) -> Result<ExitCode, CommandError> {
-        let mut body =
-            json!({"entity": place, "selection": selection.conditions.to_json(), "action": action});
-        if let (Some(most), Some(fields)) = (args.most, body.as_object_mut()) {
-            fields.insert("limit".to_owned(), most.into());
+        let mut body = json!({"entity": place, "selection": selection.conditions.to_json()?, "action": action});
+        if let (Some(limit), Some(fields)) = (args.limit, body.as_object_mut()) {
+            fields.insert("limit".to_owned(), limit.into());
         }
         if !args.numbers.is_empty()
             && let Some(selection) = body.get_mut("selection").and_then(Value::as_object_mut)
@@ -189,7 +195,7 @@ impl Shell {
             selection.insert("numbers".to_owned(), json!(args.numbers));
         }
         if args.dry_run {
-            return self.count_selected(body).await;
+            return self.count_selected(place, body).await;
         }
         let wait = u64::from(!args.detach);
         let mut job = self
@@ -202,13 +208,13 @@ impl Shell {
         while !args.detach && job.get("state").and_then(Value::as_str) == Some("running") {
             let counts = (count(&job, "changed"), count(&job, "skipped"));
             let waits = job.get("waits").and_then(Value::as_str);
-            progress.show(counts, args.most, waits);
+            progress.show(counts, args.limit, waits);
             job = self
                 .get(&format!("jobs/{}?wait=1", count(&job, "id")))
                 .await?;
         }
         progress.clear();
-        self.show_one(&job);
+        self.done(&job, &sentence(&job));
         let is_done = job.get("state").and_then(Value::as_str) == Some("completed");
         let is_whole = args.detach || is_done && count(&job, "skipped") == 0;
         Ok(if is_whole {
@@ -219,7 +225,7 @@ impl Shell {
     }
 
     /// Counts the messages that a job would change.
-    async fn count_selected(&self, mut body: Value) -> Result<ExitCode, CommandError> {
+    async fn count_selected(&self, place: &str, mut body: Value) -> Result<ExitCode, CommandError> {
         let (mut messages, mut locked, mut size, mut undecided) = (0, 0, 0, 0);
         if let Some(fields) = body.as_object_mut() {
             fields.retain(|name, _| name == "entity" || name == "selection");
@@ -240,10 +246,205 @@ impl Shell {
             fields.insert("from".to_owned(), next.clone());
         }
         let mut counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
+        let mut text = format!(
+            "{} ({}) would be changed, and nothing was",
+            messages_of(messages, place),
+            words::size(size)
+        );
+        // Writing to a string does not fail.
+        if locked != 0 {
+            let locked = words::number(locked);
+            let _ = write!(
+                text,
+                "; {locked} of them are locked by receivers, and would be skipped"
+            );
+        }
         if let (1.., Some(fields)) = (undecided, counted.as_object_mut()) {
             fields.insert("undecided".to_owned(), undecided.into());
+            let undecided = words::count(undecided, "message");
+            let _ = write!(text, "; for {undecided} --json-path takes too many steps");
         }
-        self.show_one(&counted);
+        self.done(&counted, &format!("{text}."));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Returns a number of messages with the entity that has them.
+fn messages_of(count: u64, place: &str) -> String {
+    let (entity, thing) = split(place);
+    format!("{} of {entity}", words::count(count, thing))
+}
+
+/// Returns the entity of a queue's path, and what its messages are called.
+fn split(place: &str) -> (&str, &'static str) {
+    match place.split_once("/$") {
+        Some((entity, _)) => (entity, "dead letter"),
+        None => (place, "message"),
+    }
+}
+
+/// Says what a job is to do: its action and its selection.
+pub(super) fn intention(job: &Value) -> String {
+    let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
+    let mut said = match text("/action/kind").unwrap_or_default() {
+        "move" => match text("/action/to") {
+            Some(to) => format!("move to {to}"),
+            None => "send again".to_owned(),
+        },
+        "dead_letter" => "dead-letter".to_owned(),
+        "reschedule" => {
+            let at = text("/action/scheduled_for").unwrap_or_default();
+            format!("reschedule to {at}")
+        }
+        other => other.to_owned(),
+    };
+    let selection = job.get("selection").and_then(Value::as_object);
+    for (name, value) in selection.into_iter().flatten() {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Array(all) => {
+                let all = all.iter().map(|one| {
+                    one.as_str()
+                        .map_or_else(|| one.to_string(), ToOwned::to_owned)
+                });
+                all.collect::<Vec<_>>().join(", ")
+            }
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+                other.to_string()
+            }
+        };
+        let with = if said.contains(", with ") {
+            "and"
+        } else {
+            "with"
+        };
+        let _ = write!(said, ", {with} {} {value}", name.replace('_', " "));
+    }
+    said
+}
+
+/// Says in one sentence what a job has done, of how many messages of which entity, in which time.
+pub(super) fn sentence(job: &Value) -> String {
+    let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
+    let count = |name: &str| job.get(name).and_then(Value::as_u64);
+    let changed = count("changed").unwrap_or_default();
+    let (entity, thing) = split(text("/entity").unwrap_or_default());
+    let has_selection = job.get("selection").and_then(Value::as_object);
+    let has_selection = has_selection.is_some_and(|selection| !selection.is_empty());
+    let of = if has_selection { "matched" } else { "total" };
+    let what = match count(of).filter(|of| changed <= *of) {
+        Some(of) if has_selection => format!(
+            "{} of {}",
+            words::number(changed),
+            words::count(of, &format!("selected {thing}"))
+        ),
+        Some(of) => format!("{} of {}", words::number(changed), words::count(of, thing)),
+        None => words::count(changed, thing),
+    };
+    let what = format!("{what} of {entity}");
+    let did = match text("/action/kind").unwrap_or_default() {
+        "delete" => format!("Deleted {what}"),
+        "move" => match text("/action/to") {
+            Some(to) => format!("Moved {what} to {to}"),
+            None => format!("Sent {what} again"),
+        },
+        "dead_letter" => format!("Dead-lettered {what}"),
+        "activate" => format!("Made {what} active"),
+        "reschedule" => {
+            let at = text("/action/scheduled_for").unwrap_or_default();
+            format!("Rescheduled {what} to {at}")
+        }
+        other => format!("Changed {what} ({other})"),
+    };
+    let time = |pointer: &str| text(pointer)?.parse::<jiff::Timestamp>().ok();
+    let taken = time("/created_at")
+        .zip(time("/ended_at"))
+        .and_then(|(began, ended)| Duration::try_from(ended.duration_since(began)).ok());
+    let id = count("id").unwrap_or_default();
+    let mut said = match text("/state").unwrap_or_default() {
+        "running" => format!("Job {id} runs: {}", lower(&did)),
+        "cancelled" => format!("Job {id} was cancelled: {}", lower(&did)),
+        "failed" => {
+            let why = text("/error").unwrap_or("no reason is known");
+            format!("Job {id} has failed, because of: {why}. {did}")
+        }
+        _ => did,
+    };
+    if let Some(taken) = taken {
+        let _ = write!(said, " in {}", words::taken(taken));
+    }
+    let skipped = count("skipped").unwrap_or_default();
+    if skipped != 0 {
+        let _ = write!(said, "; {} skipped", words::number(skipped));
+        if let Some(why) = text("/last_skipped") {
+            let _ = write!(said, ", the last because of: {why}");
+        }
+    }
+    said.push('.');
+    if text("/state") == Some("running") {
+        let _ = write!(said, " `jitney jobs show {id}` follows it.");
+        if let Some(waits) = text("/waits") {
+            let _ = write!(said, " It waits: {waits}");
+        }
+    }
+    said
+}
+
+/// Returns a sentence as it is behind a colon.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(action: Value, more: &Value) -> Value {
+        let mut job = json!({"id": 3, "entity": "orders", "selection": {}, "action": action, "state": "completed",
+            "created_at": "2026-11-27T11:00:00.000Z", "ended_at": "2026-11-27T11:00:00.13Z",
+            "total": 200_001, "matched": 200_001, "changed": 200_000, "skipped": 0});
+        let (fields, more) = (job.as_object_mut().unwrap(), more.as_object().unwrap());
+        fields.extend(more.clone());
+        job
+    }
+
+    #[test]
+    fn the_result_of_a_job_is_a_sentence() {
+        for (action, more, said) in [
+            (
+                json!({"kind": "delete"}),
+                json!({}),
+                "Deleted 200,000 of 200,001 messages of orders in 0.1 s.",
+            ),
+            (
+                json!({"kind": "move", "to": "archive"}),
+                json!({"skipped": 1, "last_skipped": "it is locked"}),
+                "Moved 200,000 of 200,001 messages of orders to archive in 0.1 s; 1 skipped, the last because of: it is locked.",
+            ),
+            (
+                json!({"kind": "move"}),
+                json!({"entity": "orders/$DeadLetterQueue", "changed": 1, "total": 1}),
+                "Sent 1 of 1 dead letter of orders again in 0.1 s.",
+            ),
+            (
+                json!({"kind": "activate"}),
+                json!({"selection": {"states": ["deferred"]}, "changed": 2, "matched": 3}),
+                "Made 2 of 3 selected messages of orders active in 0.1 s.",
+            ),
+            (
+                json!({"kind": "delete"}),
+                json!({"state": "running", "ended_at": null, "changed": 7}),
+                "Job 3 runs: deleted 7 of 200,001 messages of orders. `jitney jobs show 3` follows it.",
+            ),
+            (
+                json!({"kind": "delete"}),
+                json!({"state": "failed", "error": "the selection costs too much", "changed": 0, "total": null}),
+                "Job 3 has failed, because of: the selection costs too much. Deleted 0 messages of orders in 0.1 s.",
+            ),
+        ] {
+            assert_eq!(sentence(&job(action, &more)), said);
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::shard::{self, Checked, Effect, Finding, Place};
 #[derive(Debug, Subcommand)]
 pub(in crate::server) enum LogCommand {
     /// Check a data directory: every group of records, every message's bytes, and the record of shards. The exit code is 0
-    /// if it is sound, 1 if anything is damaged, and 2 if it cannot be checked.
+    /// if it is sound, 1 if anything is damaged, 2 if it cannot be checked, and 4 if there is no such directory.
     Check(CheckArgs),
 }
 
@@ -114,6 +114,11 @@ enum NotChecked {
 /// Carries a command out.
 pub(in crate::server) fn run(command: &LogCommand) -> ExitCode {
     let LogCommand::Check(args) = command;
+    if !args.directory.exists() {
+        let directory = args.directory.display();
+        print::complain(format_args!("jitney: There is no directory {directory}."));
+        return ExitCode::from(4);
+    }
     match check(&args.directory) {
         Ok(report) => {
             match args.output {

@@ -17,6 +17,7 @@ mod stats;
 pub(super) mod store;
 mod table;
 mod top;
+pub(super) mod words;
 
 use std::process::ExitCode;
 
@@ -70,13 +71,13 @@ pub(super) enum BrokerCommand {
     DeadLetters(Remote<EntityArgs>),
     /// Delete messages: all, those of a state, or those that a filter selects.
     Purge(Remote<PurgeArgs>),
-    /// Bring messages to another entity.
+    /// Move messages to another entity.
     Move(Remote<MoveArgs>),
     /// Send dead letters again, to where they were dead-lettered or to another entity.
     Redrive(Remote<RedriveArgs>),
     /// Send messages to the dead-letter queue, such as the rest of a message session.
     DeadLetter(Remote<DeadLetterArgs>),
-    /// Let deferred or scheduled messages be received as any others.
+    /// Make deferred or scheduled messages active.
     Activate(Remote<ActivateArgs>),
     /// Change the time at which scheduled messages become active.
     Reschedule(Remote<RescheduleArgs>),
@@ -88,7 +89,7 @@ pub(super) enum BrokerCommand {
     Namespaces(Remote<Sub<server::NamespaceCommand>>),
     /// Show the server: its version, its process and its shards, for its operator.
     Server(Remote<server::ServerArgs>),
-    /// Count the messages of entities by state.
+    /// Count the messages of entities by state: active (locked ones among them), locked, deferred, scheduled, dead letters.
     Stats(Remote<stats::StatsArgs>),
     /// Show entities, their messages and their rates, live in the terminal.
     Top(Remote<top::TopArgs>),
@@ -122,7 +123,7 @@ pub(super) struct EntityArgs {
     entity: String,
 }
 
-/// The form of a command's output.
+/// The format of a command's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// Columns for people.
@@ -135,7 +136,7 @@ enum Output {
 /// What every command over the API has.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Common {
-    /// The form of the output.
+    /// The format of the output.
     #[arg(long, value_enum, default_value_t, global = true)]
     output: Output,
     /// Which broker, with which credential.
@@ -235,6 +236,14 @@ impl Shell {
                 let rows = answer.get(list).and_then(Value::as_array);
                 print::line(table.render(rows.map(Vec::as_slice).unwrap_or_default()));
             }
+        }
+    }
+
+    /// Shows what a command has done: a sentence for people, and the answer for programs.
+    fn done(&self, answer: &Value, sentence: &str) {
+        match self.output {
+            Output::Json => print::json(answer),
+            Output::Table => print::line(sentence),
         }
     }
 

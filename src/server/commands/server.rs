@@ -1,13 +1,15 @@
 //! Commands about the server itself, for its operator.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use hyper::Method;
+use serde_json::json;
 
 use super::client::{CommandError, encoded};
 use super::jobs::confirm;
-use super::{Shell, table};
+use super::{Shell, table, words};
 
 /// Show the server.
 #[derive(Debug, Args)]
@@ -18,12 +20,12 @@ pub(in crate::server) struct ServerArgs {}
 pub(in crate::server) enum NamespaceCommand {
     /// List them, with their shards.
     List,
-    /// Make one. The root key is good in it, if the server has one.
+    /// Create one. The root key is good in it, if the server has one.
     Create {
         /// Its name: letters, digits and hyphens.
         name: String,
     },
-    /// Drop one with all its entities and messages.
+    /// Delete one with all its entities and messages.
     Delete {
         /// Its name.
         name: String,
@@ -51,14 +53,20 @@ impl Shell {
             }
             NamespaceCommand::Create { name } => {
                 let made = self.client.ask(Method::PUT, &path(name), None, &[]).await?;
-                self.show_one(&made);
+                self.done(&made, &format!("Created the namespace {name}."));
             }
             NamespaceCommand::Delete { name, yes } => {
-                let question = format!("Drop the namespace {name} with all its messages?");
+                let question =
+                    format!("Delete the namespace {name} with all its entities and messages?");
                 confirm(*yes, &question)?;
+                let began = Instant::now();
                 self.client
                     .ask(Method::DELETE, &path(name), None, &[])
                     .await?;
+                let taken = words::taken(began.elapsed());
+                let said =
+                    format!("Deleted the namespace {name} with all its entities in {taken}.");
+                self.done(&json!({"deleted": name}), &said);
             }
         }
         Ok(ExitCode::SUCCESS)

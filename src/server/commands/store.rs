@@ -38,8 +38,9 @@ pub(in crate::server) enum StoreCommand {
     /// Bound what the clients of a namespace may send together. Its server reads from them more slowly while they send more, and
     /// refuses nothing over AMQP.
     Quota(QuotaArgs),
-    /// Remove a namespace with all its messages.
-    Drop(DropArgs),
+    /// Delete a namespace with all its messages.
+    #[command(alias = "drop")]
+    Delete(DeleteArgs),
 }
 
 /// Which store.
@@ -100,7 +101,7 @@ pub(in crate::server) struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
     /// Leave the namespace in quarantine, so that no message comes into the store after the export: until `jitney store release`, or
-    /// until it is dropped.
+    /// until it is deleted.
     #[arg(long)]
     hold: bool,
 }
@@ -139,9 +140,9 @@ pub(in crate::server) struct QuotaBound {
     none: bool,
 }
 
-/// Remove a namespace.
+/// Delete a namespace.
 #[derive(Debug, Args)]
-pub(in crate::server) struct DropArgs {
+pub(in crate::server) struct DeleteArgs {
     /// Which store.
     #[command(flatten)]
     url: StoreUrl,
@@ -177,9 +178,9 @@ pub(in crate::server) fn run(command: &StoreCommand) -> ExitCode {
         print::complain(error);
         return ExitCode::from(2);
     }
-    if let StoreCommand::Drop(args) = command {
+    if let StoreCommand::Delete(args) = command {
         let question = format!(
-            "Drop the namespace {} with all its messages?",
+            "Delete the namespace {} with all its messages?",
             args.namespace
         );
         if let Err(error) = confirm(args.yes, &question) {
@@ -255,11 +256,11 @@ fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
                 None => print::line(format_args!("{name}: it has no quota")),
             }
         }
-        StoreCommand::Drop(args) => {
+        StoreCommand::Delete(args) => {
             let store = open(&args.url, Tables::Needed)?;
             runtime.block_on(store::remove(&store, &args.namespace))?;
             print::line(format_args!(
-                "{}: removed. A server that is started with a configuration that names it makes it again, without messages.",
+                "{}: deleted. A server that is started with a configuration that names it makes it again, without messages.",
                 args.namespace
             ));
         }

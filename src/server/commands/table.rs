@@ -1,8 +1,11 @@
 //! Answers of the API as tables for people.
 
+use std::io::IsTerminal as _;
+
 use comfy_table::{CellAlignment, Table as Drawn, presets};
 use serde_json::Value;
 
+use super::words;
 use crate::server::print;
 
 /// A table: its columns, each with the JSON pointer of its values [RFC 6901].
@@ -20,7 +23,7 @@ pub(super) const ENTITIES: Table = Table {
         ("DEFERRED", "/counts/deferred"),
         ("SCHEDULED", "/counts/scheduled"),
         ("DEAD LETTERS", "/counts/dead_letters"),
-        ("BYTES", "/size_bytes"),
+        ("SIZE", "/size_bytes"),
     ],
 };
 const RULES: Table = Table {
@@ -35,7 +38,7 @@ pub(super) const SESSIONS: Table = Table {
     columns: &[
         ("SESSION", "/id"),
         ("MESSAGES", "/messages"),
-        ("STATE BYTES", "/state_bytes"),
+        ("STATE", "/state_bytes"),
         ("LOCKED UNTIL", "/lock/until"),
         ("HOLDER", "/lock/holder/container_id"),
     ],
@@ -188,7 +191,7 @@ pub(super) const STATS: Table = Table {
         ("DEAD LETTERS", "/counts/dead_letters"),
         ("TRANSFER", "/counts/transfer"),
         ("TRANSFER DEAD LETTERS", "/counts/transfer_dead_letters"),
-        ("BYTES", "/size_bytes"),
+        ("SIZE", "/size_bytes"),
     ],
 };
 pub(super) const TOP: Table = Table {
@@ -236,8 +239,40 @@ const LINKS: Table = Table {
     ],
 };
 
-/// Characters of a value that are shown in a table.
+/// Characters of a value that are shown in a table on a terminal. What reads a pipe gets all of them.
 const SHOWN_MAX: usize = 60;
+/// Characters of a value that are shown on a terminal where it has a line of its own.
+const OWN_LINE_MAX: usize = 2_000;
+
+/// Where values are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// A column of a terminal.
+    Column,
+    /// A line of a terminal.
+    Line,
+    /// As much as there is.
+    Whole,
+}
+
+impl Room {
+    /// Returns the room in standard output: `terminal` if it is one.
+    fn of_output(terminal: Self) -> Self {
+        if std::io::stdout().is_terminal() {
+            terminal
+        } else {
+            Self::Whole
+        }
+    }
+
+    const fn characters(self) -> usize {
+        match self {
+            Self::Column => SHOWN_MAX,
+            Self::Line => OWN_LINE_MAX,
+            Self::Whole => usize::MAX,
+        }
+    }
+}
 
 impl Table {
     pub(super) const fn of(columns: &'static [(&'static str, &'static str)]) -> Self {
@@ -249,6 +284,7 @@ impl Table {
         if rows.is_empty() {
             return "nothing".to_owned();
         }
+        let room = Room::of_output(Room::Column);
         let has_values = |pointer: &str| {
             let mut values = rows.iter().filter_map(|row| row.pointer(pointer));
             values.any(|value| !value.is_null())
@@ -265,7 +301,7 @@ impl Table {
             drawn.add_row(
                 columns
                     .iter()
-                    .map(|(_, pointer)| shown(row.pointer(pointer))),
+                    .map(|(_, pointer)| of_field(pointer, row.pointer(pointer), room)),
             );
         }
         for (at, (_, pointer)) in columns.iter().enumerate() {
@@ -314,7 +350,12 @@ pub(super) fn connections(answer: &Value) -> String {
         let links = connection.get("links").and_then(Value::as_array);
         let links = links.map(Vec::as_slice).unwrap_or_default();
         let none = [Value::Object(serde_json::Map::new())];
-        for link in if links.is_empty() { &none } else { links } {
+        let mut links: Vec<&Value> = if links.is_empty() { &none } else { links }
+            .iter()
+            .collect();
+        // The links by which every client proves its rights say the least.
+        links.sort_by_key(|link| link.get("entity").and_then(Value::as_str) == Some("$cbs"));
+        for link in links {
             let mut row = link.clone();
             if let Some(fields) = row.as_object_mut() {
                 for (name, of) in [
@@ -416,7 +457,13 @@ pub(super) fn rule_tests(answer: &Value) -> String {
 /// Draws one thing: a line for each of its fields, those of objects in it with a dot.
 pub(super) fn fields(thing: &Value) -> String {
     let mut lines = Vec::new();
-    add_fields(&mut lines, "", thing);
+    // Those of a message are texts of others, whatever their names are.
+    let texts = if thing.get("sequence_number").is_some() {
+        "properties."
+    } else {
+        "."
+    };
+    add_fields(&mut lines, "", thing, texts, Room::of_output(Room::Line));
     let mut drawn = Drawn::new();
     drawn.load_style(presets::NOTHING);
     for (name, value) in lines {
@@ -425,33 +472,97 @@ pub(super) fn fields(thing: &Value) -> String {
     trimmed(&drawn.to_string())
 }
 
-fn add_fields(lines: &mut Vec<(String, String)>, prefix: &str, value: &Value) {
+/// Adds the lines of a value; those whose names begin with `texts` are shown as they are.
+fn add_fields(
+    lines: &mut Vec<(String, String)>,
+    prefix: &str,
+    value: &Value,
+    texts: &str,
+    room: Room,
+) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let dot = if prefix.is_empty() { "" } else { "." };
-                add_fields(lines, &format!("{prefix}{dot}{name}"), value);
+                add_fields(lines, &format!("{prefix}{dot}{name}"), value, texts, room);
+            }
+        }
+        Value::Array(all) if all.iter().any(Value::is_object) => {
+            for (at, value) in all.iter().enumerate() {
+                add_fields(lines, &format!("{prefix}[{at}]"), value, texts, room);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            lines.push((one_line(prefix), shown(Some(value))));
+            let name = if prefix.starts_with(texts) {
+                ""
+            } else {
+                prefix
+            };
+            lines.push((one_line(prefix), of_field(name, Some(value), room)));
         }
     }
 }
 
-/// Returns a value as one short line, in which what would steer a terminal or is hidden is an escape.
-pub(super) fn shown(value: Option<&Value>) -> String {
-    let text = match value {
-        None | Some(Value::Null) => return String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
-            other.to_string()
+/// Returns the value of a field or a column in words for people: sizes with a unit, durations in short, and the largest values as
+/// what they mean.
+fn of_field(name: &str, value: Option<&Value>, room: Room) -> String {
+    let last = name.rsplit(['/', '.']).next().unwrap_or_default();
+    let is_duration = DURATIONS.contains(&last);
+    match value {
+        Some(Value::Number(number)) => {
+            let Some(whole) = number.as_u64() else {
+                return number.to_string();
+            };
+            if last.ends_with("_bytes") || last == "bytes" {
+                words::size(whole)
+            } else if NO_LIMIT.contains(&whole) && last.starts_with("max_") || whole == u64::MAX {
+                "no limit".to_owned()
+            } else {
+                whole.to_string()
+            }
         }
-    };
+        Some(Value::String(text)) if is_duration => {
+            words::shown_duration(text).unwrap_or_else(|| in_room(text, room))
+        }
+        Some(Value::Array(all)) if !name.is_empty() && all.iter().all(Value::is_string) => {
+            let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+            in_room(&texts.join(", "), room)
+        }
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => in_room(text, room),
+        Some(other @ (Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
+            in_room(&other.to_string(), room)
+        }
+    }
+}
+
+/// Properties that are durations.
+pub(super) const DURATIONS: [&str; 4] = [
+    "lock_duration",
+    "default_time_to_live",
+    "duplicate_detection_window",
+    "auto_delete_on_idle",
+];
+/// Numbers by which clients say that there is no limit.
+const NO_LIMIT: [u64; 4] = [0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, u64::MAX];
+
+/// Returns the value of a property in words for people.
+pub(super) fn property(name: &str, value: Option<&Value>) -> String {
+    of_field(name, value, Room::Line)
+}
+
+/// Returns a value as one line of a column.
+pub(super) fn shown(value: Option<&Value>) -> String {
+    of_field("", value, Room::of_output(Room::Column))
+}
+
+/// Returns a text as one line, in which what would steer a terminal or is hidden is an escape.
+fn in_room(text: &str, room: Room) -> String {
+    let most = room.characters();
     // What lies behind is not shown, and escapes are longer.
-    let text: String = text.chars().take(SHOWN_MAX + 1).collect();
+    let text: String = text.chars().take(most.saturating_add(1)).collect();
     let mut line = one_line(&text);
-    if let Some((end, _)) = line.char_indices().nth(SHOWN_MAX) {
+    if let Some((end, _)) = line.char_indices().nth(most) {
         line.truncate(end);
         line.push_str("...");
     }
@@ -524,5 +635,57 @@ mod tests {
             "{text:?}"
         );
         assert_eq!(MESSAGES.render(&[]), "nothing");
+    }
+
+    #[test]
+    fn what_reads_a_pipe_gets_whole_values_and_a_terminal_short_ones() {
+        let text = "x".repeat(100);
+        assert_eq!(in_room(&text, Room::Whole), text);
+        assert_eq!(in_room(&text, Room::Line), text);
+        assert_eq!(
+            in_room(&text, Room::Column),
+            format!("{}...", "x".repeat(60))
+        );
+    }
+
+    #[test]
+    fn values_are_in_words_for_people() {
+        let entity = json!({"size_bytes": 2_048, "properties": {
+            "lock_duration": "PT1M", "auto_delete_on_idle": words::NEVER, "max_delivery_count": 2_147_483_647,
+            "status": "active"}, "rights": ["send", "listen"], "shards": [{"shard": 0}]});
+        let text = fields(&entity);
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        for wanted in [
+            "size_bytes 2 KiB",
+            "properties.lock_duration 1m",
+            "properties.auto_delete_on_idle never",
+            "properties.max_delivery_count no limit",
+            "rights send, listen",
+            "shards[0].shard 0",
+        ] {
+            assert!(lines.iter().any(|line| line == wanted), "{wanted}: {text}");
+        }
+        let row = json!({"sequence_number": 2_147_483_647, "body": {"text": "PT1M"}});
+        let text = MESSAGES.render(&[row]);
+        assert!(
+            text.contains("2147483647") && text.contains("PT1M"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn links_of_authorization_are_behind_the_others() {
+        let link = |id: u32, entity: &str| json!({"id": id, "role": "sender", "entity": entity});
+        let links = [link(1, "$cbs"), link(2, "$cbs"), link(3, "orders")];
+        let text = connections(&json!({"connections": [{"id": 7, "links": links}]}));
+        let ids: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        assert_eq!(ids, ["3", "1", "2"], "{text}");
     }
 }

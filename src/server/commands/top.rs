@@ -4,25 +4,33 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::CommandError;
 use super::screen::{Action, Screen, Size};
-use super::{Output, Shell, table};
+use super::{Output, Shell, table, words};
 use crate::server::print;
 
 /// Show entities and their rates, the busiest first: in a terminal until q, where j, k and the arrow keys scroll.
 #[derive(Debug, Args)]
 pub(in crate::server) struct TopArgs {
-    /// Seconds between two pictures.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    interval: u64,
-    /// End after so many pictures.
+    /// The time between two pictures, 1s to 1m.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval)]
+    interval: Duration,
+    /// End after this number of pictures.
     #[arg(long, value_name = "N")]
     count: Option<usize>,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let read = words::wait(text)?;
+    if (1..=60).contains(&read.as_secs()) && read.subsec_nanos() == 0 {
+        return Ok(read);
+    }
+    Err("whole seconds from 1s to 1m are allowed".to_owned())
 }
 
 /// Lines of a picture that are no entities.
@@ -51,7 +59,7 @@ impl Shell {
         let mut began = Instant::now();
         while args.count.is_none_or(|count| shown < count) {
             let before = seen.entities.clone();
-            let path = format!("changes?seconds={}", args.interval);
+            let path = format!("changes?seconds={}", args.interval.as_secs());
             let last = seen.last.clone();
             let resumed = [("last-event-id", last.as_str())];
             let headers = if last.is_empty() {

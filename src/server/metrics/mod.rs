@@ -28,7 +28,7 @@ use scrape::{FleetScrape, Scrape, ShardScrape};
 pub struct MetricsArgs {
     /// An address for /metrics and /health alone, over HTTP, without a key: for a network that only the monitoring reaches.
     /// Elsewhere /metrics needs the operator's key.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::server::listen_address::parse)]
     pub metrics: Vec<std::net::SocketAddr>,
     /// How many entities of a shard have metrics of their own; the others are added up for each namespace, with the entity
     /// `*`. 0 leaves only these sums.

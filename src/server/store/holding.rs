@@ -84,13 +84,13 @@ impl Pending {
     fn reason(self) -> &'static str {
         match self {
             Self::Import => {
-                "it is being imported: if the command was interrupted, run it again, or run jitney store drop"
+                "it is being imported: if the command was interrupted, run it again, or run jitney store delete"
             }
             Self::Export => {
                 "it is being exported: if the command was interrupted, run it again, or run jitney store release"
             }
             Self::Removal => {
-                "it is being removed: if the command was interrupted, run jitney store drop again"
+                "it is being removed: if the command was interrupted, run jitney store delete again"
             }
         }
     }

@@ -277,7 +277,7 @@ async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
         let by = found.server.map(|server| format!(", and {server} has it"));
         return refused(format!(
             "the namespace '{name}' is in the store {} already{}: nothing was imported. Remove it there first, with \
-             jitney store drop {name}, if its messages are not needed",
+             jitney store delete {name}, if its messages are not needed",
             store.place(),
             by.unwrap_or_default()
         ));

@@ -1,29 +1,38 @@
 //! Arguments of the commands over AMQP.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::secret::Secret;
 use crate::server::commands::Output;
 use crate::server::commands::arguments::dead;
 use crate::server::commands::client::CommandError;
+use crate::server::commands::words;
 
 /// Which namespace, with which credential.
 #[derive(Debug, Clone, Args)]
 pub(in crate::server) struct AmqpArgs {
-    /// A connection string. The default is the emulator's, for a broker on this machine that accepts any key.
+    /// A connection string: the broker and the key. The default is a broker on this machine, with the root key of --data-dir.
     #[arg(
         long,
         value_name = "STRING",
         env = "SERVICEBUS_CONNECTION_STRING",
         hide_env_values = true
     )]
-    pub(super) connection: Option<String>,
+    pub(super) connection: Option<Secret>,
+    /// The broker's address, such as `http://localhost:5300`, if there is no connection string: each of its ports takes AMQP.
+    #[arg(long, value_name = "URL", env = "JITNEY_URL")]
+    pub(super) url: Option<String>,
+    /// The data directory of a broker on this machine, whose root key is used if there is no connection string.
+    #[arg(long, value_name = "DIR", default_value = "jitney-data")]
+    pub(super) data_dir: PathBuf,
     /// A file with the certificates of the authorities to trust, instead of the system's.
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Option<PathBuf>,
-    /// The form of the output; JSON has one line for a message.
+    /// The format of the output; JSON has one line for a message.
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: Output,
 }
@@ -42,7 +51,7 @@ pub(in crate::server) struct MessageArgs {
     /// Send each line as a message of its own.
     #[arg(long, conflicts_with = "body")]
     pub(super) lines: bool,
-    /// Send it so many times.
+    /// How many times it is sent.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) count: usize,
     /// The message id.
@@ -70,7 +79,7 @@ pub(in crate::server) struct MessageArgs {
     #[arg(long, value_name = "KEY")]
     pub(super) partition_key: Option<String>,
     /// The time to live, such as 10m or PT10M.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
     pub(super) ttl: Option<SignedDuration>,
     /// An application property; it may be given several times. true and false are booleans, 7 is a
     /// long, 7.5 and 1e3 are doubles, all else is a string; so is what is in double quotes, as in 'NAME="7"'.
@@ -91,10 +100,10 @@ pub(in crate::server) struct ScheduleArgs {
     #[command(flatten)]
     pub(super) message: MessageArgs,
     /// When they are enqueued, such as 2030-01-01T12:00:00Z.
-    #[arg(long, value_name = "TIME", conflicts_with = "after", required_unless_present = "after", value_parser = time)]
+    #[arg(long, value_name = "TIME", conflicts_with = "after", required_unless_present = "after", value_parser = words::time)]
     at: Option<Timestamp>,
     /// After which time they are enqueued, such as 10m or PT10M.
-    #[arg(long = "in", value_name = "DURATION", value_parser = duration)]
+    #[arg(long = "in", value_name = "DURATION", value_parser = words::duration)]
     after: Option<SignedDuration>,
 }
 
@@ -118,7 +127,7 @@ pub(in crate::server) struct CancelArgs {
 
 /// What becomes of a message that was received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Settle {
+pub(super) enum Outcome {
     /// It is removed.
     #[default]
     Complete,
@@ -136,24 +145,24 @@ pub(super) enum Settle {
 #[derive(Debug, Args)]
 pub(in crate::server) struct SettleArgs {
     /// What becomes of the messages.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) settle: Settle,
-    /// The reason of --settle dead-letter.
+    #[arg(long, value_enum, default_value_t, alias = "settle")]
+    pub(super) outcome: Outcome,
+    /// The reason of --outcome dead-letter.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    /// The description of --settle dead-letter.
+    /// The description of --outcome dead-letter.
     #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
     /// Receive and delete: the broker removes a message when it sends it, and it is lost if this command fails.
-    #[arg(long, conflicts_with_all = ["settle", "reason", "description"])]
+    #[arg(long, conflicts_with_all = ["outcome", "reason", "description"])]
     pub(super) delete: bool,
 }
 
 impl SettleArgs {
     pub(super) fn check(&self) -> Result<(), CommandError> {
         let has_reason = self.reason.is_some() || self.description.is_some();
-        if has_reason && self.settle != Settle::DeadLetter {
-            let text = "--reason and --description are given; they need --settle dead-letter";
+        if has_reason && self.outcome != Outcome::DeadLetter {
+            let text = "--reason and --description are given; they need --outcome dead-letter";
             return Err(CommandError::Usage(text.to_owned()));
         }
         Ok(())
@@ -174,12 +183,12 @@ pub(in crate::server) struct ReceiveArgs {
     /// Receive from the next message session that has messages and no receiver.
     #[arg(long)]
     pub(super) next_session: bool,
-    /// Receive so many at most.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) count: usize,
-    /// End after so many seconds without a message.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    pub(super) wait: u32,
+    /// The limit of how many are received.
+    #[arg(long, value_name = "N", default_value_t = 1, alias = "count")]
+    pub(super) limit: usize,
+    /// End after this time without a message, such as 30s or PT30S.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = words::wait)]
+    pub(super) wait: Duration,
     #[command(flatten)]
     pub(super) settling: SettleArgs,
 }
@@ -213,7 +222,7 @@ pub(in crate::server) struct PeekArgs {
     /// The first sequence number.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(super) from: i64,
-    /// Show so many at most.
+    /// The limit of how many are shown.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
 }
@@ -241,33 +250,5 @@ fn place(entity: &str, dead_letters: bool) -> String {
         dead(entity)
     } else {
         entity.to_owned()
-    }
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let parsed: Option<SignedDuration> = text.parse().ok();
-    parsed
-        .filter(SignedDuration::is_positive)
-        .ok_or_else(|| "a positive duration such as 90s, 10m or PT10M is allowed".to_owned())
-}
-
-fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse()
-        .map_err(|_| "a time such as 2030-01-01T12:00:00Z is allowed".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_iso_or_short() {
-        assert_eq!(duration("10m"), Ok(SignedDuration::from_mins(10)));
-        assert_eq!(duration("PT90S"), Ok(SignedDuration::from_secs(90)));
-        for wrong in ["", "10", "-5s", "soon"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-        assert!(time("2030-01-01T12:00:00Z").is_ok());
-        assert!(time("2030-01-01").is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! An authorized connection to a namespace.
 
 use std::fmt::{Debug, Display};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +21,13 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::arguments::AmqpArgs;
 use super::management::{self, Requests};
-use crate::server::commands::client::CommandError;
-use crate::server::commands::connection_string::ConnectionString;
+use crate::server::commands::client::{CommandError, check_authorities};
+use crate::server::commands::connection_string::{ConnectionString, Origin};
+use crate::server::commands::words;
 use crate::server::fetch;
 
 /// How long one exchange with the broker may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// The emulator's connection string.
-const EMULATOR: &str = "Endpoint=sb://localhost;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true";
-
 /// A connection that is authorized for an entity.
 #[derive(Debug)]
 pub(super) struct Connected {
@@ -41,14 +40,19 @@ pub(super) struct Connected {
 impl Connected {
     /// Connects, and proves the right to an entity.
     pub(super) async fn open(args: &AmqpArgs, entity: &str) -> Result<Self, CommandError> {
-        let string = ConnectionString::parse(args.connection.as_deref().unwrap_or(EMULATOR))?;
+        check_authorities(args.ca.as_deref())?;
+        let string = match &args.connection {
+            Some(text) => ConnectionString::parse(text.expose())?,
+            None => ConnectionString::of_broker(args.url.as_deref(), &args.data_dir)?,
+        };
         let entity = entity.trim_matches('/');
         string.check_entity(entity)?;
         let place = format!("{}:{}", string.host, string.amqp_port());
         let opened = timeout(PATIENCE, connect(args, &string)).await;
         let opened = opened.unwrap_or_else(|_| Err("no answer in 30 seconds".to_owned()));
-        let (connection, session) =
-            opened.map_err(|error| CommandError::Unreachable(format!("{place}: {error}")))?;
+        let (connection, session) = opened.map_err(|error| {
+            CommandError::Unreachable(format!("Cannot reach the broker at {place}: {error}"))
+        })?;
         let mut connected = Self {
             connection,
             session,
@@ -59,6 +63,11 @@ impl Connected {
             Ok(()) => Ok(connected),
             Err(error) => {
                 connected.end().await;
+                if let CommandError::Refused(text) = &error
+                    && text.contains(UNAUTHORIZED)
+                {
+                    return Err(error.with(&advice(&string.origin)));
+                }
                 Err(error)
             }
         }
@@ -101,7 +110,13 @@ async fn connect(
     string: &ConnectionString,
 ) -> Result<(ConnectionHandle<()>, SessionHandle<()>), String> {
     let stream = TcpStream::connect((string.host.as_str(), string.amqp_port())).await;
-    let stream = stream.map_err(|error| error.to_string())?;
+    let stream = stream.map_err(|error| {
+        if error.kind() == ErrorKind::ConnectionRefused {
+            return "nothing listens there. Start one with `jitney serve`, or say where it is with --connection or --url"
+                .to_owned();
+        }
+        error.to_string()
+    })?;
     // Without it, small frames wait for one another.
     let _ = stream.set_nodelay(true);
     if string.is_emulator {
@@ -115,7 +130,7 @@ async fn connect(
     let stream = TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await;
-    handshake(string, stream.map_err(|error| format!("TLS: {error}"))?).await
+    handshake(string, stream.map_err(words::of_tls)?).await
 }
 
 async fn handshake<S>(
@@ -144,20 +159,45 @@ pub(super) fn unique() -> String {
     format!("{:032x}", u128::from_be_bytes(bytes))
 }
 
-/// Makes an error of what the broker said.
-pub(super) fn refusal(place: &str, condition: &str, text: &str) -> CommandError {
-    let line = format!("{place}: {condition}: {text}");
-    match condition {
-        "amqp:not-found" | "com.microsoft:message-not-found" => CommandError::NotFound(line),
-        _ => CommandError::Refused(line),
+/// The condition of a missing right.
+const UNAUTHORIZED: &str = "amqp:unauthorized-access";
+
+/// Says which credential was used, and which would be right.
+fn advice(origin: &Origin) -> String {
+    match origin {
+        Origin::Given => {
+            "; the key is that of --connection (or SERVICEBUS_CONNECTION_STRING)".to_owned()
+        }
+        Origin::OfDirectory(file) => {
+            format!("; the key was {}: {}", file.display(), give("another"))
+        }
+        Origin::Any => format!("; no key was given or found: {}", give("one")),
     }
 }
 
-fn from_broker(place: &str, error: &definitions::Error) -> CommandError {
+fn give(what: &str) -> String {
+    format!(
+        "give {what} with --connection STRING, or with --data-dir DIR of a broker on this machine that has made one (root.key)"
+    )
+}
+
+/// Makes an error of what the broker said.
+pub(super) fn refusal(condition: &str, text: &str) -> CommandError {
+    let (said, is_missing) = words::said(text);
+    match condition {
+        _ if is_missing => CommandError::NotFound(said),
+        "amqp:not-found" | "com.microsoft:message-not-found" => {
+            CommandError::NotFound(format!("{said} ({condition})"))
+        }
+        _ => CommandError::Refused(format!("{said} ({condition})")),
+    }
+}
+
+fn from_broker(error: &definitions::Error) -> CommandError {
     let condition = serde_json::to_value(&error.condition).ok();
     let condition = condition.as_ref().and_then(serde_json::Value::as_str);
     let text = error.description.as_deref().unwrap_or_default();
-    refusal(place, condition.unwrap_or("amqp:error"), text)
+    refusal(condition.unwrap_or("amqp:error"), text)
 }
 
 fn other(place: &str, error: impl Display) -> CommandError {
@@ -167,7 +207,7 @@ fn other(place: &str, error: impl Display) -> CommandError {
 /// Makes an error of a failed attach of a sender.
 pub(super) fn of_sender(place: &str, error: &SenderAttachError) -> CommandError {
     if let SenderAttachError::RemoteClosedWithError(error) = error {
-        return from_broker(place, error);
+        return from_broker(error);
     }
     other(place, error)
 }
@@ -175,7 +215,7 @@ pub(super) fn of_sender(place: &str, error: &SenderAttachError) -> CommandError 
 /// Makes an error of a failed attach of a receiver.
 pub(super) fn of_receiver(place: &str, error: &ReceiverAttachError) -> CommandError {
     if let ReceiverAttachError::RemoteClosedWithError(error) = error {
-        return from_broker(place, error);
+        return from_broker(error);
     }
     other(place, error)
 }
@@ -184,7 +224,7 @@ fn of_link(place: &str, error: &LinkStateError) -> CommandError {
     if let LinkStateError::RemoteClosedWithError(error)
     | LinkStateError::RemoteDetachedWithError(error) = error
     {
-        return from_broker(place, error);
+        return from_broker(error);
     }
     other(place, error)
 }
@@ -209,7 +249,7 @@ pub(super) fn of_recv(place: &str, error: &RecvError) -> CommandError {
 /// Makes an error of the state that a send ended in.
 pub(super) fn of_rejection(place: &str, error: Option<&definitions::Error>) -> CommandError {
     match error {
-        Some(error) => from_broker(place, error),
+        Some(error) => from_broker(error),
         None => CommandError::Refused(format!("{place}: the message is not accepted")),
     }
 }

@@ -142,7 +142,7 @@ impl Requests {
             let correlated = response.properties.as_ref();
             let correlated = correlated.and_then(|all| all.correlation_id.as_ref());
             if correlated == Some(&MessageId::String(id.clone())) {
-                return read(&node, response);
+                return read(response);
             }
         }
     }
@@ -158,7 +158,7 @@ impl Requests {
 }
 
 /// Reads a response, or returns what it refuses.
-fn read(node: &str, response: AnyMessage) -> Result<Response, CommandError> {
+fn read(response: AnyMessage) -> Result<Response, CommandError> {
     let properties = response.application_properties;
     let named = |names: [&str; 2]| {
         let all = properties.as_ref()?;
@@ -188,7 +188,7 @@ fn read(node: &str, response: AnyMessage) -> Result<Response, CommandError> {
         _ => format!("status {status}"),
     });
     let description = text(["statusDescription", "status-description"]).unwrap_or_default();
-    Err(refusal(node, &condition, &description))
+    Err(refusal(&condition, &description))
 }
 
 /// Returns any integer.

@@ -50,7 +50,7 @@ impl AmqpCommand {
             Self::Send(it) => {
                 let messages = send::messages(&it.command.message)?;
                 let mut to = Connected::open(&it.amqp, &it.command.message.entity).await?;
-                let sent = send::send(&mut to, messages).await;
+                let sent = send::send(&mut to, messages, it.amqp.output).await;
                 to.close(sent).await
             }
             Self::Schedule(it) => {
@@ -62,7 +62,7 @@ impl AmqpCommand {
             }
             Self::Cancel(it) => {
                 let mut to = Connected::open(&it.amqp, &it.command.entity).await?;
-                let done = send::cancel(&mut to, &it.command.numbers).await;
+                let done = send::cancel(&mut to, &it.command.numbers, it.amqp.output).await;
                 to.close(done).await
             }
             Self::Receive(it) => {

@@ -11,7 +11,7 @@ use fe2o3_amqp::types::messaging::{Body, FilterSet, Source};
 use fe2o3_amqp::types::primitives::{Array, Symbol, Uuid, Value};
 use tokio::time::timeout;
 
-use super::arguments::{DeferredArgs, PeekArgs, ReceiveArgs, Settle, SettleArgs};
+use super::arguments::{DeferredArgs, Outcome, PeekArgs, ReceiveArgs, SettleArgs};
 use super::connection::{Connected, of_receiver, of_recv, unique};
 use super::management::{Response, elements, field, patiently};
 use super::message::AnyMessage;
@@ -19,11 +19,15 @@ use super::send::longs;
 use super::shown;
 use crate::server::commands::Output;
 use crate::server::commands::client::CommandError;
+use crate::server::print;
 
 /// Messages that are printed and settled together.
 const BATCH: usize = 100;
 /// How long a batch that has a message waits for one more.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long the broker waits for a message session: less than an answer may take.
+const SESSION_WAIT_MIN: Duration = Duration::from_secs(1);
+const SESSION_WAIT_MAX: Duration = Duration::from_secs(25);
 /// Messages that one request to peek asks for.
 const PEEKED_MAX: usize = 100;
 
@@ -41,7 +45,7 @@ pub(super) async fn receive(
 ) -> Result<ExitCode, CommandError> {
     let name = format!("receive-{}", unique());
     let place = from.entity.clone();
-    let wait = Duration::from_secs(u64::from(args.wait));
+    let wait = args.wait;
     let attached = attach(from, args, &name).await?;
     let mut receiver = match attached {
         Ok(receiver) => receiver,
@@ -51,7 +55,7 @@ pub(super) async fn receive(
         }
         Err(error) => return Err(error),
     };
-    let mut left = args.count;
+    let mut left = args.limit;
     let mut is_first = true;
     while left > 0 {
         let batch = batch(&mut receiver, &place, left.min(BATCH), wait).await?;
@@ -83,7 +87,8 @@ async fn attach(
         let mut filter = FilterSet::new();
         filter.insert(Symbol::new("com.microsoft:session-filter"), session);
         source.filter = Some(filter);
-        let wait = args.wait.clamp(1, 25) * 1000;
+        let wait = args.wait.clamp(SESSION_WAIT_MIN, SESSION_WAIT_MAX);
+        let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         properties.insert(Symbol::new("com.microsoft:timeout"), Value::Uint(wait));
     }
     let (sender_mode, receiver_mode) = if args.settling.delete {
@@ -170,13 +175,13 @@ async fn settle(
     received: &[Received],
     link: Option<&str>,
 ) -> Result<(), CommandError> {
-    let status = match args.settle {
+    let status = match args.outcome {
         _ if args.delete => return Ok(()),
-        Settle::None => return Ok(()),
-        Settle::Complete => "completed",
-        Settle::Abandon => "abandoned",
-        Settle::DeadLetter => "suspended",
-        Settle::Defer => "defered",
+        Outcome::None => return Ok(()),
+        Outcome::Complete => "completed",
+        Outcome::Abandon => "abandoned",
+        Outcome::DeadLetter => "suspended",
+        Outcome::Defer => "defered",
     };
     let session = received.first().and_then(|it| {
         let properties = it.message.properties.as_ref()?;
@@ -258,6 +263,12 @@ pub(super) async fn peek(
         }
     }
     show(&all, output);
+    if all.len() == args.limit && output == Output::Table {
+        print::line(format_args!(
+            "{} shown; there may be more: --limit N shows more, --from {next} the next ones.",
+            all.len()
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

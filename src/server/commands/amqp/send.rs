@@ -1,7 +1,8 @@
 //! Sending, scheduling, and cancelling what is scheduled.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use fe2o3_amqp::link::Sender;
 use fe2o3_amqp::types::messaging::message::__private::Serializable;
@@ -16,6 +17,7 @@ use super::management::{elements, field, patiently, whole};
 use super::message::{AnyMessage, annotate, message};
 use crate::server::commands::Output;
 use crate::server::commands::client::CommandError;
+use crate::server::commands::words;
 use crate::server::print;
 
 /// Messages that are sent before the outcome of the first is awaited.
@@ -29,12 +31,20 @@ pub(super) fn messages(args: &MessageArgs) -> Result<Vec<AnyMessage>, CommandErr
         (Some(text), _) => text.clone().into_bytes(),
         (None, Some(file)) => {
             let read = std::fs::read(file);
-            read.map_err(|error| CommandError::Usage(format!("{}: {error}", file.display())))?
+            read.map_err(|error| CommandError::of_file(file, &error))?
         }
         (None, None) => {
             let mut read = Vec::new();
+            if std::io::stdin().is_terminal() {
+                print::complain("The body is read from standard input; Ctrl-D ends it.");
+            }
             let done = std::io::stdin().lock().read_to_end(&mut read);
             done.map_err(|error| CommandError::Usage(format!("standard input: {error}")))?;
+            if read.is_empty() {
+                let text = "Standard input is empty, and nothing was sent. Give the body with --body TEXT or --file FILE; --body '' \
+                            is an empty one.";
+                return Err(CommandError::Usage(text.to_owned()));
+            }
             read
         }
     };
@@ -61,7 +71,9 @@ pub(super) fn messages(args: &MessageArgs) -> Result<Vec<AnyMessage>, CommandErr
 pub(super) async fn send(
     to: &mut Connected,
     messages: Vec<AnyMessage>,
+    output: Output,
 ) -> Result<ExitCode, CommandError> {
+    let began = Instant::now();
     let place = to.entity.clone();
     let sender = Sender::attach(
         &mut to.session,
@@ -94,12 +106,23 @@ pub(super) async fn send(
                 Err(error) => error,
             };
             if accepted > 0 {
-                print::complain(format_args!("{accepted} messages were accepted before"));
+                let accepted = words::count(accepted, "message");
+                print::complain(format_args!(
+                    "Sent {accepted} to {place} before that failed:"
+                ));
             }
             return Err(refused);
         }
     }
     let _ = patiently(&place, sender.close()).await;
+    match output {
+        Output::Json => print::json_line(&json!({"entity": place, "sent": accepted})),
+        Output::Table => print::line(format_args!(
+            "Sent {} to {place} in {}.",
+            words::count(accepted, "message"),
+            words::taken(began.elapsed())
+        )),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -163,12 +186,24 @@ fn scheduled(place: &str, mut message: AnyMessage, at: Timestamp) -> Result<Valu
 }
 
 /// Cancels scheduled messages.
-pub(super) async fn cancel(to: &mut Connected, numbers: &[i64]) -> Result<ExitCode, CommandError> {
+pub(super) async fn cancel(
+    to: &mut Connected,
+    numbers: &[i64],
+    output: Output,
+) -> Result<ExitCode, CommandError> {
+    let place = to.entity.clone();
     let requests = to.management().await?;
     let body = vec![("sequence-numbers", longs(numbers))];
     requests
         .call("cancel-scheduled-message", None, body)
         .await?;
+    match output {
+        Output::Json => print::json_line(&json!({"entity": place, "cancelled": numbers})),
+        Output::Table => print::line(format_args!(
+            "Cancelled {} of {place}.",
+            words::count(words::whole(numbers.len()), "scheduled message")
+        )),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
