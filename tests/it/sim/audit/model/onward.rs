@@ -1,5 +1,7 @@
 //! Messages that go on: from topics to subscriptions, and along forwards.
 
+use jitney::message::partition_hash_of_key;
+
 use super::*;
 
 /// Whose fault it is that a message cannot be forwarded.
@@ -44,6 +46,11 @@ impl Model {
         place: Place,
         draft: &Draft,
     ) -> Option<u64> {
+        if draft.bare {
+            // The session is all that is left of what decides: the broker keeps it with the message, without its bytes.
+            let session = draft.session?;
+            return Some(partition_hash_of_key(&session_name(session)) % PARTITIONS);
+        }
         let by_id = self.description(place).detects_duplicates;
         let message = jitney::message::Message::parse(draft.encode().into());
         let message = message.expect("it was taken");
