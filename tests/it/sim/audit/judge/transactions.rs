@@ -104,12 +104,19 @@ impl Model {
         let Some(open) = self.transactions.get(&key) else {
             return Ok(Err((400, UNKNOWN)));
         };
-        let weight = |part: &Operation| match part {
-            Operation::Cancel(_, numbers) => numbers.len(),
+        let parts = || open.parts.iter().chain([&part]);
+        let sent = |part: &Operation| match part {
             Operation::Send(_, drafts) => drafts.len(),
+            Operation::Cancel(..) | Operation::Settle(..) => 0,
+        };
+        let settled = |part: &Operation| match part {
+            Operation::Cancel(_, numbers) => numbers.len(),
+            Operation::Send(..) => 0,
             Operation::Settle(..) => 1,
         };
-        let held: usize = open.parts.iter().map(weight).sum();
+        // Messages and settlements are counted apart (`transactions.md#transactions`).
+        let is_too_large = limits::TRANSACTION_MESSAGES_MAX < parts().map(sent).sum()
+            || limits::TRANSACTION_SETTLEMENTS_MAX < parts().map(settled).sum();
         let before = open.scope;
         let taken_twice = match &part {
             Operation::Settle(place, token, ..) => self.is_enlisted(*place, *token),
@@ -117,8 +124,8 @@ impl Model {
         };
         // It is of another partition, or entity.
         let mut is_apart = false;
-        let result = if 100 < held + weight(&part) {
-            Err((400, NOT_ALLOWED))
+        let result = if is_too_large {
+            Err((403, FULL))
         } else {
             let can = self.can_do(round, &part)?;
             let scope = self
