@@ -37,10 +37,38 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
     out.extend_from_slice(rest);
 }
 
-/// Appends a message as [`render`] does, with other bytes as its body, in one data section. A footer is left out: it may sign
-/// the body.
+/// Appends a message as it is to be sent again: with the changes in its stamps and another body, in one data section, and
+/// with the message-id that receivers know it by. Else it is as its sender made it: stamps of the queue that it is in, as
+/// a key or the end of its life, would be taken for the sender's. A footer is left out: it may sign the body.
 pub fn render_with_body(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps, body: &[u8]) {
-    render_without_body(out, message, stamps);
+    let trusted = |_, value: &[u8]| extent(value).ok_or_else(cut);
+    let Ok(sections) = Sections::find(message, trusted) else {
+        return;
+    };
+    let amended = stamps.amendments.as_deref();
+    if let Some(own) = sections.header.of(message) {
+        write_descriptor(out, descriptor::HEADER);
+        out.extend_from_slice(own);
+    }
+    if let Some(own) = sections.delivery_annotations.of(message) {
+        write_descriptor(out, descriptor::DELIVERY_ANNOTATIONS);
+        let map = begin_map(out);
+        let count = others(out, own, |key| is_called(key, LOCK_TOKEN));
+        end_compound(out, map, count);
+    }
+    let own = sections.message_annotations.of(message);
+    let mut settings = amended.into_iter().flat_map(Amendments::annotations);
+    if own.is_some() || settings.next().is_some() {
+        write_descriptor(out, descriptor::MESSAGE_ANNOTATIONS);
+        let map = begin_map(out);
+        let count = annotations_but(out, own, None, amended);
+        end_compound(out, map, count);
+    }
+    let own = sections.properties.of(message);
+    fields(out, own, amended, (stamps.default_message_id, None));
+    let own = sections.application_properties.of(message);
+    let amended = amended.filter(|amended| !amended.leaves_properties());
+    application_properties(out, own, amended);
     write_descriptor(out, descriptor::DATA);
     write_binary(out, body);
 }
@@ -262,23 +290,7 @@ fn annotations(out: &mut Vec<u8>, front: &Front<'_>, stamps: &Stamps) {
     let map = begin_map(out);
     let key = front.id_as_key().filter(|_| stamps.keyed_by_id);
     let own_key = key.map(|_| PARTITION_KEY);
-    let amended = stamps.amendments.as_deref();
-    let changed = |key: &[u8]| {
-        let mut settings = amended.into_iter().flat_map(Amendments::annotations);
-        settings.any(|(setting, _)| is_called(key, setting.name()))
-    };
-    let is_ours = |key: &[u8]| {
-        let mut ours = OURS.iter().copied().chain(own_key);
-        ours.any(|name| is_called(key, name)) || changed(key)
-    };
-    let mut count = own.map_or(0, |own| others(out, own, is_ours));
-    for (setting, value) in amended.into_iter().flat_map(Amendments::annotations) {
-        if value != [0x40] {
-            write_symbol(out, setting.name());
-            out.extend_from_slice(value);
-            count += 2;
-        }
-    }
+    let mut count = annotations_but(out, own, own_key, stamps.amendments.as_deref());
     out.extend_from_slice(&usual_stamps(stamps));
     count += 6 + unusual_stamps(out, stamps);
     if let Some(until) = stamps.locked_until {
@@ -303,6 +315,33 @@ fn annotations(out: &mut Vec<u8>, front: &Front<'_>, stamps: &Stamps) {
         count += 2;
     }
     end_compound(out, map, count);
+}
+
+/// Appends the sender's annotations as they were changed, without those that are the broker's to give and without one more,
+/// and returns how many keys and values they are.
+fn annotations_but(
+    out: &mut Vec<u8>,
+    own: Option<&[u8]>,
+    own_key: Option<&str>,
+    amended: Option<&Amendments>,
+) -> usize {
+    let changed = |key: &[u8]| {
+        let mut settings = amended.into_iter().flat_map(Amendments::annotations);
+        settings.any(|(setting, _)| is_called(key, setting.name()))
+    };
+    let is_left_out = |key: &[u8]| {
+        let mut left_out = OURS.iter().copied().chain(own_key);
+        left_out.any(|name| is_called(key, name)) || changed(key)
+    };
+    let mut count = own.map_or(0, |own| others(out, own, is_left_out));
+    for (setting, value) in amended.into_iter().flat_map(Amendments::annotations) {
+        if value != [0x40] {
+            write_symbol(out, setting.name());
+            out.extend_from_slice(value);
+            count += 2;
+        }
+    }
+    count
 }
 
 /// The entries that every message has, as they are encoded: one piece of a known size, so that it is
@@ -346,16 +385,35 @@ fn with<const N: usize, const M: usize>(mut bytes: [u8; N], at: usize, value: [u
 /// sender gave none, and the times of a message that expires: clients compute its time to live from
 /// them.
 fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
+    let life = (stamps.time_to_live != Millis::MAX).then(|| Life {
+        begin: stamps.enqueued_time,
+        end: stamps.enqueued_time.after(stamps.time_to_live),
+    });
+    let amended = stamps.amendments.as_deref();
+    fields(out, own, amended, (stamps.default_message_id, life));
+}
+
+/// When a message that expires was enqueued, and when it expires.
+struct Life {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+/// Writes the fields of the properties. Without a life, its times are the sender's.
+fn fields(
+    out: &mut Vec<u8>,
+    own: Option<&[u8]>,
+    amended: Option<&Amendments>,
+    (default_id, life): ([u8; 16], Option<Life>),
+) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
     const NULL: &[u8] = &[0x40];
     write_descriptor(out, descriptor::PROPERTIES);
     let mut fields = elements(own.unwrap_or_default());
     let has_id = fields.clone().next().is_some_and(|id| id != NULL);
-    let lives_on = stamps.time_to_live == Millis::MAX;
-    let amended = stamps.amendments.as_deref();
     let amended = amended.filter(|amended| amended.changes_fields());
-    if let Some(own) = own.filter(|_| has_id && lives_on && amended.is_none()) {
+    if let Some(own) = own.filter(|_| has_id && life.is_none() && amended.is_none()) {
         return out.extend_from_slice(own);
     }
     let changes = Field::ALL.map(|field| {
@@ -372,7 +430,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     };
     let changed = changes.iter().filter(|(_, value)| value.is_some());
     let least = changed.map(|(index, _)| index + 1).max().unwrap_or(1);
-    let least = if lives_on {
+    let least = if life.is_none() {
         least
     } else {
         least.max(CREATION_TIME + 1)
@@ -386,15 +444,12 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
             None => break,
         };
         let field = change(count).unwrap_or(field);
-        match (count, field == NULL) {
-            (0, true) => default_message_id(out, stamps.default_message_id),
-            (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
-                let end = stamps.enqueued_time.after(stamps.time_to_live);
-                write_timestamp(out, end.min(Timestamp::END_OF_9999).as_millis());
+        match (count, field == NULL, &life) {
+            (0, true, _) => default_message_id(out, default_id),
+            (ABSOLUTE_EXPIRY_TIME, _, Some(life)) => {
+                write_timestamp(out, life.end.min(Timestamp::END_OF_9999).as_millis());
             }
-            (CREATION_TIME, _) if !lives_on => {
-                write_timestamp(out, stamps.enqueued_time.as_millis());
-            }
+            (CREATION_TIME, _, Some(life)) => write_timestamp(out, life.begin.as_millis()),
             _ => out.extend_from_slice(field),
         }
         count += 1;

@@ -418,6 +418,34 @@ proptest! {
     }
 
     #[test]
+    fn a_message_with_another_body_has_what_its_sender_gave_it(
+        sections in any_sections(),
+        mut stamps in any_stamps(),
+        keyed_by_id in any::<bool>(),
+    ) {
+        stamps.amendments = None;
+        stamps.keyed_by_id = keyed_by_id;
+        let bytes = sections.bytes();
+        let sent = Sections::decoded(&bytes);
+        let mut out = Vec::new();
+        render_with_body(&mut out, &bytes, &stamps, b"other");
+        let got = Sections::decoded(&out);
+        prop_assert_eq!(got.header, sent.header);
+        let stamped = expected_annotations(sent.message_annotations.clone(), &stamps);
+        let own = sent.message_annotations.unwrap_or_default().0;
+        let kept: Annotations = own.into_iter().filter(|entry| stamped.get(&entry.0) == Some(&entry.1)).collect();
+        let got_annotations = got.message_annotations.unwrap_or_default().0;
+        prop_assert_eq!(sorted(&got_annotations), sorted(&kept));
+        let mut properties = sent.properties;
+        let default_id = format!("{:032x}", u128::from_be_bytes(stamps.default_message_id));
+        properties.get_or_insert_default().message_id.get_or_insert_with(|| default_id.into());
+        prop_assert_eq!(got.properties, properties);
+        prop_assert_eq!(got.application_properties, sent.application_properties);
+        let message = Message::parse(out.into()).unwrap();
+        prop_assert_eq!(&message.plain_body()[..], b"other");
+    }
+
+    #[test]
     fn amendments_replace_what_they_name_and_leave_the_rest(
         own in vec(("[a-e]{1,2}", any_value()), 0..6),
         mut stamps in any_stamps(),

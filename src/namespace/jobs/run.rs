@@ -17,7 +17,6 @@ use crate::queue::{
     Record, without_dead_letter,
 };
 use crate::rules::{Facts, Share};
-use crate::time::Millis;
 
 /// The messages of one step of a job.
 #[derive(Debug)]
@@ -446,8 +445,6 @@ impl Namespaces {
         share.spend(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let stamps = Stamps {
             amendments: Some(Arc::new(changes)),
-            // As its sender had it: a dead letter lives for ever, and the queue may have shortened it.
-            time_to_live: message.time_to_live().unwrap_or(Millis::MAX),
             ..inspected.stamps.clone()
         };
         let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! Selections of dead letters, jobs with costly selections, jobs of other releases, and jobs where there is no room.
+//! Selections of dead letters, jobs with costly selections, jobs of other releases, jobs where there is no room, and new
+//! bodies.
 
 use super::*;
 use crate::access::Profile;
@@ -139,4 +140,51 @@ fn a_job_that_this_release_refuses_has_failed_after_a_restart() {
         why.contains("selection.json_path") && why.contains("more than 32 deep"),
         "{why}"
     );
+}
+
+#[test]
+fn a_message_with_a_new_body_has_no_stamp_of_the_queue_that_it_was_in() {
+    let mut bench = Bench::new();
+    let partitioned = Description {
+        partitioned: true,
+        detects_duplicates: true,
+        default_time_to_live: Millis::from_millis(90_000),
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "p", partitioned))
+        .unwrap();
+    let draft = Draft {
+        fields: vec![(Field::MessageId, "m".to_owned())],
+        time_to_live: Some(Millis::from_millis(60_000)),
+        ..Draft::default()
+    };
+    let with_body = |body: &[u8]| {
+        let mut composer = draft.begin(Timestamp::EPOCH);
+        composer.push(body);
+        Message::parse(composer.finish()).unwrap()
+    };
+    bench.send("p", with_body(b"x"));
+    let action = JobAction::Move {
+        to: Some("q".to_owned()),
+        action: None,
+        body: Some("y".to_owned()),
+    };
+    let job = done(&mut bench, "p", all(), action);
+    assert_eq!((job.changed, job.skipped), (1, 0), "{job:?}");
+    let found = look(&mut bench, "q", &[]);
+    let rewritten = Message::parse(bench.bytes(found[0].body)).unwrap();
+    // The message-id was its key there, and its life ended at another time.
+    assert_eq!(rewritten.partition_key(), None);
+    let as_sent = with_body(b"y");
+    let shown = |message: &Message| {
+        let mut out = Vec::new();
+        let stamps = crate::message::Stamps {
+            time_to_live: Millis::MAX,
+            ..found[0].stamps.clone()
+        };
+        crate::message::render_without_body(&mut out, message.bytes(), &stamps);
+        out
+    };
+    assert_eq!(shown(&rewritten), shown(&as_sent));
 }
