@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Answer;
+use super::{Answer, ReceivedMessage};
 use crate::gateway::Routed;
 use crate::gateway::messages::ReceiveOutcome;
 use crate::ids::RequestId;
@@ -19,6 +19,8 @@ pub(super) enum Pending {
     Answer(RequestId, Answer),
     /// For a receive without a link.
     Receive(RequestId, ReceiveOutcome),
+    /// The same, with the message's bytes: the log may not have them any more.
+    Received(RequestId, Box<ReceivedMessage>),
 }
 
 /// The groups of a journal, from the newest durable one on.
@@ -205,14 +207,17 @@ impl Durability {
             .chain(self.pending.iter().flatten())
             .filter_map(|pending| match pending {
                 Pending::Reply(routed) => Some(routed),
-                Pending::Answer(..) | Pending::Receive(..) => None,
+                Pending::Answer(..) | Pending::Receive(..) | Pending::Received(..) => None,
             })
     }
 
     /// Returns whether an answer to a request waits.
     pub(super) fn has_answers(&self) -> bool {
         let mut waiting = self.ready.iter().chain(self.pending.iter().flatten());
-        waiting.any(|pending| matches!(pending, Pending::Answer(..) | Pending::Receive(..)))
+        waiting.any(|pending| match pending {
+            Pending::Answer(..) | Pending::Receive(..) | Pending::Received(..) => true,
+            Pending::Reply(_) => false,
+        })
     }
 
     /// Drops everything that waits; returns the requests among it.
@@ -222,7 +227,9 @@ impl Durability {
         let waiting = self.ready.drain(..).chain(self.pending.drain(..).flatten());
         let requests = waiting.filter_map(|pending| match pending {
             Pending::Reply(_) => None,
-            Pending::Answer(request, _) | Pending::Receive(request, _) => Some(request),
+            Pending::Answer(request, _)
+            | Pending::Receive(request, _)
+            | Pending::Received(request, _) => Some(request),
         });
         requests.collect()
     }

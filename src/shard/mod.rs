@@ -97,8 +97,10 @@ pub struct Shard {
     store: Store,
     /// Answers whose bytes are being read.
     answers: BTreeMap<RequestId, Box<OperationAnswer>>,
-    /// Messages for receives whose bytes are being read.
+    /// Messages for receives whose bytes are being read, or were while nothing was released.
     receives: BTreeMap<RequestId, Box<HandedOut>>,
+    /// The latter: they are to be read again. Their bodies are pinned.
+    receives_again: Vec<RequestId>,
     /// When the open group is sealed although no client waits for its records; none if it has no records.
     held_until: Option<Timestamp>,
     /// Messages that have lost their bytes since the start.
@@ -173,6 +175,7 @@ impl Shard {
             store: Store::Here,
             answers: BTreeMap::new(),
             receives: BTreeMap::new(),
+            receives_again: Vec::new(),
             held_until: None,
             damaged: 0,
             is_stopping: false,
@@ -605,6 +608,7 @@ impl Shard {
             Pending::Reply(routed) => self.release(routed),
             Pending::Answer(request, answer) => self.release_answer(request, answer),
             Pending::Receive(request, outcome) => self.release_receive(request, outcome),
+            Pending::Received(request, message) => self.answer_receive(request, *message),
         }
     }
 
@@ -657,6 +661,7 @@ impl Shard {
             for id in again.collect::<Vec<ConnectionId>>() {
                 self.read_for(id);
             }
+            self.read_receives_again();
             self.handle_timeout(now);
         }
     }
@@ -671,6 +676,7 @@ impl Shard {
         self.abandon_receives(now);
         let reading = std::mem::take(&mut self.answers).into_keys();
         let receives = std::mem::take(&mut self.receives).into_keys();
+        self.receives_again.clear();
         for request in reading.chain(receives).chain(self.durability.clear()) {
             self.outputs.push_back(Output::Abandon(request));
         }

@@ -65,7 +65,7 @@ impl Shard {
             .push_back(Output::Answer(request, Answer::Received(answer)));
     }
 
-    fn answer_receive(&mut self, request: RequestId, message: ReceivedMessage) {
+    pub(super) fn answer_receive(&mut self, request: RequestId, message: ReceivedMessage) {
         if self.gateway.namespaces().is_traced() {
             let token = message.handed_out.handover.token;
             let released = delivery::released(token, &message.bytes);
@@ -83,8 +83,12 @@ impl Shard {
             return;
         };
         if self.store != Store::Here {
-            // It is read again when the store is back.
-            return self.defer_receive(request, ReceiveOutcome::Message(handed_out));
+            // It is read again when the store is back. Its lock may be over and the message gone by now, and its segment
+            // with it but for this.
+            self.journal.pin(handed_out.handover.body);
+            self.receives_again.push(request);
+            self.receives.insert(request, handed_out);
+            return;
         }
         let body = handed_out.handover.body;
         if let Some(bytes) = done.keep(body) {
@@ -103,14 +107,20 @@ impl Shard {
         self.keep_stretches(done);
     }
 
-    /// Keeps the answer to a receive that the server could not give: it is given once it can be.
-    pub fn keep_received(&mut self, request: RequestId, message: ReceivedMessage) {
-        let handed_out = Box::new(message.handed_out);
-        self.defer_receive(request, ReceiveOutcome::Message(handed_out));
+    /// Reads what was read for receives while the store was away.
+    pub(super) fn read_receives_again(&mut self) {
+        for request in std::mem::take(&mut self.receives_again) {
+            if let Some(handed_out) = self.receives.get(&request) {
+                let body = handed_out.handover.body;
+                self.read(ReadPurpose::Receive(request), vec![body]);
+                self.journal.unpin(body);
+            }
+        }
     }
 
-    fn defer_receive(&mut self, request: RequestId, outcome: ReceiveOutcome) {
-        let pending = Pending::Receive(request, outcome);
+    /// Keeps the answer to a receive that the server could not give: it is given once it can be.
+    pub fn keep_received(&mut self, request: RequestId, message: ReceivedMessage) {
+        let pending = Pending::Received(request, Box::new(message));
         self.durability.defer(self.newest_group(), pending);
     }
 

@@ -642,6 +642,59 @@ fn a_receive_ends_when_the_store_is_away_and_one_that_has_its_message_does_not()
 }
 
 #[test]
+fn bytes_that_were_read_for_a_receive_while_the_store_was_away_stay_until_it_is_answered() {
+    let mut bench = Bench::new();
+    bench.send("first");
+    bench.sync_all();
+    bench.cache_nothing();
+    bench.receive_unlinked(1, ReceiveMode::ReceiveAndDelete);
+    bench.turn();
+    bench.sync();
+    // From now on nothing but the read needs the first segment: the second checkpoint begins behind it.
+    for _ in 0..2 {
+        let written = bench.write_until_checkpoint().write(&*bench.disk);
+        bench.shard.handle(NOW, Input::CheckpointWritten(written));
+        bench.turn();
+    }
+    bench.send("second");
+    bench.turn_at(NOW.after(limits::HELD_TIME_MAX));
+    bench.shard.handle(NOW, Input::StoreAway);
+    bench.read();
+    bench.shard.handle(NOW, Input::StoreBack);
+    bench.turn();
+    let is_removed = |bench: &Bench| {
+        let mut outputs = bench.outputs.iter();
+        outputs.any(|output| matches!(output, Output::RemoveSegments(_)))
+    };
+    assert!(!is_removed(&bench), "{:?}", bench.outputs);
+    bench.sync();
+    assert!(!is_removed(&bench), "{:?}", bench.outputs);
+    bench.read();
+    assert_eq!(bench.ended(), ends(&[(1, "first")]));
+    assert!(is_removed(&bench), "nothing else kept it");
+}
+
+#[test]
+fn an_answer_to_a_receive_that_was_kept_needs_no_bytes_of_the_log() {
+    let mut bench = Bench::new();
+    bench.send("first");
+    bench.receive_unlinked(1, ReceiveMode::ReceiveAndDelete);
+    bench.turn();
+    bench.sync();
+    let is_answer = |output: &Output| matches!(output, Output::Answer(..));
+    let at = bench.outputs.iter().position(is_answer).unwrap();
+    let Output::Answer(request, Answer::Received(ReceiveAnswer::Message(message))) =
+        bench.outputs.remove(at)
+    else {
+        panic!("a message was handed out");
+    };
+    bench.cache_nothing();
+    bench.shard.keep_received(request, *message);
+    bench.sync();
+    assert_eq!(bench.ended(), ends(&[(1, "first")]));
+}
+
+#[test]
 fn a_fenced_shard_abandons_its_receives_and_stops() {
     let mut bench = Bench::new();
     for request in 1..=2 {
