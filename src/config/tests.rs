@@ -264,13 +264,6 @@ fn a_filter_is_taken_as_the_emulator_takes_it() {
         let warnings = checked.warnings.iter().map(ToString::to_string);
         (filter, warnings.collect::<Vec<_>>().join("\n"))
     };
-    for kind in ["sql", "SQL"] {
-        let (filter, warning) = of(&format!(
-            r#"{{"Name":"r","Properties":{{"FilterType":"{kind}","SqlFilter":{{"SqlExpression":"1=0"}}}}}}"#
-        ));
-        assert_eq!(filter, ConfiguredFilter::Sql("1=0".to_owned()), "{kind}");
-        assert!(warning.contains("which is read as \"Sql\""), "{warning}");
-    }
     for kind in ["TrueFilter", "SqlFilter"] {
         let (filter, warning) = of(&format!(
             r#"{{"Name":"r","Properties":{{"FilterType":"{kind}","SqlFilter":{{"SqlExpression":"1=0"}}}}}}"#
@@ -721,6 +714,30 @@ fn a_rule_that_cannot_be_is_told_and_not_dropped() {
             &place("3].Properties: found nothing; allowed: an object"),
         ],
     );
+}
+
+#[test]
+fn the_type_of_a_filter_is_read_in_any_letter_case() {
+    for kind in ["sql", "SQL"] {
+        let text = format!(
+            r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n","Topics":[{{"Name":"t","Subscriptions":[{{"Name":"s","Rules":[
+               {{"Name":"r","Properties":{{"FilterType":"{kind}","SqlFilter":{{"SqlExpression":"1=0"}}}}}}]}}]}}]}}],"Logging":{{"Type":"File"}}}}}}"#
+        );
+        let checked = super::check(&text, Defaults::Emulator);
+        let warning = checked
+            .warnings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>();
+        assert!(warning.contains("which is read as \"Sql\""), "{warning}");
+        let config = checked.config.unwrap();
+        let rule = &config.namespaces[0].topics[0].subscriptions[0].rules[0];
+        assert_eq!(
+            rule.filter,
+            ConfiguredFilter::Sql("1=0".to_owned()),
+            "{kind}"
+        );
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Gateway {
         if !is_main || authority.check(&path, Right::Manage).is_err() {
             return Ok(());
         }
-        self.create_used(cx, &authority.actor(), &path, FirstUse::Plain)
+        self.create_used(cx, authority.actor(), &path, FirstUse::Plain)
     }
 
     fn create_used(

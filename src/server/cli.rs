@@ -233,17 +233,20 @@ fn command() -> clap::Command {
             if is_empty(&name) {
                 return arg.env(None::<&str>);
             }
-            match arg.get_action() {
-                ArgAction::Help
-                | ArgAction::HelpShort
-                | ArgAction::HelpLong
-                | ArgAction::Version => arg,
-                _ if !is_own => arg,
-                ArgAction::SetTrue => arg.env(name).value_parser(BoolishValueParser::new()),
-                ArgAction::Append if arg.get_value_delimiter().is_none() => {
-                    arg.env(name).value_delimiter(',')
-                }
-                _ => arg.env(name),
+            if !is_own {
+                return arg;
+            }
+            let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
+            let is_list = matches!(arg.get_action(), ArgAction::Append);
+            if is_flag {
+                arg.env(name).value_parser(BoolishValueParser::new())
+            } else if is_list && arg.get_value_delimiter().is_none() {
+                arg.env(name).value_delimiter(',')
+            } else if arg.get_action().takes_values() {
+                arg.env(name)
+            } else {
+                // Help.
+                arg
             }
         })
     })

@@ -140,9 +140,8 @@ pub(super) fn run(args: &EnvironmentArgs) -> ExitCode {
 async fn environment(args: &EnvironmentArgs) -> Result<String, EnvironmentError> {
     let address = reach(&args.broker).await?;
     let is_open = get(&args.broker, address, "/api/v1/server").await?.0 == StatusCode::OK;
-    let authority = match get(&args.broker, address, "/ca.pem").await? {
-        (StatusCode::OK, text) => text,
-        _ => return Err(EnvironmentError::NoAuthority),
+    let (StatusCode::OK, authority) = get(&args.broker, address, "/ca.pem").await? else {
+        return Err(EnvironmentError::NoAuthority);
     };
     let der = CertificateDer::from_pem_slice(authority.as_bytes());
     let der =

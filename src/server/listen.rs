@@ -40,7 +40,7 @@ pub(super) const HTTPS_PORT: u16 = 443;
 /// by the first bytes of a connection. An address is a port, as in 5673 or :5673, or `localhost` or an IP address with one.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ListenArgs {
-    /// The address for AMQP clients. The default is port 5672 of this machine (127.0.0.1 and ::1), and of all addresses where
+    /// The address for AMQP clients. The default is port 5672 of this machine (127.0.0.1 and `::1`), and of all addresses where
     /// the broker is the first process of a container.
     #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
     pub amqp: Vec<SocketAddr>,
@@ -127,7 +127,7 @@ impl ListenArgs {
         ] {
             let moved = self.http_port.filter(|_| flag == HTTP);
             let given = given.iter().map(|address| {
-                let port = moved.unwrap_or(address.port());
+                let port = moved.unwrap_or_else(|| address.port());
                 (flag, SocketAddr::new(address.ip(), port))
             });
             let before = required.len();
@@ -156,7 +156,8 @@ impl ListenArgs {
         }
         // NServiceBus administers the emulator at 5300, whatever port the connection string has.
         let first = self.http.first().filter(|first| first.ip().is_loopback());
-        if let Some(first) = first.filter(|first| self.http_port.unwrap_or(first.port()) != 0) {
+        let port_of = |first: &SocketAddr| self.http_port.unwrap_or_else(|| first.port());
+        if let Some(first) = first.filter(|first| port_of(first) != 0) {
             where_free.push((HTTP, SocketAddr::new(first.ip(), EMULATOR_HTTP_PORT)));
         }
         let mut all: Vec<Wanted> = Vec::new();

@@ -115,7 +115,7 @@ impl StartReport {
 
     fn console(&self) -> Option<String> {
         let first = self.first(HTTP)?;
-        Some(format!("http://{}:{}/", self.host(first), first.port()))
+        Some(format!("http://{}:{}/", host(first), first.port()))
     }
 
     /// Returns the connection string, or where to find its key.
@@ -123,7 +123,7 @@ impl StartReport {
         let Some(first) = self.first(HTTP).or_else(|| self.first(AMQP)) else {
             return "no address is listened on".to_owned();
         };
-        let host = self.host(first);
+        let host = host(first);
         let port = first.port();
         if self.profile == Profile::Development {
             return root_key::emulator_string(&host, port);
@@ -185,15 +185,15 @@ impl StartReport {
         let mut all = self.places.iter().filter(|it| it.flag == flag);
         all.next().map(|it| it.address)
     }
+}
 
-    /// Returns the name by which clients reach an address.
-    fn host(&self, address: SocketAddr) -> String {
-        match address.ip() {
-            ip if ip.is_loopback() => "localhost".to_owned(),
-            ip if ip.is_unspecified() => listen::host_name(),
-            IpAddr::V4(ip) => ip.to_string(),
-            IpAddr::V6(ip) => format!("[{ip}]"),
-        }
+/// Returns the name by which clients reach an address.
+fn host(address: SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_loopback() => "localhost".to_owned(),
+        ip if ip.is_unspecified() => listen::host_name(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
     }
 }
 

@@ -45,7 +45,7 @@ pub(in crate::server) fn is_local_name(host: &str) -> bool {
         let rest = host.strip_suffix(*domain);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    !host.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_below(domain))
+    !host.contains('.') || LOCAL_DOMAINS.iter().any(is_below)
 }
 
 /// Makes certificates for names that clients ask for.
