@@ -74,7 +74,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// Returns where this process runs. The first process of a container has the id 1. A broker that somebody starts by hand in
+    /// Returns where this process runs. The first process of a container has the id 1. A broker that a person starts by hand in
     /// a container, such as one for development, has another.
     pub(super) fn here() -> Self {
         if std::process::id() == 1 {

@@ -603,7 +603,7 @@ mod tests {
             lines[2].contains(" a = 1 ") && lines[2].contains("SET b = 2"),
             "{text}"
         );
-        let shown = "correlation-id = 'x', reply-to-session-id = 'it''s', color =...";
+        let shown = "correlation-id = 'x', reply-to-session-id = 'it''s', color = 'red', size = 3";
         assert!(lines[3].ends_with(shown), "{text}");
         let short = json!({"rules": [{"name": "r", "filter":
             {"kind": "correlation", "correlation_id": "x", "properties": {"color": "red", "size": 3}}}]});

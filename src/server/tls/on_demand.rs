@@ -2,7 +2,7 @@
 //!
 //! The default certificate is for this machine's names. A client in a container asks for `host.docker.internal` or for the name of
 //! a service, and one in another network for an address: it gets a certificate for that name, signed when it is first asked for.
-//! Only names are signed that no stranger in the public name system can own, the names of the machine, and those of `--tls-name`.
+//! Only names are signed that have no owner in the public name system, the names of the machine, and those of `--tls-name`.
 //!
 //! What a peer without a key can cost: so many certificates in a second and so many that are kept. Beyond that it gets the default
 //! certificate.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
-use super::{Process, connect};
+use super::{Process, connect, first_of};
 
 /// SASL's protocol header, which the broker answers with its own.
 const SASL: &[u8] = b"AMQP\x03\x01\0\0";
@@ -93,9 +93,9 @@ fn metrics_are_fetched_without_a_header() {
     let line = broker
         .told
         .lines()
-        .find(|line| line.contains(" --metrics "));
-    let address = line.and_then(|line| line.split_once("address="));
-    let mut stream = connect(address.unwrap().1.trim().parse().unwrap());
+        .find(|line| line.contains(": listening "));
+    let address = line.and_then(|line| first_of(line, " metrics="));
+    let mut stream = connect(address.unwrap());
     stream
         .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .unwrap();

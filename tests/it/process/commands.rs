@@ -151,7 +151,7 @@ fn a_name_that_is_not_known_ends_a_strict_start_only() {
     assert!(
         broker
             .told
-            .contains("these queues have the emulator's defaults"),
+            .contains("entities have the emulator's defaults"),
         "{}",
         broker.told
     );
@@ -254,10 +254,17 @@ fn texts_in_json_logs_are_quoted_once() {
             }
         }
     };
-    let http = read("\"--http\"")["fields"]["address"]
+    let http = read("\"listening\"")["fields"]["http"]
         .as_str()
         .unwrap()
         .to_owned();
+    let started = read("\"started\"");
+    let connect = started["fields"]["connect"].as_str().unwrap_or_default();
+    let port = http.trim_start_matches("127.0.0.1");
+    assert!(
+        connect.starts_with(&format!("Endpoint=sb://localhost{port};")),
+        "{started}"
+    );
     read("Successfully Up");
     let url = format!("http://{http}");
     printed(place.path(), &["queues", "create", "a.b", "--url", &url]);

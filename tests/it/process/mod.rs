@@ -42,12 +42,9 @@ impl Process {
             let mut line = String::new();
             let count = log.read_line(&mut line).unwrap();
             assert!(count != 0, "the broker has ended: {all}");
-            let address = line.trim().split_once("address=");
-            let address = address.map(|(_, address)| address.parse().unwrap());
-            match address {
-                Some(_) if line.contains(" --amqp ") => amqp = amqp.or(address),
-                Some(_) if line.contains(" --http ") => http = http.or(address),
-                _ => {}
+            if line.contains(": listening ") {
+                amqp = first_of(&line, " amqp=");
+                http = first_of(&line, " http=");
             }
             if line.contains("Successfully Up") {
                 break;
@@ -123,6 +120,13 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns the first address of a kind in the line of the log that has all.
+fn first_of(line: &str, kind: &str) -> Option<SocketAddr> {
+    let (_, all) = line.split_once(kind)?;
+    let first = all.split([',', ' ', '\n']).next()?;
+    Some(first.parse().unwrap())
 }
 
 /// Connects, with a time-out for reads.
