@@ -237,7 +237,10 @@ fn command() -> clap::Command {
                 return arg;
             }
             let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
-            let is_list = matches!(arg.get_action(), ArgAction::Append);
+            // Values of other options may have commas of their own.
+            let mut kinds = arg.get_value_names().unwrap_or_default().iter();
+            let is_list = matches!(arg.get_action(), ArgAction::Append)
+                && kinds.any(|kind| ["ADDR", "CIDR", "NAME"].contains(&kind.as_str()));
             if is_flag {
                 arg.env(name).value_parser(BoolishValueParser::new())
             } else if is_list && arg.get_value_delimiter().is_none() {

@@ -86,13 +86,16 @@ enum EnvironmentError {
     Key(#[from] root_key::KeysError),
     #[error("the trust store for Java cannot be written")]
     Random,
+    /// A directory that others could have made is no place for what programs trust.
+    #[error("HOME is not set: give --directory DIR, for the files of authorities")]
+    NoHome,
 }
 
 impl EnvironmentError {
     /// As of other commands: 1 refused, 2 wrongly called, 3 unreachable.
     const fn exit_code(&self) -> u8 {
         match self {
-            Self::Elsewhere(_) => 2,
+            Self::Elsewhere(_) | Self::NoHome => 2,
             Self::Unreachable(..) | Self::Strange(..) => 3,
             Self::NoAuthority
             | Self::File { .. }
@@ -148,7 +151,7 @@ async fn environment(args: &EnvironmentArgs) -> Result<String, EnvironmentError>
         der.map_err(|error| EnvironmentError::Strange(args.broker.clone(), error.to_string()))?;
     let directory = match &args.directory {
         Some(directory) => directory.clone(),
-        None => cache(&args.broker),
+        None => cache(&args.broker).ok_or(EnvironmentError::NoHome)?,
     };
     fs::create_dir_all(&directory).map_err(|source| EnvironmentError::File {
         path: directory.clone(),
@@ -283,20 +286,18 @@ async fn connection_string(
 }
 
 /// Returns the directory of the user's cache for the files of a broker.
-fn cache(broker: &str) -> PathBuf {
+fn cache(broker: &str) -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let own = of("XDG_CACHE_HOME").map(PathBuf::from);
     let own = own.or_else(|| Some(PathBuf::from(of("HOME")?).join(".cache")));
-    let base = own.unwrap_or_else(std::env::temp_dir);
-    let safe = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '.' {
-            c
-        } else {
-            '-'
-        }
-    };
-    base.join("jitney")
-        .join(broker.chars().map(safe).collect::<String>())
+    Some(own?.join("jitney").join(name_of(broker)))
+}
+
+/// Returns the name of the directory for the files of a broker.
+fn name_of(broker: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let safe = broker.chars().map(|c| if is_safe(c) { c } else { '-' });
+    safe.collect()
 }
 
 /// Returns the authorities that programs of this machine trust so far: those of the variables, but for a bundle that was written
@@ -369,8 +370,7 @@ mod tests {
 
     #[test]
     fn the_files_of_brokers_are_apart() {
-        assert_ne!(cache("localhost:5300"), cache("localhost:5301"));
-        let name = cache("[::1]:5300/../x");
-        assert!(!name.to_string_lossy().contains("/.."), "{name:?}");
+        assert_ne!(name_of("localhost:5300"), name_of("localhost:5301"));
+        assert!(!name_of("[::1]:5300/../x").contains('/'));
     }
 }
