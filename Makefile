@@ -37,7 +37,7 @@ build: ## build the release binaries: the broker and the load generator
 	$(CARGO) build --locked --release --workspace
 
 quick: ## build the broker as `make run` does
-	$(CARGO) build --locked --profile quick
+	$(CARGO) build --locked --profile quick --bin jitney
 
 test: unit sim quick .venv/core ## unit tests, simulation, the Python SDK, kills, hostile clients; needs Rust, a C compiler and Python
 	JITNEY_BINARY=$(CURDIR)/target/quick/jitney interop-tests/run --tier test
