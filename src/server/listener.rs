@@ -392,13 +392,15 @@ async fn detect_protocol(
         debug!(%peer, "no memory for another unauthenticated connection before the deadline");
         return None;
     }
-    let address = stream.local_addr().ok().map(|local| local.ip());
+    let is_tls = protocol == Protocol::Tls;
+    let local = is_tls.then(|| stream.local_addr().ok()).flatten();
     let mut stream = Socket::new(stream);
     stream.count_with(permit.meter().clone());
-    if protocol != Protocol::Tls {
+    if !is_tls {
         return Some(Detected::Plain(protocol, stream, origin));
     }
-    let mut stream = match Box::pin(server.tls.accept(stream, address)).await {
+    let mut stream = match Box::pin(server.tls.accept(stream, local.map(|local| local.ip()))).await
+    {
         Ok(stream) => stream,
         Err(error) => {
             server.tls.report_failed(peer, &error);

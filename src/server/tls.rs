@@ -194,14 +194,17 @@ impl Tls {
                 ca.filter(|ca| ca.exists())
             }
             Source::Own(directory) | Source::Shared(directory, _) => Some(directory.join("ca.pem")),
-            Source::Memory(_) => None,
+            Source::Memory(..) => None,
         };
         let client_ca = args.tls_client_ca.clone();
         let ca = args.tls_ca.clone().or(beside);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let names = args.tls_name.clone();
         let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
-        let current = inputs.and_then(|inputs| Current::new(inputs, &names, &provider, now));
+        let current = inputs.and_then(|inputs| {
+            let on_demand = OnDemand::of(&source, &names, &provider, now);
+            Current::new(&inputs, on_demand, &provider, now)
+        });
         let current = current.map_err(|error| error.with_remedy(&source))?;
         current.log_warnings();
         Ok(Arc::new(Self {
@@ -230,7 +233,8 @@ impl Tls {
         if inputs.fingerprint() == self.current.load().fingerprint {
             return Ok(false);
         }
-        let new = Current::new(inputs, &self.names, &self.provider, now)?;
+        let on_demand = OnDemand::of(&self.source, &self.names, &self.provider, now);
+        let new = Current::new(&inputs, on_demand, &self.provider, now)?;
         self.current.store(Arc::new(new));
         Ok(true)
     }
@@ -323,8 +327,8 @@ struct Current {
 
 impl Current {
     fn new(
-        inputs: Inputs,
-        names: &[SubjectName],
+        inputs: &Inputs,
+        on_demand: Option<OnDemand>,
         provider: &Arc<CryptoProvider>,
         now: SystemTime,
     ) -> Result<Self, TlsError> {
@@ -356,9 +360,6 @@ impl Current {
         if let Some(error) = &inputs.not_renewed {
             warnings.push(format!("the certificate cannot be renewed: {error}"));
         }
-        let fingerprint = inputs.fingerprint();
-        let authority = inputs.authority;
-        let on_demand = authority.map(|it| OnDemand::new(it, names.to_vec(), provider.clone()));
         let choice = Arc::new(CertificateSelector { pairs, on_demand });
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<CertificateSelector>::clone(&choice);
         let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
@@ -377,7 +378,7 @@ impl Current {
             ca_pem: inputs.ca.as_ref().map(files::public_text).transpose()?,
             summaries,
             warnings,
-            fingerprint,
+            fingerprint: inputs.fingerprint(),
         })
     }
 

@@ -20,6 +20,7 @@ use rustls::sign::CertifiedKey;
 use tracing::{debug, warn};
 
 use super::files::{Pair, PemFile};
+use super::source::Source;
 use crate::server::certs::{CertificateAuthority, SubjectName};
 use crate::server::listen;
 
@@ -50,7 +51,7 @@ pub(in crate::server) fn is_local_name(host: &str) -> bool {
 
 /// Makes certificates for names that clients ask for.
 pub(super) struct OnDemand {
-    authority: CertificateAuthority,
+    authority: Arc<CertificateAuthority>,
     /// The names that the operator has given.
     named: Vec<SubjectName>,
     /// The name of this machine.
@@ -74,8 +75,19 @@ impl fmt::Debug for OnDemand {
 }
 
 impl OnDemand {
-    pub(super) fn new(
-        authority: CertificateAuthority,
+    /// Returns what signs with the authority of the broker's own certificates; none if there is none that can.
+    pub(super) fn of(
+        source: &Source,
+        named: &[SubjectName],
+        provider: &Arc<CryptoProvider>,
+        now: SystemTime,
+    ) -> Option<Self> {
+        let authority = source.authority(now)?;
+        Some(Self::new(authority, named.to_vec(), Arc::clone(provider)))
+    }
+
+    fn new(
+        authority: Arc<CertificateAuthority>,
         named: Vec<SubjectName>,
         provider: Arc<CryptoProvider>,
     ) -> Self {
@@ -205,7 +217,11 @@ mod tests {
     fn on_demand(named: &[&str]) -> OnDemand {
         let authority = CertificateAuthority::make(SystemTime::now()).unwrap();
         let named = named.iter().map(|name| name.parse().unwrap()).collect();
-        OnDemand::new(authority, named, Arc::new(aws_lc_rs::default_provider()))
+        OnDemand::new(
+            Arc::new(authority),
+            named,
+            Arc::new(aws_lc_rs::default_provider()),
+        )
     }
 
     fn hosts(key: &CertifiedKey) -> Vec<String> {

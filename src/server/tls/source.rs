@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use aws_lc_rs::digest;
@@ -25,7 +25,7 @@ pub(super) enum Source {
     /// A directory of ours, with the authority that servers share.
     Shared(PathBuf, LatestAuthority),
     /// A local authority that ends with the process, and what it signed last.
-    Memory(Box<(CertificateAuthority, Mutex<Issued>)>),
+    Memory(Arc<CertificateAuthority>, Mutex<Box<Issued>>),
 }
 
 impl Source {
@@ -33,7 +33,21 @@ impl Source {
     pub(super) fn in_memory(now: SystemTime) -> Result<Self, CertsError> {
         let authority = CertificateAuthority::make(now)?;
         let issued = authority.issue_local(now)?;
-        Ok(Self::Memory(Box::new((authority, Mutex::new(issued)))))
+        Ok(Self::Memory(
+            Arc::new(authority),
+            Mutex::new(Box::new(issued)),
+        ))
+    }
+
+    /// Returns the authority of our own certificates, if it can sign others.
+    pub(super) fn authority(&self, now: SystemTime) -> Option<Arc<CertificateAuthority>> {
+        match self {
+            Self::Files(_) => None,
+            Self::Own(directory) | Self::Shared(directory, _) => {
+                CertificateAuthority::of_directory(directory, now).map(Arc::new)
+            }
+            Self::Memory(authority, _) => Some(Arc::clone(authority)),
+        }
     }
 }
 
@@ -43,7 +57,7 @@ impl fmt::Debug for Source {
             Self::Files(files) => f.debug_tuple("Files").field(files).finish(),
             Self::Own(directory) => f.debug_tuple("Own").field(directory).finish(),
             Self::Shared(directory, _) => f.debug_tuple("Shared").field(directory).finish(),
-            Self::Memory(_) => f.write_str("Memory"),
+            Self::Memory(..) => f.write_str("Memory"),
         }
     }
 }
@@ -58,8 +72,6 @@ pub(super) struct Inputs {
     pub(super) ca: Option<PemFile>,
     /// Why a valid certificate of ours was not renewed.
     pub(super) not_renewed: Option<CertsError>,
-    /// The authority of our own certificate, if it can sign others.
-    pub(super) authority: Option<CertificateAuthority>,
 }
 
 impl Inputs {
@@ -72,7 +84,6 @@ impl Inputs {
     ) -> Result<Self, TlsError> {
         let mut not_renewed = None;
         let mut own_ca = None;
-        let mut authority = None;
         let pairs = match source {
             Source::Files(files) => {
                 let pairs = files
@@ -82,22 +93,18 @@ impl Inputs {
             }
             Source::Own(directory) => {
                 let kept = certs::keep(directory, now);
-                authority = CertificateAuthority::of_directory(directory, now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
             Source::Shared(directory, latest) => {
                 let kept = shared::keep(directory, &latest.load(), now);
-                authority = CertificateAuthority::of_directory(directory, now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
-            Source::Memory(memory) => {
-                let (own, issued) = &**memory;
+            Source::Memory(own, issued) => {
                 let mut issued = issued.lock().unwrap_or_else(PoisonError::into_inner);
                 if !issued.lasts(now) {
-                    *issued = own.issue_local(now)?;
+                    **issued = own.issue_local(now)?;
                 }
                 own_ca = Some(PemFile::in_memory("the local authority", own.pem()));
-                authority = Some(own.copy()?);
                 let certificate = PemFile::in_memory("the local certificate", &issued.chain);
                 vec![(certificate, PemFile::in_memory("its key", &issued.key))]
             }
@@ -107,7 +114,6 @@ impl Inputs {
             client_ca: client_ca.map(read).transpose()?,
             ca: ca.map(read).transpose()?.or(own_ca),
             not_renewed,
-            authority,
         })
     }
 
