@@ -396,10 +396,10 @@ pub const GRANTS_MAX: usize = 5_000;
 /// Time until a connection must be authorized; then it is closed: the service's value (`transport.md#sasl`).
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
 /// How long an attach to a management node waits for a token that holds for it: a client may first have to get one.
-pub const UNPROVED_WAIT: Millis = Millis::from_secs(5);
+pub const EARLY_ATTACH_WAIT: Millis = Millis::from_secs(5);
 /// Such attaches of one connection: the pairs of two management nodes. Among the links of an unauthenticated one.
-pub const UNPROVED_LINKS_MAX: usize = 4;
-const _: () = assert!(UNPROVED_LINKS_MAX + 2 <= UNAUTHENTICATED_LINKS_MAX); // `$cbs` has room.
+pub const EARLY_ATTACHES_MAX: usize = 4;
+const _: () = assert!(EARLY_ATTACHES_MAX + 2 <= UNAUTHENTICATED_LINKS_MAX); // `$cbs` has room.
 /// Links of an unauthenticated connection: two pairs for `$cbs`, and two to the transaction coordinator.
 pub const UNAUTHENTICATED_LINKS_MAX: usize = 6;
 /// Open transactions of an unauthenticated connection, some 200 bytes each. .NET declares one for

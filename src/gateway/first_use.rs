@@ -131,12 +131,7 @@ impl Gateway {
         let mut description = super::amqp::default_description(kind)?;
         description.requires_session = used == FirstUse::InSession && kind != EntityKind::Topic;
         self.namespaces.check_entity_count(None)?;
-        self.namespaces
-            .make_entity(cx, path, description, Vec::new())
-            .map_err(|refused| Denied {
-                entity: path.to_owned(),
-                ..Denied::from(refused)
-            })?;
+        self.make_for(cx, path, description, Vec::new())?;
         self.namespaces
             .audit(cx, actor, "create", path, "on first use");
         Ok(())

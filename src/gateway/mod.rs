@@ -41,10 +41,10 @@ pub use statistics::Statistics;
 
 use amqp::Link;
 use amqp::connections::{Connection, Connections};
+use amqp::early_attach::EarlyAttachEnds;
 use amqp::grants::TokenEnds;
 use amqp::send::Incoming;
 use amqp::settle::{Decision, Interpreted};
-use amqp::unproved::UnprovedEnds;
 use amqp::windows::{Load, Windows};
 use messages::{ReceiveReply, Receives};
 
@@ -179,7 +179,7 @@ pub struct Gateway {
     token_ends: TokenEnds,
     /// Clients create entities by using them.
     creates_on_use: bool,
-    unproved_ends: UnprovedEnds,
+    early_attach_ends: EarlyAttachEnds,
     windows: Windows,
     interpreted: Interpreted,
     /// The rest of a turn's budget for requests that look at messages.
@@ -206,7 +206,7 @@ impl Gateway {
             receives: Receives::default(),
             token_ends: TokenEnds::default(),
             creates_on_use: false,
-            unproved_ends: UnprovedEnds::default(),
+            early_attach_ends: EarlyAttachEnds::default(),
             windows: Windows::new(usize::MAX),
             interpreted: Interpreted::default(),
             looks: Looks::default(),
@@ -261,7 +261,7 @@ impl Gateway {
         self.resume_unfinished(cx);
         self.end_transactions(cx.now);
         self.end_tokens(cx);
-        self.end_unproved(cx.now);
+        self.end_early_attaches(cx.now);
         self.end_waits(cx);
         self.log_refusals(cx.now);
         self.close_stuck(cx);
@@ -288,7 +288,7 @@ impl Gateway {
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.namespaces.follow_clock(now, step);
         self.follow_clock_of_windows(step);
-        self.follow_clock_of_unproved(step);
+        self.follow_clock_of_early_attaches(step);
         self.receives.follow_clock(step);
         self.access.follow_clock(step);
     }
@@ -307,7 +307,7 @@ impl Gateway {
         let all = [
             self.namespaces.poll_timeout(),
             self.token_ends.poll_timeout(),
-            self.unproved_ends.poll_timeout(),
+            self.early_attach_ends.poll_timeout(),
             self.access.poll_timeout(),
             self.windows.poll_timeout(),
             self.receives.poll_timeout(),
@@ -600,7 +600,7 @@ impl Gateway {
     /// If it does not hold, which is a bug.
     pub fn check(&self) {
         self.namespaces.check();
-        self.connections.check(&self.unproved_ends);
+        self.connections.check(&self.early_attach_ends);
         self.windows.check(&self.connections);
         self.check_receives();
         for (id, connection) in self.connections.iter() {

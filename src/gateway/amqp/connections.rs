@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::early_attach::{EarlyAttach, EarlyAttachEnds};
 use super::link_memory::LinkMemory;
 use super::management::Call;
 use super::transactions::{Declared, Group};
-use super::unproved::{Unproved, UnprovedEnds};
 use super::windows::Window;
 use super::{Link, jms};
 use crate::access::{Grant, Origin};
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     pub(crate) brings_jms: bool,
     pub(crate) links: BTreeMap<LinkId, Link>,
     /// Attaches to management nodes that wait for a token.
-    pub(super) unproved: BTreeMap<LinkId, Unproved>,
+    pub(super) early_attaches: BTreeMap<LinkId, EarlyAttach>,
     /// Receivers that were detached recently: messages for them may be under way, and come back.
     pub(crate) departed: VecDeque<(LinkId, EntityId)>,
     /// Entities that end with one of its links.
@@ -198,11 +198,11 @@ impl Connections {
     }
 
     /// Checks what holds between steps.
-    pub(crate) fn check(&self, unproved_ends: &UnprovedEnds) {
+    pub(crate) fn check(&self, early_attach_ends: &EarlyAttachEnds) {
         for (id, connection) in &self.open {
-            for (&link, unproved) in &connection.unproved {
+            for (&link, early) in &connection.early_attaches {
                 assert!(!connection.links.contains_key(&link), "it is attached once");
-                unproved_ends.check(*id, link, unproved);
+                early_attach_ends.check(*id, link, early);
             }
             assert!(!self.ended.contains_key(id), "no id is used twice");
             let waiting = connection.waiting_calls();

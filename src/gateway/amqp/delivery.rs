@@ -140,7 +140,7 @@ impl Gateway {
             }
             Some(Link::Responses(_)) => self.respond_credit(cx, connection, link, limit, drain),
             Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) => {}
-            None => self.unproved_credit(connection, link, (limit, drain)),
+            None => self.credit_early(connection, link, (limit, drain)),
         }
     }
 

@@ -266,7 +266,7 @@ impl Gateway {
         if shrinks {
             self.end_unauthorized(cx, id, "");
         }
-        self.attach_proved(cx, id);
+        self.answer_early_attaches(cx, id);
         Ok(())
     }
 

@@ -461,7 +461,7 @@ fn a_stranger_learns_nothing_of_what_there_is() {
     attach(&mut bench, 3, LinkRole::Incoming, "nothing/$management");
     attach(&mut bench, 4, LinkRole::Outgoing, "q/$management");
     assert!(told(&mut bench).is_empty());
-    later(&mut bench, limits::UNPROVED_WAIT);
+    later(&mut bench, limits::EARLY_ATTACH_WAIT);
     assert_eq!(told(&mut bench), ["-3", "-4"]);
     for link in 10..20 {
         attach(&mut bench, link, LinkRole::Outgoing, "$cbs");

@@ -441,7 +441,7 @@ impl Gateway {
     }
 
     /// Makes an entity for a peer.
-    fn make_for(
+    pub(in crate::gateway) fn make_for(
         &mut self,
         cx: &mut StepContext<'_>,
         path: &str,

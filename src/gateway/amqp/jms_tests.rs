@@ -71,7 +71,7 @@ fn a_dynamic_node_is_found_by_its_address_while_its_link_lives() {
     bench
         .gateway
         .connections
-        .check(&bench.gateway.unproved_ends);
+        .check(&bench.gateway.early_attach_ends);
 }
 
 #[test]

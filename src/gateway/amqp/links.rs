@@ -48,7 +48,7 @@ impl Gateway {
         attach: &Attach,
     ) {
         let state = self.connection(connection);
-        let links = state.links.len() + state.unproved.len();
+        let links = state.links.len() + state.early_attaches.len();
         let made = self.namespaces.next_id();
         let is_stranger = !self.is_authorized(connection);
         let room = self.check_link_memory(connection, attach);
@@ -399,7 +399,7 @@ impl Gateway {
         unsent: &[Tag],
     ) {
         let Some(state) = self.connection(connection).links.remove(&link) else {
-            self.take_unproved(connection, link);
+            self.take_early_attach(connection, link);
             return;
         };
         self.drop_link(connection, &state);
@@ -425,10 +425,10 @@ impl Gateway {
         unsent: &[(LinkId, Tag)],
     ) {
         self.roll_back(connection, None);
-        let unproved = self.connections.get(connection);
-        let unproved = unproved.map(|state| state.unproved.keys().copied().collect::<Vec<_>>());
-        for link in unproved.into_iter().flatten() {
-            self.take_unproved(connection, link);
+        let early = self.connections.get(connection);
+        let early = early.map(|state| state.early_attaches.keys().copied().collect::<Vec<_>>());
+        for link in early.into_iter().flatten() {
+            self.take_early_attach(connection, link);
         }
         let Some(mut state) = self.connections.end(connection) else {
             return;

@@ -7,6 +7,9 @@ mod damage;
 #[cfg(test)]
 mod damage_tests;
 mod delivery;
+pub(crate) mod early_attach;
+#[cfg(test)]
+mod early_attach_tests;
 mod filters;
 #[cfg(test)]
 mod forwarding_tests;
@@ -32,9 +35,6 @@ pub(crate) mod tests;
 pub(crate) mod transactions;
 #[cfg(test)]
 mod transactions_tests;
-pub(crate) mod unproved;
-#[cfg(test)]
-mod unproved_tests;
 pub(crate) mod windows;
 #[cfg(test)]
 mod windows_tests;

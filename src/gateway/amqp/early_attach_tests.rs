@@ -35,14 +35,14 @@ fn an_attach_to_a_management_node_waits_for_a_token_that_holds_for_it() {
         panic!("it is the link for answers");
     };
     assert_eq!(answers.limit, 7);
-    // What waited is not refused later.
-    later(&mut bench, limits::UNPROVED_WAIT);
+    // An attach that was answered is not refused when its time ends.
+    later(&mut bench, limits::EARLY_ATTACH_WAIT);
     assert!(told(&mut bench).is_empty());
     // With a token of another entity it waits as long, and with the node's own it does not wait.
     attach(&mut bench, 3, LinkRole::Incoming, "three/$management");
     attach(&mut bench, 4, LinkRole::Incoming, "q/$management");
     assert_eq!(told(&mut bench), ["+4"]);
-    later(&mut bench, limits::UNPROVED_WAIT);
+    later(&mut bench, limits::EARLY_ATTACH_WAIT);
     assert_eq!(told(&mut bench), ["-3"]);
     // What the peer gives up is not answered.
     attach(&mut bench, 5, LinkRole::Incoming, "three/$management");
@@ -52,9 +52,9 @@ fn an_attach_to_a_management_node_waits_for_a_token_that_holds_for_it() {
     // Neither is the connection that has ended.
     attach(&mut bench, 6, LinkRole::Incoming, "one/$management");
     bench.run(|gateway, cx| gateway.closed(cx, GUEST, &[]));
-    later(&mut bench, limits::UNPROVED_WAIT);
+    later(&mut bench, limits::EARLY_ATTACH_WAIT);
     assert!(told(&mut bench).is_empty());
-    assert_eq!(bench.gateway.unproved_ends.poll_timeout(), None);
+    assert_eq!(bench.gateway.early_attach_ends.poll_timeout(), None);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_peer_without_a_key_has_few_attaches_that_wait_and_their_memory_is_counted()
     let mut bench = guarded();
     let held = |bench: &Bench| bench.gateway.namespaces().memory().counted();
     let before = held(&bench);
-    let most = u32::try_from(limits::UNPROVED_LINKS_MAX).unwrap();
+    let most = u32::try_from(limits::EARLY_ATTACHES_MAX).unwrap();
     for link in 0..1_000 {
         attach(&mut bench, link, LinkRole::Outgoing, "q/$management");
     }
@@ -75,7 +75,7 @@ fn a_peer_without_a_key_has_few_attaches_that_wait_and_their_memory_is_counted()
     attach(&mut bench, 2_001, LinkRole::Outgoing, "$cbs");
     assert_eq!(told(&mut bench), ["+2000", "+2001"]);
     // Nor does one wait whose name or address is long.
-    later(&mut bench, limits::UNPROVED_WAIT);
+    later(&mut bench, limits::EARLY_ATTACH_WAIT);
     let ended: Vec<String> = (0..most).map(|link| format!("-{link}")).collect();
     assert_eq!(told(&mut bench), ended);
     let long = LinkTarget::Node(Some(

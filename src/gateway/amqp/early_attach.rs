@@ -3,7 +3,7 @@
 //! Java's SDK up to 7.15.2 attaches the links of a management node when it makes a client for it, and puts the token
 //! with the first request (`cbs.md#before-a-token`). Such an attach is answered when a token holds for its node; without one
 //! it is refused as any other after a while. Nothing is looked up before: who has no right is not told whether the node
-//! is there. A connection has few of them at a time ([`limits::UNPROVED_LINKS_MAX`]), and their names and addresses are
+//! is there. A connection has few of them at a time ([`limits::EARLY_ATTACHES_MAX`]), and their names and addresses are
 //! counted with those of its links.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::time::{ClockStep, Timestamp};
 
 /// An attach that waits for a token.
 #[derive(Debug)]
-pub(crate) struct Unproved {
+pub(crate) struct EarlyAttach {
     attach: Attach,
     /// What the token must hold for.
     resource: String,
@@ -30,11 +30,11 @@ pub(crate) struct Unproved {
 
 /// When such attaches are refused.
 #[derive(Debug, Default)]
-pub(crate) struct UnprovedEnds {
+pub(crate) struct EarlyAttachEnds {
     ends: BTreeSet<(Timestamp, ConnectionId, LinkId)>,
 }
 
-impl UnprovedEnds {
+impl EarlyAttachEnds {
     /// Returns when the next one is refused.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         self.ends.first().map(|&(at, ..)| at)
@@ -49,12 +49,12 @@ impl UnprovedEnds {
     }
 
     /// Checks that the end of an attach is known.
-    pub(crate) fn check(&self, connection: ConnectionId, link: LinkId, unproved: &Unproved) {
-        assert!(self.ends.contains(&(unproved.ends, connection, link)));
+    pub(crate) fn check(&self, connection: ConnectionId, link: LinkId, early: &EarlyAttach) {
+        assert!(self.ends.contains(&(early.ends, connection, link)));
     }
 }
 
-impl Unproved {
+impl EarlyAttach {
     /// Returns how many bytes of the peer's it keeps.
     fn memory_bytes(&self) -> usize {
         self.resource.len() + memory_bytes(&self.attach)
@@ -70,32 +70,34 @@ impl Gateway {
         link: LinkId,
         attach: &Attach,
     ) -> bool {
-        let Some(resource) = self.unproved_resource(connection, attach) else {
+        let Some(resource) = self.resource_without_token(connection, attach) else {
             return false;
         };
-        let ends = now.after(limits::UNPROVED_WAIT);
-        let unproved = Unproved {
+        let ends = now.after(limits::EARLY_ATTACH_WAIT);
+        let early = EarlyAttach {
             attach: reduced(attach),
             resource,
             credit: None,
             ends,
         };
-        let bytes = unproved.memory_bytes();
-        let count = self.connection(connection).unproved.len();
-        if limits::UNPROVED_LINKS_MAX <= count
+        let bytes = early.memory_bytes();
+        let count = self.connection(connection).early_attaches.len();
+        if limits::EARLY_ATTACHES_MAX <= count
             || limits::LINK_NAME_BYTES_MAX < bytes
             || self.check_memory_bytes(connection, bytes).is_err()
         {
             return false;
         }
         self.keep_link_bytes(connection, bytes);
-        self.unproved_ends.ends.insert((ends, connection, link));
-        self.connection(connection).unproved.insert(link, unproved);
+        self.early_attach_ends.ends.insert((ends, connection, link));
+        self.connection(connection)
+            .early_attaches
+            .insert(link, early);
         true
     }
 
     /// Returns what a peer lacks a token for that attaches to a management node; `None` if it lacks none, or puts none.
-    fn unproved_resource(&mut self, id: ConnectionId, attach: &Attach) -> Option<String> {
+    fn resource_without_token(&mut self, id: ConnectionId, attach: &Attach) -> Option<String> {
         if !self.access.verifies() {
             return None;
         }
@@ -119,47 +121,47 @@ impl Gateway {
     }
 
     /// Notes the credit of a link whose attach waits.
-    pub(super) fn unproved_credit(
+    pub(super) fn credit_early(
         &mut self,
         connection: ConnectionId,
         link: LinkId,
         credit: (u32, bool),
     ) {
         let connection = self.connections.get_mut(connection);
-        if let Some(unproved) = connection.and_then(|it| it.unproved.get_mut(&link)) {
-            unproved.credit = Some(credit);
+        if let Some(early) = connection.and_then(|it| it.early_attaches.get_mut(&link)) {
+            early.credit = Some(credit);
         }
     }
 
     /// Takes an attach that waits no more.
-    pub(super) fn take_unproved(
+    pub(super) fn take_early_attach(
         &mut self,
         connection: ConnectionId,
         link: LinkId,
-    ) -> Option<Unproved> {
-        let unproved = self
+    ) -> Option<EarlyAttach> {
+        let early = self
             .connections
             .get_mut(connection)?
-            .unproved
+            .early_attaches
             .remove(&link)?;
-        self.drop_link_bytes(connection, unproved.memory_bytes());
-        let end = (unproved.ends, connection, link);
-        self.unproved_ends.ends.remove(&end);
-        Some(unproved)
+        self.drop_link_bytes(connection, early.memory_bytes());
+        let end = (early.ends, connection, link);
+        self.early_attach_ends.ends.remove(&end);
+        Some(early)
     }
 
     /// Answers the attaches of a connection for whose nodes a token holds now.
-    pub(super) fn attach_proved(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
-        let unproved = self.connection(id).unproved.iter();
-        let all: Vec<(LinkId, String)> = unproved
-            .map(|(&link, unproved)| (link, unproved.resource.clone()))
+    pub(super) fn answer_early_attaches(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
+        let early = self.connection(id).early_attaches.iter();
+        let all: Vec<(LinkId, String)> = early
+            .map(|(&link, early)| (link, early.resource.clone()))
             .collect();
         for (link, resource) in all {
             if self.may(id, &resource, None)
-                && let Some(unproved) = self.take_unproved(id, link)
+                && let Some(early) = self.take_early_attach(id, link)
             {
-                self.attach(cx, id, link, &unproved.attach);
-                if let Some((limit, drain)) = unproved.credit {
+                self.attach(cx, id, link, &early.attach);
+                if let Some((limit, drain)) = early.credit {
                     self.credit(cx, id, link, limit, drain);
                 }
             }
@@ -167,12 +169,12 @@ impl Gateway {
     }
 
     /// Refuses the attaches for whose nodes no token has come in time.
-    pub(crate) fn end_unproved(&mut self, now: Timestamp) {
-        while let Some((connection, link)) = self.unproved_ends.next(now) {
-            let Some(unproved) = self.take_unproved(connection, link) else {
+    pub(crate) fn end_early_attaches(&mut self, now: Timestamp) {
+        while let Some((connection, link)) = self.early_attach_ends.next(now) {
+            let Some(early) = self.take_early_attach(connection, link) else {
                 continue;
             };
-            let denied = self.unauthorized(connection, &unproved.resource, None, "");
+            let denied = self.unauthorized(connection, &early.resource, None, "");
             let denied = self.tracked(now, denied);
             self.replies.push(Routed {
                 connection,
@@ -183,13 +185,13 @@ impl Gateway {
     }
 
     /// Follows a clock that was set.
-    pub(crate) fn follow_clock_of_unproved(&mut self, step: ClockStep) {
-        let ends = std::mem::take(&mut self.unproved_ends.ends).into_iter();
+    pub(crate) fn follow_clock_of_early_attaches(&mut self, step: ClockStep) {
+        let ends = std::mem::take(&mut self.early_attach_ends.ends).into_iter();
         let ends = ends.map(|(at, connection, link)| (at.moved(step), connection, link));
-        self.unproved_ends.ends = ends.collect();
+        self.early_attach_ends.ends = ends.collect();
         for connection in self.connections.iter_mut() {
-            for unproved in connection.unproved.values_mut() {
-                unproved.ends = unproved.ends.moved(step);
+            for early in connection.early_attaches.values_mut() {
+                early.ends = early.ends.moved(step);
             }
         }
     }
