@@ -13,7 +13,7 @@ pub const SECOND: i128 = 10_000_000;
 /// Ticks of .NET in a day.
 pub const DAY: i128 = 86_400 * SECOND;
 /// .NET's longest time span, which represents "for ever".
-const LONGEST: &str = "P10675199DT2H48M5.4775807S";
+pub const LONGEST: &str = "P10675199DT2H48M5.4775807S";
 /// Days of it. Clients lose some of the rest when they read it and write it back.
 pub const LONGEST_DAYS: i128 = 10_675_199;
 

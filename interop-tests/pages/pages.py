@@ -178,7 +178,7 @@ def run_with_strings(language: str) -> None:
             data = Path(broker.state["data_dir"])
             (directory / "program" / "jitney-data").symlink_to(data)
             kept = {name: value for name, value in os.environ.items() if name not in AUTHORITIES and name.lower() not in PROXIES}
-            told = output("env", "--java", "--format", "file", "--broker", f"{ADDRESS}:5300", "--data-dir", str(data),
+            told = output("env", "--java", "--format", "file", "--url", f"http://{ADDRESS}:5300", "--data-dir", str(data),
                           "--directory", str(directory / "authorities"))
             named = dict(line.split("=", 1) for line in told.splitlines())
             whole = named["SERVICEBUS_CONNECTION_STRING"]

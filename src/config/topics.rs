@@ -225,6 +225,9 @@ impl From<QueueProperties> for TopicProperties {
     }
 }
 
+/// What is right for `FilterType`.
+const FILTER_TYPES: &str = "\"Sql\" or \"Correlation\"";
+
 impl ConfigReader<'_> {
     pub(super) fn topic(&mut self, at: &At<'_>) -> Option<ConfiguredTopic> {
         self.object_of(at, &TOPIC)?;
@@ -292,21 +295,20 @@ impl ConfigReader<'_> {
 
     /// Reads a filter. One of a type that is not known takes all messages, as in the emulator (`emulator.md#configuration-file`).
     fn filter(&mut self, properties: &At<'_>) -> Option<ConfiguredFilter> {
-        const ALLOWED: &str = "\"Sql\" or \"Correlation\"";
         let kind = properties.key("FilterType");
         let (sql, correlation) = ("SqlFilter", "CorrelationFilter");
         let has = |name: &str| !properties.key(name).is_absent();
         if kind.is_absent() {
             return self.filter_without_type(properties);
         }
-        let text = self.string(&kind, ALLOWED)?;
+        let text = self.string(&kind, FILTER_TYPES)?;
         let known = ["Sql", "Correlation"];
         let known = known.into_iter().find(|it| it.eq_ignore_ascii_case(text));
         if let Some(known) = known.filter(|known| *known != text) {
             self.warn(
                 &kind,
                 format!("\"{text}\", which is read as \"{known}\""),
-                ALLOWED,
+                FILTER_TYPES,
             );
         }
         let (wanted, other) = match known.unwrap_or(text) {
@@ -319,7 +321,7 @@ impl ConfigReader<'_> {
             }
             name => {
                 let found = format!("\"{name}\", which takes all messages, as $Default does");
-                self.warn(&kind, found, ALLOWED);
+                self.warn(&kind, found, FILTER_TYPES);
                 return Some(ConfiguredFilter::All);
             }
         };
@@ -353,7 +355,6 @@ impl ConfigReader<'_> {
 
     /// Reads a filter whose type is not given: the filter that is there says which is meant. None takes all messages.
     fn filter_without_type(&mut self, properties: &At<'_>) -> Option<ConfiguredFilter> {
-        const ALLOWED: &str = "\"Sql\" or \"Correlation\"";
         let kind = properties.key("FilterType");
         let [sql, correlation] =
             ["SqlFilter", "CorrelationFilter"].map(|name| properties.key(name));
@@ -367,7 +368,7 @@ impl ConfigReader<'_> {
         let used = |name: &str| format!("nothing, and a \"{name}\", which is used");
         match (is_given(&sql), is_given(&correlation)) {
             (true, true) => {
-                self.mistake(&kind, ALLOWED);
+                self.mistake(&kind, FILTER_TYPES);
                 None
             }
             (true, false) => {
@@ -381,7 +382,7 @@ impl ConfigReader<'_> {
             }
             (false, false) => {
                 let found = "nothing, and no filter, which takes all messages, as $Default does";
-                self.warn(&kind, found.to_owned(), ALLOWED);
+                self.warn(&kind, found.to_owned(), FILTER_TYPES);
                 Some(ConfiguredFilter::All)
             }
         }

@@ -28,7 +28,7 @@ use tracing::{error, info, warn};
 
 use super::committer::SharedDisk;
 use super::shards::Shards;
-use super::{disk, files, placement, supervisor};
+use super::{disk, files, placement, root_key, supervisor};
 use crate::journal::{Error, LogEnd, SegmentId};
 use crate::limits;
 use crate::time::Timestamp;
@@ -39,7 +39,7 @@ const COPYING: &str = "copying.tmp";
 /// The names that the directory of a backup may have.
 const NAMES: [&str; 4] = ["LOCK", FILE, FILES, "manifest.json.new"];
 /// The files of a data directory that a backup has besides logs: the record of shards, and the keys that were made there.
-const OTHERS: [&str; 3] = [placement::FILE, "root.key", "operator.key"];
+const OTHERS: [&str; 3] = [placement::FILE, root_key::FILE_NAME, "operator.key"];
 /// The directory of certificates in a data directory.
 const CERTS: &str = "certs";
 

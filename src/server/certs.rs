@@ -323,16 +323,6 @@ impl CertificateAuthority {
         self.issue(&subject, limits::CERTIFICATE_DAYS_MAX, now)
     }
 
-    /// Returns another of the same certificate and key.
-    pub(super) fn copy(&self) -> Result<Self, CertsError> {
-        let name = "the local authority";
-        let files = AuthorityFiles {
-            certificate: name.into(),
-            key: name.into(),
-        };
-        Self::parse(&files, self.pem.clone(), &self.issuer.key().serialize_pem())
-    }
-
     /// Reads the one of a directory, if both its files are there and can be used.
     pub(super) fn of_directory(directory: &Path, now: SystemTime) -> Option<Self> {
         Self::open(&AuthorityFiles::new(directory), now).ok()
@@ -661,6 +651,14 @@ fn put_trust(directory: &Path, authority: &CertificateAuthority) -> Result<(), C
     Ok(())
 }
 
+/// Returns an authority and others in one text, in PEM. A bundle has its authority already.
+pub(super) fn bundle(authority: &str, others: &str) -> String {
+    if others.contains(authority.trim_end()) {
+        return others.to_owned();
+    }
+    format!("{}\n{others}", authority.trim_end())
+}
+
 /// Writes the authority and others into one file.
 fn put_bundle(
     directory: &Path,
@@ -675,13 +673,7 @@ fn put_bundle(
     if !matches!(count, Ok(1..)) {
         return Err(CertsError::NoAuthorities(others.to_owned()));
     }
-    // A bundle made from itself has the authority already.
-    let own = if other.contains(authority.pem.trim_end()) {
-        ""
-    } else {
-        authority.pem.as_str()
-    };
-    let bundle = format!("{own}{other}");
+    let bundle = bundle(&authority.pem, &other);
     let file = directory.join("bundle.pem");
     files::replace(&[(file, bundle.as_bytes(), Readers::OfDirectory)])?;
     Ok(())

@@ -14,10 +14,10 @@ use clap::{
 use clap_complete::Shell;
 
 use super::certs::{self, CertsArgs};
+use super::commands::environment::EnvironmentArgs;
 use super::commands::{self, BrokerCommand, words};
 use super::committer::Sync;
 use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
-use super::environment::{self, EnvironmentArgs};
 use super::health::{self, HealthArgs};
 use super::listen::ListenArgs;
 use super::logging::{self, LogFormat};
@@ -300,7 +300,7 @@ pub fn main() -> ExitCode {
         }
         Command::Certs(args) => certs::run(&args),
         Command::Health(args) => health::run(&args),
-        Command::Env(args) => environment::run(&args),
+        Command::Env(args) => commands::environment::run(&args),
         Command::Config(ConfigCommand::Check {
             file,
             strict,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, StatusCode};
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::commands::{self, words};
-use super::exchange::exchange;
+use super::exchange;
 use super::listen_address;
 use super::operator::{self, OperatorArgs, Peer};
 use super::print;
@@ -45,9 +45,6 @@ pub(super) struct HealthArgs {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = words::wait)]
     timeout: Duration,
 }
-
-/// Bytes of an answer that are read.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads an address, which may be a URL without a path.
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -115,11 +112,5 @@ async fn request(
         request = request.header(AUTHORIZATION, format!("Bearer {}", key.expose()));
     }
     let request = request.body(Empty::<Bytes>::new())?;
-    exchange(stream, request, async |response| {
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-        let bytes = body.collect().await?.to_bytes();
-        Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
-    })
-    .await?
+    exchange::page(stream, request).await
 }

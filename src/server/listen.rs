@@ -30,10 +30,10 @@ pub(super) const HTTPS: &str = "--https";
 pub(super) const METRICS: &str = "--metrics";
 
 /// The ports of the service and of its emulator.
-const AMQP_PORT: u16 = 5672;
+pub(super) const AMQP_PORT: u16 = 5672;
 pub(super) const AMQPS_PORT: u16 = 5671;
 pub(super) const EMULATOR_HTTP_PORT: u16 = 5300;
-const HTTP_PORT: u16 = 80;
+pub(super) const HTTP_PORT: u16 = 80;
 pub(super) const HTTPS_PORT: u16 = 443;
 
 /// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished

@@ -28,7 +28,6 @@ mod configuration;
 mod connection;
 mod console;
 pub mod disk;
-mod environment;
 mod exchange;
 mod fetch;
 mod files;

@@ -19,9 +19,9 @@ use crate::rights::Key;
 pub(super) const ROOT: &str = "RootManageSharedAccessKey";
 
 /// What the emulator's documents have in the place of a key.
-const ANY_KEY: &str = "SAS_KEY_VALUE";
+pub(super) const ANY_KEY: &str = "SAS_KEY_VALUE";
 /// The name of the file of the root key in the data directory.
-const FILE_NAME: &str = "root.key";
+pub(super) const FILE_NAME: &str = "root.key";
 
 /// Why the broker does not start.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +161,12 @@ pub(super) fn emulator_string(host: &str, port: u16) -> String {
     format!(
         "Endpoint=sb://{host}:{port};SharedAccessKeyName={ROOT};SharedAccessKey={ANY_KEY};UseDevelopmentEmulator=true;"
     )
+}
+
+/// Returns a connection string with a root key. Without a port, clients go to those of AMQP and of administration with TLS.
+pub(super) fn root_string(host: &str, port: Option<u16>, key: &str) -> String {
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("Endpoint=sb://{host}{port};SharedAccessKeyName={ROOT};SharedAccessKey={key}")
 }
 
 /// Makes a key.

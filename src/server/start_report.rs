@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use tracing::{info, warn};
 
-use super::listen::{self, AMQP, AMQPS_PORT, HTTP, HTTPS_PORT, Listener};
+use super::listen::{self, AMQP, AMQPS_PORT, HTTP, HTTPS_PORT, Listener, METRICS};
 use super::logging::LogFormat;
-use super::root_key::{self, KeyPlace, ROOT, RootKey};
+use super::root_key::{self, KeyPlace, RootKey};
 use crate::access::Profile;
 
 /// The target of the lines of a start.
@@ -91,7 +91,9 @@ impl StartReport {
     }
 
     fn access(&self) -> String {
-        let is_local = self.places.iter().all(|it| it.address.ip().is_loopback());
+        // The addresses of metrics accept no keys.
+        let mut for_clients = self.places.iter().filter(|it| it.flag != METRICS);
+        let is_local = for_clients.all(|it| it.address.ip().is_loopback());
         match (self.profile, is_local) {
             (Profile::Development, true) => {
                 "any key is accepted, from this machine only (--auth development)".to_owned()
@@ -130,17 +132,12 @@ impl StartReport {
         }
         // Without a port, clients go to 5671 and 443.
         let has = |port| self.places.iter().any(|it| it.address.port() == port);
-        let port = if has(AMQPS_PORT) && has(HTTPS_PORT) {
-            String::new()
-        } else {
-            format!(":{port}")
-        };
+        let port = (!has(AMQPS_PORT) || !has(HTTPS_PORT)).then_some(port);
         let Some(RootKey { key, place }) = &self.root_key else {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
             return format!("Endpoint=sb://{host}{port}; with a key of the configuration");
         };
-        let of = |key: &str| {
-            format!("Endpoint=sb://{host}{port};SharedAccessKeyName={ROOT};SharedAccessKey={key}")
-        };
+        let of = |key: &str| root_key::root_string(&host, port, key);
         match place {
             KeyPlace::New => format!("{} (a new key, shown once)", of(key.expose())),
             KeyPlace::NewFile(file) => format!(
@@ -228,6 +225,15 @@ mod tests {
         assert_eq!(report.console().unwrap(), "http://localhost:41234/");
         assert!(report.access().contains("from this machine only"));
         assert_eq!(report.warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_address_of_metrics_lets_no_client_in() {
+        let inside = (AMQP, "127.0.0.1:5672");
+        let metrics = report(Profile::Development, &[inside, (METRICS, "0.0.0.0:9100")]);
+        assert!(metrics.access().contains("from this machine only"));
+        let outside = report(Profile::Development, &[inside, (HTTP, "0.0.0.0:5300")]);
+        assert!(outside.access().contains("from every machine"));
     }
 
     #[test]

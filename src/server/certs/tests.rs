@@ -341,3 +341,11 @@ fn others_read_what_is_made_here() {
         }
     }
 }
+
+#[test]
+fn a_bundle_has_the_authority_once() {
+    let once = bundle("ours\n", "others\n");
+    assert_eq!(once, "ours\nothers\n");
+    assert_eq!(bundle("ours\n", &once), once);
+    assert_eq!(bundle("ours\n", ""), "ours\n");
+}

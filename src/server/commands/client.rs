@@ -15,12 +15,13 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT, place_of};
+use super::connection_string::{ConnectionString, place_of, url_host};
 use super::words;
 use crate::limits;
 use crate::secret::Secret;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
+use crate::server::listen::EMULATOR_HTTP_PORT;
 use crate::server::operator::{self, KnownKey, OperatorArgs, Peer};
 use crate::server::print;
 use crate::server::root_key::KeysError;
@@ -290,12 +291,7 @@ impl Client {
     }
 
     fn place(&self, port: u16) -> String {
-        let host = &self.host;
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
+        format!("{}:{port}", url_host(&self.host))
     }
 
     /// Returns what authorizes a request to a peer.

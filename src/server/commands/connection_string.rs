@@ -13,12 +13,9 @@ use hyper::http::uri::Authority;
 
 use super::client::{CommandError, encoded};
 use crate::secret::Secret;
+use crate::server::listen::{AMQP_PORT, AMQPS_PORT, EMULATOR_HTTP_PORT, HTTP_PORT, HTTPS_PORT};
+use crate::server::root_key::{self, ROOT};
 
-/// The port of the emulator's administration API, which is the broker's HTTP port.
-pub(super) const EMULATOR_HTTP_PORT: u16 = 5300;
-/// The name of the root key, and the file that has it in a data directory.
-const ROOT: &str = "RootManageSharedAccessKey";
-const ROOT_KEY: &str = "root.key";
 /// Seconds for which a token is valid.
 const TOKEN_SECONDS: u64 = 3_600;
 
@@ -107,14 +104,14 @@ impl ConnectionString {
         let address: Option<IpAddr> = host.parse().ok();
         let is_here = host.eq_ignore_ascii_case("localhost")
             || address.is_some_and(|address| address.is_loopback());
-        let file = data_dir.join(ROOT_KEY);
+        let file = data_dir.join(root_key::FILE_NAME);
         let found = is_here.then(|| std::fs::read_to_string(&file));
         let (key, origin) = match found {
             Some(Ok(key)) => (key.trim().to_owned(), Origin::OfDirectory(file)),
             Some(Err(error)) if error.kind() != ErrorKind::NotFound && file.exists() => {
                 return Err(CommandError::of_file(&file, &error));
             }
-            Some(Err(_)) | None => ("SAS_KEY_VALUE".to_owned(), Origin::Any),
+            Some(Err(_)) | None => (root_key::ANY_KEY.to_owned(), Origin::Any),
         };
         Ok(Self {
             host,
@@ -137,13 +134,17 @@ impl ConnectionString {
             (Some(port), true) => vec![port, EMULATOR_HTTP_PORT],
             (Some(port), false) => vec![port],
             (None, true) => vec![EMULATOR_HTTP_PORT, self.amqp_port()],
-            (None, false) => vec![443, self.amqp_port()],
+            (None, false) => vec![HTTPS_PORT, self.amqp_port()],
         }
     }
 
     /// Returns the port for AMQP.
     pub(super) fn amqp_port(&self) -> u16 {
-        let default = if self.is_emulator { 5672 } else { 5671 };
+        let default = if self.is_emulator {
+            AMQP_PORT
+        } else {
+            AMQPS_PORT
+        };
         self.port.unwrap_or(default)
     }
 
@@ -176,20 +177,12 @@ impl ConnectionString {
             Credential::Key { name, key } => (name, key),
             Credential::Signature(signature) => return signature.expose().to_owned(),
         };
-        let resource = encoded(&format!("http://{}/{path}", self.url_host()));
+        let resource = encoded(&format!("http://{}/{path}", url_host(&self.host)));
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes());
         let signature = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
         let signature = encoded(&STANDARD.encode(signature));
         let name = encoded(name);
         format!("SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={name}")
-    }
-
-    fn url_host(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        }
     }
 }
 
@@ -199,6 +192,15 @@ fn port_of(uri: &Uri) -> Result<Option<u16>, ()> {
     match authority.rsplit_once(':') {
         Some((_, port)) if !port.ends_with(']') => port.parse().map(Some).map_err(|_| ()),
         Some(_) | None => Ok(None),
+    }
+}
+
+/// Returns a host as it is in a URL.
+pub(super) fn url_host(host: &str) -> String {
+    if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
     }
 }
 
@@ -216,8 +218,8 @@ pub(super) fn place_of(url: &str) -> Result<(bool, String, u16), CommandError> {
     };
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let (is_tls, port) = match uri.scheme_str() {
-        Some("http") => (false, 80),
-        Some("https") => (true, 443),
+        Some("http") => (false, HTTP_PORT),
+        Some("https") => (true, HTTPS_PORT),
         _ => return Err(wrong()),
     };
     let host = uri

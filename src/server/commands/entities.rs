@@ -116,11 +116,12 @@ impl Shell {
         given: Map<String, Value>,
         how: Update,
     ) -> Result<(), CommandError> {
-        let (before, _) = self.entity(kind, path).await?;
-        let updated = if how == Update::Replace {
-            self.replace(kind, path, given).await?
-        } else {
-            self.change(kind, path, &given).await?
+        let (before, updated) = match how {
+            Update::Merge => self.change(kind, path, &given).await?,
+            Update::Replace => {
+                let (before, _) = self.entity(kind, path).await?;
+                (before, self.replace(kind, path, given).await?)
+            }
         };
         let changes = changes(&before, &updated);
         let said = if changes.is_empty() {
@@ -179,14 +180,14 @@ impl Shell {
         self.client.ask(Method::PUT, &path, Some(&body), &any).await
     }
 
-    /// Changes the given properties of an entity, and no other. What another client changes between the read and the write is not
-    /// undone: it is read again.
+    /// Changes the given properties of an entity, and no other; returns the entity before and after it. What another client
+    /// changes between the read and the write is not undone: it is read again.
     async fn change(
         &self,
         kind: &str,
         path: &str,
         given: &Map<String, Value>,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<(Value, Value), CommandError> {
         if given.is_empty() {
             let text = "Nothing to update: give --set NAME=VALUE, or --replace for the defaults.";
             return Err(CommandError::Usage(text.to_owned()));
@@ -200,7 +201,7 @@ impl Shell {
             let written = self.client.ask(Method::PUT, &place, Some(&body), &read);
             match written.await {
                 Err(CommandError::Changed(_)) if attempts < CHANGE_ATTEMPTS => attempts += 1,
-                done => return done,
+                done => return Ok((entity, done?)),
             }
         }
     }

@@ -7,6 +7,7 @@ mod carry;
 mod client;
 mod connection_string;
 mod entities;
+pub(super) mod environment;
 mod jobs;
 mod locks;
 pub(super) mod log;
@@ -159,7 +160,11 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T>
 /// Carries a command out. The exit code is 0 if it is done, 1 if the broker refuses it or a job leaves messages, 2 if it was
 /// called wrongly, 3 if the broker cannot be reached, and 4 if what it names is not there.
 pub(super) fn run(command: &BrokerCommand) -> ExitCode {
-    let done = block_on(command.carry_out());
+    ended(block_on(command.carry_out()))
+}
+
+/// Returns the exit code of a command, and says why it has failed.
+fn ended(done: std::io::Result<Result<ExitCode, CommandError>>) -> ExitCode {
     match done.unwrap_or_else(|error| Err(CommandError::Unreachable(error.to_string()))) {
         Ok(code) => code,
         Err(error) => {
