@@ -37,7 +37,7 @@ fn every_configuration_is_told_what_is_stored_beside_it() {
     }
 }
 
-/// Checks a file of a directory, and returns what is told of it.
+/// Runs `jitney config check` on a file of a directory, and returns its output and its exit code.
 fn check(directory: &Path, file: &Path) -> String {
     let done = Command::new(env!("CARGO_BIN_EXE_jitney"))
         .args(["config", "check"])
