@@ -40,6 +40,7 @@ class Suite:
     alone: bool = False
     secured: str | None = None
     needs: list[str] = field(default_factory=list)
+    optional: bool = False
 
     @property
     def command(self) -> list[str]:
@@ -51,15 +52,20 @@ class Suite:
         return Path(self.command[0]).parent
 
     @property
-    def lacks(self) -> str | None:
-        """What the suite would need to run here; None if all of it is there."""
+    def missing(self) -> list[str]:
+        """The needs of the suite that are not met here."""
         def is_there(word: str) -> bool:
             return bool(os.environ.get(word) if word.isupper() else shutil.which(word))
 
         missing = [need for need in self.needs if not any(map(is_there, need.split("|")))]
         if self.secured and not ports.are_permitted():
             missing.append(LOW_PORTS)
-        return ", ".join(need.replace("|", " or ") for need in missing) or None
+        return missing
+
+    @property
+    def lacks(self) -> str | None:
+        """What the suite would need to run here; None if all of it is there."""
+        return ", ".join(need.replace("|", " or ") for need in self.missing) or None
 
     @property
     def work(self) -> Path:
