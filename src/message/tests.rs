@@ -566,19 +566,8 @@ fn times_are_those_that_clients_can_represent() {
     let stamps = Stamps {
         keyed_by_id: false,
         partition_id: None,
-        sequence_number: 1,
-        enqueued_sequence_number: 1,
-        default_message_id: [0; 16],
-        enqueued_time: Timestamp::from_millis(1_800_000_000_000),
-        locked_until: None,
-        lock_token: None,
-        delivered: false,
-        delivery_count: 0,
-        acquired: false,
-        state: MessageState::Active,
         time_to_live: Millis::from_millis(i64::MAX - 1),
-        dead_letter_source: None,
-        amendments: None,
+        ..stamps_of_partition()
     };
     let got = Sections::decoded(&rendered(&Bytes::new(), &stamps));
     let expiry = got.properties.unwrap().absolute_expiry_time;
