@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jitney::codec;
+use jitney_amqp::codec;
 use serde_amqp::Value;
 use serde_amqp::primitives::Binary;
 

@@ -1,7 +1,7 @@
 //! The workloads by their names: each is what so many messages make the core do.
 
-use jitney::message::BATCH_FORMAT;
-use jitney::queue::{Description, EntityKind};
+use jitney_message::BATCH_FORMAT;
+use jitney_queue::{Description, EntityKind};
 
 use super::client::{Client, Settling};
 use super::messages::{Extras, batch, message, peek};

@@ -1,12 +1,12 @@
 //! A server without tasks, sockets and files, and its clients.
 
-use jitney::access::Profile;
-use jitney::amqp::Config;
-use jitney::gateway::Gateway;
-use jitney::ids::ConnectionId;
-use jitney::queue::Description;
-use jitney::shard::inline::Inline;
-use jitney::time::{Millis, Timestamp};
+use jitney_amqp::Config;
+use jitney_base::ids::ConnectionId;
+use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::access::Profile;
+use jitney_gateway::Gateway;
+use jitney_queue::Description;
+use jitney_shard::inline::Inline;
 
 use super::client::Client;
 

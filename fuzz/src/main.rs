@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use jitney::fuzzing::{TARGETS, Target};
+use jitney_simulator::fuzzing::{TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 
 static TARGET: OnceLock<Target> = OnceLock::new();

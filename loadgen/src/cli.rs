@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use jitney::amqp::Identity;
-use jitney::secret::Secret;
+use jitney_amqp::Identity;
+use jitney_base::secret::Secret;
 
 use crate::client::Endpoint;
 use crate::encode::STAMP_BYTES;

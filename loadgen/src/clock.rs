@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use jitney::time::Timestamp;
+use jitney_base::time::Timestamp;
 
 /// The monotonic time of one connection, as its engine takes it.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) fn unix_micros() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use jitney::time::Millis;
+    use jitney_base::time::Millis;
 
     use super::*;
 

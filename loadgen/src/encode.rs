@@ -1,6 +1,6 @@
 //! The encoding of messages: those of a load, and requests to a management node.
 
-use jitney::codec::value_length;
+use jitney_amqp::codec::value_length;
 
 /// Size of the timestamp at the beginning of each body: the time at which the message was due, in
 /// microseconds since 1970.
@@ -226,8 +226,8 @@ pub(crate) fn integer(value: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use jitney::message::{Field, Message};
-    use jitney::time::Timestamp;
+    use jitney_base::time::Timestamp;
+    use jitney_message::{Field, Message};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use jitney::amqp::LinkRole;
+use jitney_amqp::LinkRole;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

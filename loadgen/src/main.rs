@@ -1,6 +1,6 @@
 //! `loadgen`: generates load on an AMQP 1.0 broker and reports throughput and latency.
 //!
-//! The generator uses the client role of `jitney::amqp`, so it takes little CPU time from a broker on
+//! The generator uses the client role of `jitney_amqp`, so it takes little CPU time from a broker on
 //! the same machine. `interop-tests/bench` uses it to measure Jitney and other brokers.
 #![allow(
     clippy::disallowed_methods,

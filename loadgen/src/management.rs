@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
-use jitney::amqp::{Delivery, Event, LinkId, LinkRole, Outcome, SettleMode};
-use jitney::message::Message;
+use jitney_amqp::{Delivery, Event, LinkId, LinkRole, Outcome, SettleMode};
+use jitney_message::Message;
 use serde_json::{Value, json};
 
 use crate::cli::RequestArgs;

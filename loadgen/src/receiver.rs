@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use jitney::amqp::{Connection, Event, LinkId, Outcome};
+use jitney_amqp::{Connection, Event, LinkId, Outcome};
 
 use crate::client::{Driver, Next};
 use crate::clock::unix_micros;

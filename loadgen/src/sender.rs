@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use jitney::amqp::{Connection, Delivery, Event, LinkId, Outcome, SettleMode};
-use jitney::message::BATCH_FORMAT;
+use jitney_amqp::{Connection, Delivery, Event, LinkId, Outcome, SettleMode};
+use jitney_message::BATCH_FORMAT;
 
 use crate::client::{Driver, Next};
 use crate::clock::unix_micros;
@@ -331,7 +331,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use jitney::message::{Message, split_batch};
+    use jitney_message::{Message, split_batch};
 
     use super::*;
 

@@ -15,8 +15,8 @@ use tracing::warn;
 
 use super::namespace_connections::NamespaceConnections;
 use super::unauthenticated::{Beginning, Meter, Share, UnauthenticatedBytes};
-use crate::access::PeerAddress;
-use crate::limits;
+use jitney_base::limits;
+use jitney_broker::access::PeerAddress;
 
 /// The purpose of a listener. Each takes every protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

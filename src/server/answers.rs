@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::limits;
+use jitney_base::limits;
 
 /// The bytes of all answers.
 #[derive(Debug, Clone)]

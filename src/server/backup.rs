@@ -29,9 +29,9 @@ use tracing::{error, info, warn};
 use super::committer::SharedDisk;
 use super::shards::Shards;
 use super::{disk, files, placement, root_key, supervisor};
-use crate::journal::{Error, LogEnd, SegmentId};
-use crate::limits;
-use crate::time::Timestamp;
+use jitney_base::limits;
+use jitney_base::time::Timestamp;
+use jitney_journal::{Error, LogEnd, SegmentId};
 use manifest::{FILE, FILES, Manifest, ShardPosition, StoredFile};
 
 /// A file that is being copied, in the directory of files.
@@ -372,7 +372,7 @@ impl Copying<'_> {
     fn copy_shard(
         &mut self,
         shard: u32,
-        disk: &dyn crate::journal::Disk,
+        disk: &dyn jitney_journal::Disk,
         end: LogEnd,
     ) -> Result<(), BackupError> {
         let store = format!("{:016x}", end.store);

@@ -32,7 +32,7 @@ use rustls_pki_types::pem::PemObject as _;
 use super::files::{self, NotReplaced, Readers};
 use super::print;
 use super::tls::certificate::{self, Certificate, day};
-use crate::limits;
+use jitney_base::limits;
 
 const DAY: Duration = Duration::from_hours(24);
 

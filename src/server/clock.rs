@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracing::warn;
 
-use crate::limits;
-use crate::time::{ClockStep, Millis, Timestamp};
+use jitney_base::limits;
+use jitney_base::time::{ClockStep, Millis, Timestamp};
 
 /// The time, for the broker and its connections.
 #[derive(Debug)]

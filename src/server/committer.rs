@@ -18,9 +18,9 @@ use tracing::{error, warn};
 
 use super::logging;
 use super::supervisor::{self, Thread};
-use crate::histogram::Histogram;
-use crate::journal::{self, Frame, SegmentId};
-use crate::limits;
+use jitney_base::histogram::Histogram;
+use jitney_base::limits;
+use jitney_journal::{Frame, SegmentId};
 
 /// When records are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) struct CommitterHandle {
 
 /// The log, as the owner and the committer's thread share it.
 struct Log {
-    committer: Mutex<journal::Committer>,
+    committer: Mutex<jitney_journal::Committer>,
     /// Commands that the thread has and has not carried out.
     ordered: AtomicUsize,
     /// How long a write with its sync takes, of the last ones, in microseconds.
@@ -98,7 +98,7 @@ struct Log {
 
 impl Log {
     /// The thread and the owner never wait for each other: the owner takes it while the thread has nothing to do.
-    fn committer(&self) -> MutexGuard<'_, journal::Committer> {
+    fn committer(&self) -> MutexGuard<'_, jitney_journal::Committer> {
         let committer = self.committer.lock();
         committer.unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +130,7 @@ impl CommitterHandle {
     /// When a write or a sync fails for good the process ends: the state of the disk is unknown,
     /// and the next start recovers it.
     pub(super) fn start(
-        committer: journal::Committer,
+        committer: jitney_journal::Committer,
         sync: Sync,
         durable: u64,
     ) -> std::io::Result<Self> {
@@ -172,7 +172,7 @@ impl CommitterHandle {
         let mut committer = self.log.committer();
         match committer.write(&frames) {
             Ok(()) => {}
-            Err(journal::Error::Full) => {
+            Err(jitney_journal::Error::Full) => {
                 drop(committer);
                 self.hand_over();
                 return None;
@@ -333,12 +333,12 @@ fn tell(report: &watch::Sender<SyncProgress>, durable: u64, synced: u64) {
 
 /// Writes frames, and waits for free space as long as it takes; returns whether they were written
 /// before the stop.
-fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
+fn write(committer: &mut jitney_journal::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
     let mut is_reported = false;
     loop {
         match committer.write(frames) {
             Ok(()) => return true,
-            Err(journal::Error::Full) if stop.load(Ordering::Relaxed) => {
+            Err(jitney_journal::Error::Full) if stop.load(Ordering::Relaxed) => {
                 error!(
                     groups = frames.len(),
                     "the disk is full, and the broker stops: the groups that waited for space are \
@@ -346,7 +346,7 @@ fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool
                 );
                 return false;
             }
-            Err(journal::Error::Full) => {
+            Err(jitney_journal::Error::Full) => {
                 if !is_reported {
                     warn!("the disk and its reserve are full: writes wait until there is space");
                     is_reported = true;
@@ -358,13 +358,13 @@ fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool
     }
 }
 
-fn sync_or_end(committer: &mut journal::Committer) {
+fn sync_or_end(committer: &mut jitney_journal::Committer) {
     if let Err(error) = committer.sync() {
         end(&error);
     }
 }
 
-fn end(error: &journal::Error) -> ! {
+fn end(error: &jitney_journal::Error) -> ! {
     logging::fatal(format_args!(
         "the log cannot be kept; the broker ends, and the next start recovers it: {error}"
     ));
@@ -372,24 +372,24 @@ fn end(error: &journal::Error) -> ! {
 }
 
 /// Shares a disk between the threads that read and write it.
-pub(super) type SharedDisk = Arc<dyn journal::Disk>;
+pub(super) type SharedDisk = Arc<dyn jitney_journal::Disk>;
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ids::EntityId;
-    use crate::journal::faulty::FaultyDisk;
-    use crate::journal::memory::MemoryDisk;
-    use crate::queue::{Journal, Record};
+    use jitney_base::ids::EntityId;
+    use jitney_journal::faulty::FaultyDisk;
+    use jitney_journal::memory::MemoryDisk;
+    use jitney_queue::{Journal, Record};
 
     #[test]
     fn a_full_disk_keeps_nobody_from_stopping() {
         let disk = Arc::new(FaultyDisk::new());
         let shared: SharedDisk = Arc::<FaultyDisk>::clone(&disk);
-        let options = journal::Options::new(1);
-        let mut log = journal::recover(shared, options, &mut |_, _| Ok(())).unwrap();
+        let options = jitney_journal::Options::new(1);
+        let mut log = jitney_journal::recover(shared, options, &mut |_, _| Ok(())).unwrap();
         disk.set_room(Some(0));
         let entity = EntityId(1);
         log.writer.append(&Record::EntityDeleted { entity });
@@ -428,7 +428,9 @@ mod tests {
     /// A log in memory with a frame of so many bytes of records, and its committer.
     fn committer_of(bytes: usize, policy: Sync) -> (CommitterHandle, Frame) {
         let disk: SharedDisk = Arc::new(MemoryDisk::new());
-        let mut log = journal::recover(disk, journal::Options::new(1), &mut |_, _| Ok(())).unwrap();
+        let mut log =
+            jitney_journal::recover(disk, jitney_journal::Options::new(1), &mut |_, _| Ok(()))
+                .unwrap();
         let entity = EntityId(1);
         while log.writer.open_bytes() < bytes {
             log.writer.append(&Record::EntityDeleted { entity });

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::provision;
 use super::start_report::{START, VERSION};
-use crate::config::{self, Configuration, Defaults, Expiring, Mistake};
+use jitney_config::{Configuration, Defaults, Expiring, Mistake};
 
 /// The configuration.
 #[derive(Debug, Clone, Args)]
@@ -294,7 +294,7 @@ fn decoded(bytes: Vec<u8>) -> Option<String> {
 impl Reading {
     /// Reads the text of a configuration, whose name is for messages.
     pub(super) fn read(self, name: &str, text: &str) -> Report {
-        let checked = config::check(text, self.defaults);
+        let checked = jitney_config::check(text, self.defaults);
         let line = |mistake: Mistake, kind: &str| {
             let (line, column) = (mistake.line, mistake.column);
             format!("{name}:{line}:{column}: {kind}{mistake}")
@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");
         assert!(mistakes[0].starts_with("c:1:90: "), "{mistakes:?}");
         // More rules with SQL filters than a topic may have: only a broker finds out.
-        let rules = (0..=crate::limits::SQL_RULES_MAX).map(|at| {
+        let rules = (0..=jitney_base::limits::SQL_RULES_MAX).map(|at| {
             format!(r#"{{"Name":"r{at}","Properties":{{"FilterType":"Sql","SqlFilter":{{"SqlExpression":"a = 1"}}}}}}"#)
         });
         let many = format!(

@@ -30,13 +30,13 @@ use super::outbox::Outbox;
 use super::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
-use crate::access::Origin;
-use crate::amqp::{self, Condition, Event, Refusal};
-use crate::ids::ConnectionId;
-use crate::limits;
-use crate::shard::peer::{Effect, Peer};
-use crate::shard::routing::{Host, Routing, ShardIndex};
-use crate::shard::{self, Report};
+use jitney_amqp::{Condition, Event, Refusal};
+use jitney_base::ids::ConnectionId;
+use jitney_base::limits;
+use jitney_broker::access::Origin;
+use jitney_shard::Report;
+use jitney_shard::peer::{Effect, Peer};
+use jitney_shard::routing::{Host, Routing, ShardIndex};
 
 /// A peer whose connection was accepted.
 pub(super) struct AcceptedPeer {
@@ -76,13 +76,13 @@ pub(super) async fn serve(
     } = servers;
     let id = peer.id;
     let is_first = peers.is_some() && hop == Hop::First;
-    let config = amqp::Config {
+    let config = jitney_amqp::Config {
         has_certificate: peer.origin.certificate.is_some(),
         trusts_peer: peer.is_trusted,
         holds_open: is_first,
-        ..amqp::Config::server(format!("jitney_G{}", id.0))
+        ..jitney_amqp::Config::server(format!("jitney_G{}", id.0))
     };
-    let engine = amqp::Connection::server(config, clock.elapsed());
+    let engine = jitney_amqp::Connection::server(config, clock.elapsed());
     let task = Box::new(ConnectionTask {
         id,
         stream,
@@ -218,7 +218,7 @@ async fn wait_for_store(
         }
         tokio::select! {
             () = sleep(limits::OWNER_LOOK.as_duration()) => {}
-            _ = stopped.wait_for(|stopped| *stopped) => return Err(shard::stopping()),
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(jitney_shard::stopping()),
         }
     }
     Ok(())
@@ -406,7 +406,7 @@ impl<S: Stream> ConnectionTask<S> {
                     last_write = Some(LastWrite::begin(self.output.len()));
                 }
                 _ = stopped.wait_for(|stopped| *stopped), if is_alone => {
-                    self.peer.engine.close(self.clock.elapsed(), Some(shard::stopping()));
+                    self.peer.engine.close(self.clock.elapsed(), Some(jitney_shard::stopping()));
                     last_write = Some(LastWrite::begin(self.output.len()));
                 }
                 () = timer.as_mut() => {

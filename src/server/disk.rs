@@ -33,8 +33,8 @@ use tracing::{debug, warn};
 
 use super::files;
 use super::supervisor::{self, Thread};
-use crate::journal::{CheckpointSink, Disk, Error, SegmentId, Space};
-use crate::limits;
+use jitney_base::limits;
+use jitney_journal::{CheckpointSink, Disk, Error, SegmentId, Space};
 
 /// Parts that are written with one call: the system's limit.
 const WRITE_PARTS: usize = 1024;

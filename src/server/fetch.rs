@@ -16,8 +16,8 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
-use crate::limits;
 use crate::server::exchange::exchange;
+use jitney_base::limits;
 
 /// Why a request had no usable answer.
 #[derive(Debug, thiserror::Error)]

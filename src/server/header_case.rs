@@ -18,7 +18,7 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::unauthenticated::Meter;
-use crate::limits;
+use jitney_base::limits;
 
 /// A stream whose heads are recorded on input and rewritten on output.
 pub(super) struct RecordedStream<S> {
@@ -312,8 +312,8 @@ mod tests {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         use tokio::time::Instant;
 
-        use crate::access::PeerAddress;
         use crate::server::unauthenticated::{Beginning, UnauthenticatedBytes};
+        use jitney_broker::access::PeerAddress;
 
         // With one connection more than half of this is held.
         for (room, is_refused) in [(100 * 1024, true), (1024 * 1024, false)] {

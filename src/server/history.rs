@@ -11,10 +11,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::clock::Clock;
 use super::mailbox::ShardReport;
 use super::shards::Shards;
-use crate::address::{self, SubQueue};
-use crate::limits;
-use crate::namespace::{EntityStatistics, QueueStatistics, Statistics};
-use crate::time::Timestamp;
+use jitney_base::address::{self, SubQueue};
+use jitney_base::limits;
+use jitney_base::time::Timestamp;
+use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
 
 /// The history of all entities that have one, and of namespaces.
 #[derive(Debug, Default)]
@@ -311,7 +311,7 @@ fn narrow(count: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{EntityKind, Status};
+    use jitney_queue::{EntityKind, Status};
 
     fn at(step: i64) -> Timestamp {
         Timestamp::from_millis(1_000_000 + step * 10_000)

@@ -40,15 +40,15 @@ use super::socket::Stream;
 use super::status::{self, Page};
 use super::tls;
 use super::websocket::ByteStream;
-use crate::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
-use crate::gateway::Tracking;
-use crate::gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
-use crate::gateway::request_log;
-use crate::gateway::rest::RequestLine;
-use crate::limits;
-use crate::namespace::{Denied, DeniedKind};
-use crate::secret::Secret;
-use crate::shard::Administration;
+use jitney_base::limits;
+use jitney_base::secret::Secret;
+use jitney_broker::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
+use jitney_broker::namespace::{Denied, DeniedKind};
+use jitney_gateway::Tracking;
+use jitney_gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
+use jitney_gateway::request_log;
+use jitney_gateway::rest::RequestLine;
+use jitney_shard::Administration;
 
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
 const WEBSOCKET: &str = "/$servicebus/websocket";

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::cli::LogArgs;
 use super::print;
-use crate::gateway::request_log;
+use jitney_gateway::request_log;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

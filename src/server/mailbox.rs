@@ -12,16 +12,16 @@ use tokio::time::{Duration, Instant};
 use super::outbox::Outbox;
 use super::quota::Quota;
 use super::reload::{Reload, Reloaded};
-use crate::access::{Authority, Inquiry, Origin, TokenRefused};
-use crate::histogram::Histogram;
-use crate::ids::{ConnectionId, RequestId};
-use crate::journal::LogEnd;
-use crate::limits;
-use crate::shard::{
+use jitney_base::histogram::Histogram;
+use jitney_base::ids::{ConnectionId, RequestId};
+use jitney_base::limits;
+use jitney_base::time::Millis;
+use jitney_broker::access::{Authority, Inquiry, Origin, TokenRefused};
+use jitney_journal::LogEnd;
+use jitney_shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
     OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, Report, Shortage, Statistics,
 };
-use crate::time::Millis;
 
 /// A message to the owner.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use super::mailbox::{Mail, Mailbox, Vitals};
 use super::outbox::Outbox;
 use super::quota::Quota;
 use super::shards::Shards;
-use crate::access::Origin;
-use crate::amqp::Event;
-use crate::ids::ConnectionId;
-use crate::shard::Report;
-use crate::shard::routing::ShardIndex;
+use jitney_amqp::Event;
+use jitney_base::ids::ConnectionId;
+use jitney_broker::access::Origin;
+use jitney_shard::Report;
+use jitney_shard::routing::ShardIndex;
 
 /// A connection that a shard's owner knows. It is taken out of the shard when this is dropped, also by
 /// a panic: its links would keep their messages and message sessions for ever.

@@ -16,9 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::shards::Shards;
-use crate::limits;
-use crate::memory::{Budget, Memory};
-use crate::shard::Pressure;
+use jitney_base::limits;
+use jitney_base::memory::{Budget, Memory};
+use jitney_shard::Pressure;
 
 /// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
     use crate::server::mailbox::{Control, Mail, Mailbox, Vitals};
     use crate::server::shards::Member;
-    use crate::shard::routing::ShardIndex;
+    use jitney_shard::routing::ShardIndex;
 
     const MIB: usize = 1 << 20;
 

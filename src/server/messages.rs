@@ -20,15 +20,15 @@ use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::{Mail, Partials};
 use super::receive::{self, Received, Undelivered};
-use crate::access::{Authority, Inquiry};
-use crate::gateway::Tracking;
-use crate::gateway::messages::{MessageOperation, Receive};
-use crate::gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
-use crate::limits;
-use crate::message::Message;
-use crate::namespace::{Denied, DeniedKind};
-use crate::secret::Secret;
-use crate::shard::{MessageRequest, Messaged, ReceiveRequest};
+use jitney_base::limits;
+use jitney_base::secret::Secret;
+use jitney_broker::access::{Authority, Inquiry};
+use jitney_broker::namespace::{Denied, DeniedKind};
+use jitney_gateway::Tracking;
+use jitney_gateway::messages::{MessageOperation, Receive};
+use jitney_gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
+use jitney_message::Message;
+use jitney_shard::{MessageRequest, Messaged, ReceiveRequest};
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -325,9 +325,9 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::ids::{EntityId, LockToken};
     use crate::server::mailbox::Mailbox;
-    use crate::shard::Input;
+    use jitney_base::ids::{EntityId, LockToken};
+    use jitney_shard::Input;
 
     #[tokio::test]
     async fn a_message_comes_in_chunks_and_is_given_back_unless_it_is_being_written() {

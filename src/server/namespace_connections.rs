@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits;
+use jitney_base::limits;
 
 /// How many authorized AMQP connections each namespace has.
 #[derive(Debug, Clone)]

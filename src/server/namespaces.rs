@@ -19,14 +19,14 @@ use super::provision::root_rule;
 use super::serve;
 use super::shards::Shards;
 use super::store::{Fleet, NotDone, StoreError};
-use crate::access::Authority;
-use crate::config::{Configuration, fits_namespace};
-use crate::gateway::operations::{Operated, Operation};
-use crate::limits;
-use crate::namespace::Denied;
-use crate::rights::Key;
-use crate::shard::routing::{Routes, ShardIndex};
-use crate::shard::{OperationAnswer, OperationRequest};
+use jitney_base::limits;
+use jitney_base::rights::Key;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::Denied;
+use jitney_config::{Configuration, fits_namespace};
+use jitney_gateway::operations::{Operated, Operation};
+use jitney_shard::routing::{Routes, ShardIndex};
+use jitney_shard::{OperationAnswer, OperationRequest};
 
 /// The namespaces, and where they are recorded.
 #[derive(Debug)]
@@ -419,7 +419,6 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::config;
 
     /// Returns the namespaces `one` and `two`, each in a shard of its own.
     fn served() -> ServerNamespaces {
@@ -447,7 +446,7 @@ mod tests {
             r#"{{"UserConfig": {{"Namespaces": [{}]}}}}"#,
             all.join(", ")
         );
-        config::parse(&text).unwrap()
+        jitney_config::parse(&text).unwrap()
     }
 
     #[tokio::test]

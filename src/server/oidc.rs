@@ -25,8 +25,8 @@ use tracing::{debug, info, warn};
 pub(super) use self::endpoints::Endpoints;
 pub(super) use self::endpoints::SignInEndpoints;
 use super::fetch::{FetchError, Fetcher, PlainHttp, Url};
-use crate::access::{JwksError, TokenIssuer};
-use crate::limits;
+use jitney_base::limits;
+use jitney_broker::access::{JwksError, TokenIssuer};
 
 /// The trusted issuer, besides shared access signatures.
 #[derive(Debug, Clone, Args)]

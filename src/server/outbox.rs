@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::shard::Outgoing;
+use jitney_shard::Outgoing;
 
 /// The owner's output for one connection.
 #[derive(Debug, Default)]

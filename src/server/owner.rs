@@ -22,17 +22,16 @@ use super::reader::Reader;
 use super::store::{Lease, StoreEvent};
 use super::traces::ShardTraces;
 use super::{provision, supervisor};
-use crate::gateway::Gateway;
-use crate::histogram::Histogram;
-use crate::ids::ConnectionId;
-use crate::journal;
-use crate::limits;
-use crate::namespace::StepContext;
-use crate::shard::{
+use jitney_base::histogram::Histogram;
+use jitney_base::ids::ConnectionId;
+use jitney_base::limits;
+use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::namespace::StepContext;
+use jitney_gateway::Gateway;
+use jitney_shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, ReceiveAnswer,
     ReceivedMessage, RequestId, Shard,
 };
-use crate::time::{Millis, Timestamp};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -560,8 +559,8 @@ async fn next_event(store: &mut Option<StoreState>) -> StoreEvent {
     std::future::pending().await
 }
 
-fn failed(what: &'static str, source: io::Error) -> journal::Error {
-    journal::Error::Io {
+fn failed(what: &'static str, source: io::Error) -> jitney_journal::Error {
+    jitney_journal::Error::Io {
         what,
         place: "a checkpoint".to_owned(),
         source,

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tracing::warn;
 
 use super::{files, logging};
-use crate::memory::{Page, PageStore};
+use jitney_base::memory::{Page, PageStore};
 
 /// Bytes of a block.
 const BLOCK: usize = 512;

@@ -11,24 +11,23 @@ use std::sync::Arc;
 use tracing::info;
 
 use super::reload::{Reload, Reloaded};
-use crate::access::{Actor, Profile};
-use crate::address;
+use jitney_base::address;
+use jitney_broker::access::{Actor, Profile};
 
-use crate::config::{
+use jitney_base::limits;
+use jitney_base::memory::Memory;
+use jitney_base::rights::{AuthorizationRule, Key, Rights};
+use jitney_base::time::Timestamp;
+use jitney_broker::namespace::{EntityRefused, StepContext, Tier};
+use jitney_config::{
     Configuration, ConfiguredAuthorizationRule, ConfiguredRight, ConfiguredStatus, ConfiguredTopic,
     Namespace, Position, QueueProperties, Sku, Subscription,
 };
-use crate::gateway::Gateway;
-use crate::journal;
-use crate::journal::memory::MemoryDisk;
-use crate::limits;
-use crate::memory::Memory;
-use crate::namespace::{EntityRefused, StepContext, Tier};
-use crate::queue::{Description, EntityKind, Status};
-use crate::rights::{AuthorizationRule, Key, Rights};
-use crate::rules::Rule;
-use crate::shard::Recovering;
-use crate::time::Timestamp;
+use jitney_gateway::Gateway;
+use jitney_journal::memory::MemoryDisk;
+use jitney_queue::{Description, EntityKind, Status};
+use jitney_rules::Rule;
+use jitney_shard::Recovering;
 
 /// Provisions the entities of the namespaces that one shard has. If it has the configuration's first
 /// namespace, that is the first here.
@@ -93,7 +92,7 @@ fn entities(
 pub(super) fn rehearse(config: &Configuration) -> Vec<String> {
     let gateway = Gateway::new(0, Profile::Development);
     let disk = Arc::new(MemoryDisk::new());
-    let recovering = match Recovering::read(gateway, disk, journal::Options::new(0)) {
+    let recovering = match Recovering::read(gateway, disk, jitney_journal::Options::new(0)) {
         Ok(recovering) => recovering,
         Err(error) => return vec![error.to_string()],
     };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::limits;
-use crate::namespace::{Denied, DeniedKind};
+use jitney_base::limits;
+use jitney_broker::namespace::{Denied, DeniedKind};
 
 /// What may come at once, in microseconds of the quota.
 const BURST: u64 = 1_000_000;

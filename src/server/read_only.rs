@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::disk::{self, failure, read_full};
 use super::files;
-use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
-use crate::limits;
+use jitney_base::limits;
+use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
 
 /// Files in a directory, of which none is changed.
 pub(super) struct ReadOnlyDisk {

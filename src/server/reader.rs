@@ -6,8 +6,7 @@ use super::committer::SharedDisk;
 use super::logging;
 use super::mailbox::Mail;
 use super::supervisor::{self, Thread};
-use crate::journal;
-use crate::shard::{self, Input, ReadDone, ReadRequest};
+use jitney_shard::{Input, ReadDone, ReadRequest};
 
 /// The owner's handle of the reader's thread.
 pub(super) struct Reader {
@@ -28,17 +27,17 @@ impl Reader {
     pub(super) fn start(
         disk: SharedDisk,
         owner: tokio::sync::mpsc::Sender<Mail>,
-        failed: impl FnOnce(journal::Error) + Send + 'static,
+        failed: impl FnOnce(jitney_journal::Error) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, taken) = mpsc::channel::<ReadRequest>();
-        let read = move |request| shard::read(&*disk, request);
+        let read = move |request| jitney_shard::read(&*disk, request);
         let work = move || serve(&taken, &owner, read, failed);
         let thread = supervisor::spawn_thread("reader", work)?;
         Ok(Self { requests, thread })
     }
 
     /// Ends the process: the log in a directory cannot be read.
-    pub(super) fn end(error: journal::Error) {
+    pub(super) fn end(error: jitney_journal::Error) {
         logging::fatal(format_args!(
             "the log cannot be read; the broker ends: {error}"
         ));
@@ -56,8 +55,8 @@ impl Reader {
 fn serve(
     requests: &mpsc::Receiver<ReadRequest>,
     owner: &tokio::sync::mpsc::Sender<Mail>,
-    read: impl Fn(ReadRequest) -> Result<ReadDone, journal::Error>,
-    failed: impl FnOnce(journal::Error),
+    read: impl Fn(ReadRequest) -> Result<ReadDone, jitney_journal::Error>,
+    failed: impl FnOnce(jitney_journal::Error),
 ) {
     while let Ok(request) = requests.recv() {
         match read(request) {
@@ -78,7 +77,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::shard::ReadPurpose;
+    use jitney_shard::ReadPurpose;
 
     #[test]
     fn a_log_that_cannot_be_read_is_reported_once_and_does_not_end_the_thread() {
@@ -93,7 +92,7 @@ mod tests {
         let (reads, told) = (RefCell::new(0), RefCell::new(Vec::new()));
         let read = |_| {
             *reads.borrow_mut() += 1;
-            Err(journal::Error::Fenced)
+            Err(jitney_journal::Error::Fenced)
         };
         serve(&requests, &owner, read, |error| {
             told.borrow_mut().push(error.to_string());

@@ -13,10 +13,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::mailbox::{self, Mail, Mailbox};
-use crate::ids::RequestId;
-use crate::limits;
-use crate::namespace::Denied;
-use crate::shard::{Input, ReceiveAnswer, ReceiveRequest, ReceivedMessage};
+use jitney_base::ids::RequestId;
+use jitney_base::limits;
+use jitney_broker::namespace::Denied;
+use jitney_shard::{Input, ReceiveAnswer, ReceiveRequest, ReceivedMessage};
 
 /// What comes of a receive.
 pub(super) enum Received {
@@ -169,12 +169,12 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::access::Authority;
-    use crate::gateway::messages::{HandedOut, Receive};
-    use crate::ids::{BodyRef, EntityId, LockToken};
-    use crate::message::{MessageState, Stamps};
-    use crate::queue::{Handover, ReceiveMode};
-    use crate::time::{Millis, Timestamp};
+    use jitney_base::ids::{BodyRef, EntityId, LockToken};
+    use jitney_base::time::{Millis, Timestamp};
+    use jitney_broker::access::Authority;
+    use jitney_gateway::messages::{HandedOut, Receive};
+    use jitney_message::{MessageState, Stamps};
+    use jitney_queue::{Handover, ReceiveMode};
 
     /// A receive, and the mailbox of its owner.
     struct Bench {

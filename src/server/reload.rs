@@ -22,15 +22,15 @@ use super::mailbox::{Mail, Mailbox};
 use super::namespaces::{PlacedNamespaces, ServerNamespaces};
 use super::shards::Shards;
 use super::store::{Fleet, Published, StoreError};
-use crate::access::{Actor, Authority};
-use crate::address;
-use crate::config::{Configuration, Namespace};
-use crate::gateway::operations::Operation;
-use crate::limits;
-use crate::rights::Key;
-use crate::rights::Right;
-use crate::shard::OperationRequest;
-use crate::shard::routing::ShardIndex;
+use jitney_base::address;
+use jitney_base::limits;
+use jitney_base::rights::Key;
+use jitney_base::rights::Right;
+use jitney_broker::access::{Actor, Authority};
+use jitney_config::{Configuration, Namespace};
+use jitney_gateway::operations::Operation;
+use jitney_shard::OperationRequest;
+use jitney_shard::routing::ShardIndex;
 
 /// Whether a file that is followed is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -561,7 +561,6 @@ fn named(config: &Configuration) -> impl Iterator<Item = (String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
 
     #[test]
     fn a_file_is_recorded_once_and_only_a_change_is_after_that() {
@@ -570,7 +569,7 @@ mod tests {
         let (own, other) = (text("own"), text("other"));
         let spaces = format!("{own} ");
         let step = |file: &SharedFile, text: &str, applied: &str| {
-            let parse = |text: &str| config::parse(text).unwrap();
+            let parse = |text: &str| jitney_config::parse(text).unwrap();
             file.step(text, &parse(text), &parse(applied))
         };
         let at_start = |number| SharedFile::new(Path::new("file"), own.clone(), number, 7);
@@ -622,7 +621,7 @@ mod tests {
             let text = format!(
                 r#"{{"UserConfig": {{"Namespaces": [{{"Name": "ns", "Queues": [{queues}], "Topics": [{topics}]}}]}}}}"#
             );
-            config::parse(&text).unwrap()
+            jitney_config::parse(&text).unwrap()
         };
         let before = parse(
             r#"{"Name": "a"}, {"Name": "b"}"#,
@@ -636,7 +635,8 @@ mod tests {
         let wanted = wanted.map(|(name, path)| (name.to_owned(), path.to_owned()));
         assert_eq!(gone(&before, &after), wanted);
         assert_eq!(gone(&after, &before), []);
-        let without = config::parse(r#"{"UserConfig": {"Namespaces": [{"Name": "other"}]}}"#);
+        let without =
+            jitney_config::parse(r#"{"UserConfig": {"Namespaces": [{"Name": "other"}]}}"#);
         assert_eq!(
             gone(&before, &without.unwrap()),
             [],

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::backup::copy;
 use super::backup::manifest::{self, Manifest, StoredFile};
 use super::files::{self, NotMade};
-use crate::limits;
+use jitney_base::limits;
 
 /// Why no data directory was made.
 #[derive(Debug, thiserror::Error)]

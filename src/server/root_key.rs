@@ -11,9 +11,9 @@ use tracing::warn;
 use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
 use super::listen::{Listener, METRICS};
-use crate::access::Profile;
-use crate::config::Configuration;
-use crate::rights::Key;
+use jitney_base::rights::Key;
+use jitney_broker::access::Profile;
+use jitney_config::Configuration;
 
 /// The name of the root key, as in every namespace of the service.
 pub(super) const ROOT: &str = "RootManageSharedAccessKey";

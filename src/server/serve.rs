@@ -52,14 +52,13 @@ use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::traces::{Traces, TracesError};
 use super::unauthenticated::UnauthenticatedBytes;
-use crate::access::Profile;
-use crate::config::Configuration;
-use crate::journal;
-use crate::limits;
-use crate::memory::Memory;
-use crate::rights::Key;
-use crate::shard::Input;
-use crate::shard::routing::Routes;
+use jitney_base::limits;
+use jitney_base::memory::Memory;
+use jitney_base::rights::Key;
+use jitney_broker::access::Profile;
+use jitney_config::Configuration;
+use jitney_shard::Input;
+use jitney_shard::routing::Routes;
 
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
@@ -120,7 +119,7 @@ pub(super) enum StartError {
     #[error("the configuration cannot be applied:\n{0}")]
     Entities(String),
     #[error(transparent)]
-    Storage(#[from] journal::Error),
+    Storage(#[from] jitney_journal::Error),
     #[error("a thread or a signal handler cannot be set up: {0}")]
     System(#[from] std::io::Error),
 }

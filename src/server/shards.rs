@@ -8,9 +8,9 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
 use super::mailbox::{Control, Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
-use crate::journal::LogEnd;
-use crate::shard::routing::{Routes, ShardIndex};
-use crate::shard::{Input, Pressure, Shortage};
+use jitney_journal::LogEnd;
+use jitney_shard::routing::{Routes, ShardIndex};
+use jitney_shard::{Input, Pressure, Shortage};
 
 /// All shards of this server.
 #[derive(Debug)]

@@ -30,12 +30,12 @@ use super::store::{
     Stores, Wanted,
 };
 use super::tls::TlsError;
-use crate::access::Profile;
-use crate::config::Configuration;
-use crate::memory::{Memory, PageStore};
-use crate::rights::Key;
-use crate::shard::routing::Routes;
-use crate::time::Timestamp;
+use jitney_base::memory::{Memory, PageStore};
+use jitney_base::rights::Key;
+use jitney_base::time::Timestamp;
+use jitney_broker::access::Profile;
+use jitney_config::Configuration;
+use jitney_shard::routing::Routes;
 
 /// The directory of certificates within the data directory.
 pub(super) const CERTIFICATES: &str = "certs";

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::cli::ServeArgs;
 use super::oidc::{KeySource, SignInEndpoints};
-use crate::access::Profile;
+use jitney_broker::access::Profile;
 
 /// The web console.
 #[derive(Debug, Clone, Args)]

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use super::listen::{self, AMQP, AMQPS_PORT, HTTP, HTTPS_PORT, Listener, METRICS};
 use super::logging::LogFormat;
 use super::root_key::{self, KeyPlace, RootKey};
-use crate::access::Profile;
+use jitney_broker::access::Profile;
 
 /// The target of the lines of a start.
 pub(super) const START: &str = "jitney";
@@ -197,7 +197,7 @@ fn host(address: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::Key;
+    use jitney_base::rights::Key;
 
     fn report(profile: Profile, places: &[(&'static str, &str)]) -> StartReport {
         let places = places.iter().map(|(flag, address)| Place {

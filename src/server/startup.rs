@@ -21,16 +21,15 @@ use super::page_file::PageFile;
 use super::placement::{self, Placement};
 use super::provision::{self, FirstNamespace};
 use super::serve::StartError;
-use crate::access::{FailedAttempts, Profile};
-use crate::config::{Configuration, Namespace};
-use crate::gateway::Gateway;
-use crate::journal;
-use crate::journal::memory::MemoryDisk;
-use crate::memory::{Memory, PageStore};
-use crate::namespace::{Contained, Damage, StepContext};
-use crate::rights::Key;
-use crate::shard::routing::{Routes, ShardIndex};
-use crate::shard::{Ready, Recovering, Shard};
+use jitney_base::memory::{Memory, PageStore};
+use jitney_base::rights::Key;
+use jitney_broker::access::{FailedAttempts, Profile};
+use jitney_broker::namespace::{Contained, Damage, StepContext};
+use jitney_config::{Configuration, Namespace};
+use jitney_gateway::Gateway;
+use jitney_journal::memory::MemoryDisk;
+use jitney_shard::routing::{Routes, ShardIndex};
+use jitney_shard::{Ready, Recovering, Shard};
 
 /// Shards that are ready to run.
 pub(super) struct Started {
@@ -102,7 +101,7 @@ impl Startup<'_> {
         let mut shards = Vec::new();
         let share = memory.among(recovered.len());
         let in_flight = (self.plan.in_flight / recovered.len())
-            .max(crate::limits::IN_FLIGHT_BYTES_MIN.min(self.plan.in_flight));
+            .max(jitney_base::limits::IN_FLIGHT_BYTES_MIN.min(self.plan.in_flight));
         for mut shard in recovered {
             let number = shard.number;
             let own = |it: &&Namespace| placement.shard_of(&it.name) == number;
@@ -228,7 +227,7 @@ impl Startup<'_> {
         count: usize,
         memory: Memory,
         attempts: FailedAttempts,
-    ) -> Result<RecoveredShard, journal::Error> {
+    ) -> Result<RecoveredShard, jitney_journal::Error> {
         let seed = RandomState::new().hash_one((std::process::id(), number));
         let mut gateway = Gateway::new(seed, self.profile);
         gateway.set_token_issuer(self.args.oidc.issuer());
@@ -237,7 +236,7 @@ impl Startup<'_> {
         }
         gateway.set_memory(memory);
         gateway.share_failed_attempts(attempts);
-        let mut options = journal::Options::new(seed);
+        let mut options = jitney_journal::Options::new(seed);
         options.cache_bytes = self.plan.part_of_cache(self.plan.cache, count);
         if self.data.is_none() {
             options.segment_bytes = self.plan.segment;
@@ -278,7 +277,7 @@ fn follow(recovered: &[RecoveredShard]) -> Arc<Clock> {
     let newest = newest
         .map(|shard| shard.recovering.recovered().newest)
         .max();
-    let clock = Clock::new(newest.unwrap_or(crate::time::Timestamp::EPOCH));
+    let clock = Clock::new(newest.unwrap_or(jitney_base::time::Timestamp::EPOCH));
     if let Some(behind) = clock.behind_log() {
         warn!(
             milliseconds = behind.as_millis(),

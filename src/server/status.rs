@@ -16,8 +16,8 @@ use super::listener::ServerState;
 use super::mailbox::Mail;
 use super::operator::NotOperator;
 use super::store::Fleet;
-use crate::limits;
-use crate::shard::Shortage;
+use jitney_base::limits;
+use jitney_shard::Shortage;
 
 /// A page of the server's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,7 +270,7 @@ fn authority(server: &ServerState) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Space;
+    use jitney_journal::Space;
 
     #[test]
     fn a_shard_that_is_stuck_is_named() {

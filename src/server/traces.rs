@@ -35,11 +35,11 @@ use tracing::{info, warn};
 
 use super::clock::system_time;
 use super::fetch::{self, FetchError, Fetcher, PlainHttp, Url};
-use crate::ids::LockToken;
-use crate::limits;
-use crate::message::TraceContext;
-use crate::namespace::{HandedOut, TraceEvent};
-use crate::queue::ReceiveMode;
+use jitney_base::ids::LockToken;
+use jitney_base::limits;
+use jitney_broker::namespace::{HandedOut, TraceEvent};
+use jitney_message::TraceContext;
+use jitney_queue::ReceiveMode;
 
 /// Where spans go.
 #[derive(Debug, Clone, Default, Args)]

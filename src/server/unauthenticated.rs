@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::admission::Warning;
-use crate::access::PeerAddress;
-use crate::limits;
+use jitney_base::limits;
+use jitney_broker::access::PeerAddress;
 
 /// The bound, and what is held of it. Clones are the same one.
 #[derive(Debug, Clone)]

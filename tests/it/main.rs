@@ -13,15 +13,6 @@
     reason = "a test that fails may do so in any way"
 )]
 
-mod authority;
 mod configurations;
-mod engine;
-mod fuzzing;
-mod hostile;
-mod idle;
-mod layers;
 mod process;
-mod rig;
-mod sim;
 mod tidy;
-mod transcript;

@@ -23,8 +23,8 @@ const LICENCES: [&str; 12] = [
     "Zlib",
 ];
 
-/// The folders that hold sources of both packages.
-const SOURCES: [&str; 3] = ["src", "loadgen/src", "tests"];
+/// The folders that hold sources of all packages.
+const SOURCES: [&str; 4] = ["src", "crates", "loadgen/src", "tests"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -228,7 +228,9 @@ fn banned_in(line: &str) -> Vec<(&'static str, &'static str)> {
 #[test]
 fn sources_and_documents_use_the_words_of_the_field() {
     let mut wrong = Vec::new();
-    let sources = files(&["src", "loadgen/src"], "rs").into_iter();
+    let sources = files(&["src", "crates", "loadgen/src"], "rs")
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("crates/simulator/tests/"));
     // The matrix is generated from the names of tests of others.
     let documents = documents()
         .into_iter()
@@ -262,7 +264,7 @@ fn no_registry_is_named() {
         concat!("npm", "js.com"),
     ];
     let sources = files(&SOURCES, "rs").into_iter();
-    let manifests = files(&["Cargo.toml", "loadgen/Cargo.toml"], "toml");
+    let manifests = files(&["Cargo.toml", "crates", "loadgen/Cargo.toml"], "toml");
     let mut wrong = Vec::new();
     for (name, text) in sources.chain(documents()).chain(manifests) {
         for host in hosts {
@@ -387,6 +389,7 @@ fn citing_files() -> Vec<(String, String)> {
     let places = [
         "benches",
         "certs",
+        "crates",
         "docs",
         "fuzz",
         "interop-tests",
@@ -454,8 +457,7 @@ fn wrong_citations_are_found() {
     let fault = |text: &str| {
         let named = named_documents(text);
         let mut found = named.iter();
-        let found =
-            found.find_map(|&(path, anchor)| fault_of_citation("src/limits.rs", path, anchor));
+        let found = found.find_map(|&(path, anchor)| fault_of_citation("src/lib.rs", path, anchor));
         (named.len(), found.is_some())
     };
     assert_eq!(fault("credit (`receiving.md#drain`)."), (1, false));
@@ -483,7 +485,7 @@ fn files_that_documents_name_are_there() {
     for (name, text) in documents() {
         for word in text.split('`').skip(1).step_by(2) {
             let path = word.split(':').next().unwrap();
-            let known = ["src/", "loadgen/", "tests/", "docs/"];
+            let known = ["src/", "crates/", "loadgen/", "tests/", "docs/"];
             let whole = path
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
@@ -543,7 +545,7 @@ fn the_tables_of_costs_name_bounds_and_tests_that_are_there() {
     let tables = tables.split("\n## ").next().unwrap();
     let sources = files(&SOURCES, "rs");
     let has = |text: &str| sources.iter().any(|(_, source)| source.contains(text));
-    let of_limits = |name: &str| name == "src/limits.rs" || name.starts_with("src/limits/");
+    let of_limits = |name: &str| name.ends_with("/limits.rs") || name.contains("/limits/");
     let limits = sources.iter().filter(|(name, _)| of_limits(name));
     let limits: String = limits.map(|(_, source)| source.as_str()).collect();
     let (mut rows, mut wrong) = (0, Vec::new());

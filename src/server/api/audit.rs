@@ -7,9 +7,9 @@ use utoipa::{IntoParams, ToSchema};
 use super::entities::{limited, number};
 use super::selection::instant;
 use super::{Answer, Call, Problem, from_number};
-use crate::gateway::admin::time;
-use crate::gateway::operations::{AuditPage, Operated, Operation};
-use crate::namespace::{AuditEntry, AuditFilter};
+use jitney_broker::namespace::{AuditEntry, AuditFilter};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{AuditPage, Operated, Operation};
 
 /// Which entries.
 #[derive(Debug, Deserialize, IntoParams)]

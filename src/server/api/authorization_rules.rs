@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
-use crate::access::Authority;
-use crate::gateway::admin::time;
-use crate::gateway::operations::{Note, Operation};
-use crate::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
-use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::server::root_key::random_key;
+use jitney_base::rights::{AuthorizationRule, Key, Rights};
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{Note, Operation};
 
 /// An authorization rule with its keys.
 #[derive(Debug, Serialize, ToSchema)]

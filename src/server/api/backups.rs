@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
-use crate::gateway::operations::{Note, Operation};
 use crate::server::backup::{BackupError, Made};
+use jitney_gateway::operations::{Note, Operation};
 
 /// Where a backup is made.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -8,20 +8,22 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::rules::SubscriptionRules;
 use super::{Answer, Call, Problem, Text};
-use crate::access::Authority;
-use crate::address;
-use crate::config::{self, Configuration, Defaults, Mistake, Namespace, constant_to_json};
-use crate::gateway::admin::{duration, status};
-use crate::gateway::operations::{Note, Operated, Operation};
-use crate::limits;
-use crate::namespace::Tier;
-use crate::namespace::administration::{AdminAnswer, AdminOperation, EntityView, Listed, More};
-use crate::queue::{Description, Status};
-use crate::rights::{AuthorizationRule, Right};
-use crate::rules::{CorrelationFields, Filter, Rule};
 use crate::server::mailbox::Mail;
 use crate::server::reload::{Reload, Reloaded};
-use crate::time::Millis;
+use jitney_base::address;
+use jitney_base::limits;
+use jitney_base::rights::{AuthorizationRule, Right};
+use jitney_base::time::Millis;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::Tier;
+use jitney_broker::namespace::administration::{
+    AdminAnswer, AdminOperation, EntityView, Listed, More,
+};
+use jitney_config::{Configuration, Defaults, Mistake, Namespace, constant_to_json};
+use jitney_gateway::admin::{duration, status};
+use jitney_gateway::operations::{Note, Operated, Operation};
+use jitney_queue::{Description, Status};
+use jitney_rules::{CorrelationFields, Filter, Rule};
 
 /// What a configuration has.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -122,7 +124,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
     let bytes = call.bytes(body).await?;
     let text = str::from_utf8(&bytes);
     let text = text.map_err(|_| Problem::bad_request("The body is not UTF-8."))?;
-    let checked = config::check(text, Defaults::Emulator);
+    let checked = jitney_config::check(text, Defaults::Emulator);
     let line = |mistake: &Mistake| {
         let (line, column) = (mistake.line, mistake.column);
         format!("{line}:{column}: {mistake}")
@@ -535,7 +537,7 @@ mod tests {
             let namespaces = names.iter().map(|name| object!({"Name": name}));
             let namespaces: Vec<Value> = namespaces.collect();
             let file = object!({"UserConfig": {"Namespaces": namespaces}});
-            config::parse(&file.to_string()).unwrap()
+            jitney_config::parse(&file.to_string()).unwrap()
         };
         let names = |names: &[&str], from| chosen(config(names), "shop", from).map(|it| it.name);
         for (file, from) in [

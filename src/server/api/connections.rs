@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Answer, Call, Page, Problem};
-use crate::amqp::LinkId;
-use crate::gateway::admin::time;
-use crate::gateway::operations::{
+use jitney_amqp::LinkId;
+use jitney_base::ids::ConnectionId;
+use jitney_base::limits;
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{
     ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation,
 };
-use crate::ids::ConnectionId;
-use crate::limits;
-use crate::queue::Stuck;
+use jitney_queue::Stuck;
 
 /// A connection.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,14 +10,14 @@ use utoipa::{IntoParams, ToSchema};
 use super::history::RatesShown;
 use super::rules::{RuleFilter, RuleRequest};
 use super::{Answer, Call, Problem, with_version};
-use crate::gateway::admin::{duration, parse_duration, time};
-use crate::limits;
-use crate::namespace::administration::{
+use jitney_base::limits;
+use jitney_base::time::Millis;
+use jitney_broker::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
 };
-use crate::queue::{Description, EntityKind, Status};
-use crate::rules::Rule;
-use crate::time::Millis;
+use jitney_gateway::admin::{duration, parse_duration, time};
+use jitney_queue::{Description, EntityKind, Status};
+use jitney_rules::Rule;
 
 /// A kind of entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

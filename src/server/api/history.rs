@@ -6,12 +6,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::selection::instant;
 use super::{Answer, Call, Problem};
-use crate::gateway::admin::time;
-use crate::gateway::operations::{Operated, Operation};
-use crate::limits;
-use crate::rights::Right;
 use crate::server::history::{Point, Rates};
-use crate::time::Timestamp;
+use jitney_base::limits;
+use jitney_base::rights::Right;
+use jitney_base::time::Timestamp;
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{Operated, Operation};
 
 /// Which part of the history.
 #[derive(Debug, Deserialize, IntoParams)]

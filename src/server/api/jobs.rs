@@ -10,11 +10,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::selection::{MessageSelection, instant};
 use super::{Answer, Call, Page, Problem};
-use crate::gateway::admin::time;
-use crate::gateway::operations::{JobView, Operated, Operation};
-use crate::ids::JobId;
-use crate::limits;
-use crate::namespace::{JobAction, JobDescription, JobState};
+use jitney_base::ids::JobId;
+use jitney_base::limits;
+use jitney_broker::namespace::{JobAction, JobDescription, JobState};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{JobView, Operated, Operation};
 
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -244,7 +244,7 @@ pub(super) async fn cancel(call: &Call<'_>, id: &str) -> Answer {
 /// Answers with a job when it has ended, or after some seconds.
 async fn wait(
     call: &Call<'_>,
-    authority: crate::access::Authority,
+    authority: jitney_broker::access::Authority,
     mut view: JobView,
     status: StatusCode,
     seconds: u64,

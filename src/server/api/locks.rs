@@ -12,14 +12,14 @@ use super::messages::{BodyShown, MessageShown, Shown};
 use super::selection::compile;
 use super::sending::property_value;
 use super::{Answer, Call, Object, Page, Problem, from_number};
-use crate::gateway::operations::{Operated, Operation};
-use crate::gateway::rest::uuid;
-use crate::ids::{LockToken, SequenceNumber};
-use crate::limits;
-use crate::message::Amendments;
-use crate::namespace::{Denied, Selection};
-use crate::queue::{DeadLetter, Settlement};
-use crate::rules::hyphenated;
+use jitney_base::ids::{LockToken, SequenceNumber};
+use jitney_base::limits;
+use jitney_broker::namespace::{Denied, Selection};
+use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::rest::uuid;
+use jitney_message::Amendments;
+use jitney_queue::{DeadLetter, Settlement};
+use jitney_rules::hyphenated;
 
 /// Messages to be locked.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -13,15 +13,15 @@ use super::entities::{limited, number};
 use super::searches::Chosen;
 use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, decoding, from_number};
-use crate::gateway::admin::{duration, time};
-use crate::gateway::operations::{HolderView, MessageView};
-use crate::gateway::rest::property_to_json;
-use crate::ids::SequenceNumber;
-use crate::limits;
-use crate::message::{Amendments, Field, Message, Scalar, render};
-use crate::namespace::{Selection, dead_letter_text};
-use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
-use crate::time::{Millis, Timestamp};
+use jitney_base::ids::SequenceNumber;
+use jitney_base::limits;
+use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::namespace::{Selection, dead_letter_text};
+use jitney_gateway::admin::{duration, time};
+use jitney_gateway::operations::{HolderView, MessageView};
+use jitney_gateway::rest::property_to_json;
+use jitney_message::{Amendments, Field, Message, Scalar, render};
+use jitney_queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
 
 /// Which messages a list has, and from where on.
 #[derive(Debug, Deserialize, IntoParams)]

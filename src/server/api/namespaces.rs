@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::authorization_rules::RightName;
 use super::{Answer, Call, Problem};
-use crate::rights::Right;
 use crate::server::namespaces::{NamespaceError, NamespaceInfo};
+use jitney_base::rights::Right;
 
 /// A namespace.
 #[derive(Debug, Serialize, ToSchema)]

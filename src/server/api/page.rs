@@ -8,8 +8,8 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 
 use super::{Call, Problem};
-use crate::limits;
 use crate::server::answers::Reservation;
+use jitney_base::limits;
 
 /// The text of an answer.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::namespace::{Denied, DeniedKind};
+use jitney_broker::namespace::{Denied, DeniedKind};
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -215,7 +215,7 @@ impl From<Denied> for Problem {
             | DeniedKind::TransactionRollback
             | DeniedKind::TransactionUnknown
             | DeniedKind::Unauthorized => {
-                let status = StatusCode::from_u16(denied.kind.http_status());
+                let status = StatusCode::from_u16(jitney_gateway::denied::http_status(denied.kind));
                 status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }
         };
@@ -256,7 +256,7 @@ impl IntoResponse for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::WrongField;
+    use jitney_broker::namespace::WrongField;
 
     #[test]
     fn what_a_parser_says_is_said_in_words_for_people() {

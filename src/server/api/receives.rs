@@ -7,10 +7,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
 use super::{Answer, Call, Problem};
-use crate::gateway::admin::time;
-use crate::gateway::operations::{Operated, Operation, ReceiveView};
-use crate::ids::RequestId;
-use crate::queue::ReceiveMode;
+use jitney_base::ids::RequestId;
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{Operated, Operation, ReceiveView};
+use jitney_queue::ReceiveMode;
 
 /// A receive over HTTP that waits for a message.
 #[derive(Debug, Serialize, ToSchema)]

@@ -9,15 +9,15 @@ use utoipa::ToSchema;
 use super::rules::SubscriptionRules;
 use super::sending::NewMessage;
 use super::{Answer, Call, Object, Page, Problem};
-use crate::access::Authority;
-use crate::gateway::rest::property_to_json;
-use crate::ids::SequenceNumber;
-use crate::limits;
-use crate::message::{Amendments, Message, Scalar};
-use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
-use crate::queue::{Conditions, EntityKind};
-use crate::rules::{Explanation, Facts, Rule, Share, Truth};
-use crate::time::Millis;
+use jitney_base::ids::SequenceNumber;
+use jitney_base::limits;
+use jitney_base::time::Millis;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
+use jitney_gateway::rest::property_to_json;
+use jitney_message::{Amendments, Message, Scalar};
+use jitney_queue::{Conditions, EntityKind};
+use jitney_rules::{Explanation, Facts, Rule, Share, Truth};
 
 /// The message to test, and which subscriptions.
 #[derive(Debug, Deserialize, ToSchema)]

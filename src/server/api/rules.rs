@@ -10,17 +10,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::Version;
 use super::{Answer, Call, Page, Problem, with_version};
-use crate::access::Authority;
-use crate::gateway::admin::time;
-use crate::gateway::rest::{property_of_json, property_to_json};
-use crate::limits;
-use crate::message::Scalar;
-use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
-use crate::rules::{
+use jitney_base::limits;
+use jitney_base::time::Timestamp;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
+use jitney_gateway::admin::time;
+use jitney_gateway::rest::{property_of_json, property_to_json};
+use jitney_message::Scalar;
+use jitney_rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule as KeptRule, SqlFilter,
     Value as KeptValue,
 };
-use crate::time::Timestamp;
 
 /// A rule.
 #[derive(Debug, Serialize, ToSchema)]

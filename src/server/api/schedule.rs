@@ -7,10 +7,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::entities::number;
 use super::selection::instant;
 use super::{Answer, Call, Problem};
-use crate::gateway::admin::time;
-use crate::gateway::operations::{Operated, Operation};
-use crate::limits;
-use crate::queue::{Schedule, Spans};
+use jitney_base::limits;
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{Operated, Operation};
+use jitney_queue::{Schedule, Spans};
 
 /// Which time, in how many spans.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -8,9 +8,9 @@ use super::messages::{BodyShown, MessageShown, Shown};
 use super::searches::Search;
 use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, from_number};
-use crate::access::Authority;
-use crate::gateway::operations::{Operated, Operation};
-use crate::limits;
+use jitney_base::limits;
+use jitney_broker::access::Authority;
+use jitney_gateway::operations::{Operated, Operation};
 
 /// What is searched for, and from where on. At least one of the conditions is given.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -19,12 +19,12 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Problem;
-use crate::gateway::operations::{MessageView, MessagesView};
-use crate::ids::SequenceNumber;
-use crate::limits;
-use crate::message::Message;
-use crate::namespace::{Selector, Undecided};
-use crate::rules::{Facts, Share};
+use jitney_base::ids::SequenceNumber;
+use jitney_base::limits;
+use jitney_broker::namespace::{Selector, Undecided};
+use jitney_gateway::operations::{MessageView, MessagesView};
+use jitney_message::Message;
+use jitney_rules::{Facts, Share};
 
 /// The searches that are under way.
 pub(in crate::server) struct Searches {
@@ -290,11 +290,11 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::BodyRef;
-    use crate::message::{Draft, MessageState, Stamps};
-    use crate::namespace::Selection;
-    use crate::queue::Inspected;
-    use crate::time::{Millis, Timestamp};
+    use jitney_base::ids::BodyRef;
+    use jitney_base::time::{Millis, Timestamp};
+    use jitney_broker::namespace::Selection;
+    use jitney_message::{Draft, MessageState, Stamps};
+    use jitney_queue::Inspected;
 
     fn selector(json_path: &str) -> Selector {
         let selection = Selection {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, from_number};
-use crate::gateway::admin::{parse_time, time};
-use crate::limits;
-use crate::message::MessageState;
-use crate::namespace::{Selection, Selector};
-use crate::time::{TICKS_PER_MILLI, Timestamp};
+use jitney_base::limits;
+use jitney_base::time::{TICKS_PER_MILLI, Timestamp};
+use jitney_broker::namespace::{Selection, Selector};
+use jitney_gateway::admin::{parse_time, time};
+use jitney_message::MessageState;
 
 /// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -17,16 +17,16 @@ use super::entities::span;
 use super::problem::fault;
 use super::selection::instant;
 use super::{Answer, Call, Object, Problem};
-use crate::access::Authority;
-use crate::gateway::messages::{MessageOperation, MessageOutcome};
-use crate::gateway::operations::{Operated, Operation};
-use crate::gateway::rest::property_of_json;
-use crate::limits;
-use crate::message::{Draft, Field, Message, Scalar};
-use crate::rights::Right;
 use crate::server::mailbox::Mail;
-use crate::shard::MessageRequest;
-use crate::time::{Millis, Timestamp};
+use jitney_base::limits;
+use jitney_base::rights::Right;
+use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::access::Authority;
+use jitney_gateway::messages::{MessageOperation, MessageOutcome};
+use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::rest::property_of_json;
+use jitney_message::{Draft, Field, Message, Scalar};
+use jitney_shard::MessageRequest;
 
 /// Messages to be sent, all or none. Each is encoded as soon as it is read: its form in memory is many times as large.
 #[derive(Debug, ToSchema)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
-use crate::gateway::admin::time;
 use crate::server::mailbox::ShardReport;
 use crate::server::metrics::Usage;
-use crate::time::Timestamp;
+use jitney_base::time::Timestamp;
+use jitney_gateway::admin::time;
 
 /// The server.
 #[derive(Debug, Serialize, ToSchema)]

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::entities::{limited, number};
 use super::messages::Lock;
 use super::{Answer, Call, Problem};
-use crate::gateway::operations::{Operated, Operation, SessionView};
+use jitney_gateway::operations::{Operated, Operation, SessionView};
 
 /// A message session.
 #[derive(Debug, Serialize, ToSchema)]

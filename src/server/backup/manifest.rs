@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
 use crate::server::files::{self, NotReplaced, Readers};
+use jitney_base::limits;
 
 /// The manifest, in the directory of a backup.
 pub(in crate::server) const FILE: &str = "manifest.json";

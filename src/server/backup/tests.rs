@@ -1,11 +1,11 @@
 //! Backups of logs in files.
 
 use super::*;
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
-use crate::journal::{self, Disk, Options, Recovered};
-use crate::queue::{Journal as _, Record};
 use crate::server::disk::FileDisk;
 use crate::server::restore::{RestoreError, restore};
+use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
+use jitney_journal::{Disk, Options, Recovered};
+use jitney_queue::{Journal as _, Record};
 
 const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -26,7 +26,7 @@ fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
         store: 9,
         tail_records_max: u64::MAX,
         accepts_loss: false,
-        newest_kind: journal::NEWEST_KIND,
+        newest_kind: jitney_journal::NEWEST_KIND,
     };
     let disk = FileDisk::open_with(directory, SEGMENT_BYTES).unwrap();
     let mut found = Vec::new();
@@ -34,9 +34,9 @@ fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
         found.extend(body);
         Ok(())
     };
-    let log = journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+    let log = jitney_journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
     for body in &found {
-        let read = journal::read_ahead(&*disk, *body, 0, u64::MAX).unwrap();
+        let read = jitney_journal::read_ahead(&*disk, *body, 0, u64::MAX).unwrap();
         assert!(read.body(*body).unwrap() == vec![3; BODY]);
     }
     (disk, log, found.len())

@@ -16,8 +16,8 @@ use super::{
     AuthorityFiles, CertificateAuthority, CertsError, DAY, files, is_ours, is_usable, leaf,
     make_private, put_server, read,
 };
-use crate::limits;
 use crate::server::files::Readers;
+use jitney_base::limits;
 
 /// The certificate and the key of the authority, as PEM, as this server has seen them last.
 pub(in crate::server) type LatestAuthority = Arc<ArcSwap<String>>;

@@ -17,14 +17,14 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::connection_string::{ConnectionString, place_of, url_host};
 use super::words;
-use crate::limits;
-use crate::secret::Secret;
 use crate::server::exchange::exchange;
 use crate::server::fetch;
 use crate::server::listen::EMULATOR_HTTP_PORT;
 use crate::server::operator::{self, KnownKey, OperatorArgs, Peer};
 use crate::server::print;
 use crate::server::root_key::KeysError;
+use jitney_base::limits;
+use jitney_base::secret::Secret;
 
 /// Which broker is asked, and with which credential.
 #[derive(Debug, Clone, Args)]
@@ -465,7 +465,7 @@ pub(super) fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::Key;
+    use jitney_base::rights::Key;
 
     fn client(known: KnownKey) -> Client {
         Client {

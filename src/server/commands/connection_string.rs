@@ -12,9 +12,9 @@ use hyper::Uri;
 use hyper::http::uri::Authority;
 
 use super::client::{CommandError, encoded};
-use crate::secret::Secret;
 use crate::server::listen::{AMQP_PORT, AMQPS_PORT, EMULATOR_HTTP_PORT, HTTP_PORT, HTTPS_PORT};
 use crate::server::root_key::{self, ROOT};
+use jitney_base::secret::Secret;
 
 /// Seconds for which a token is valid.
 const TOKEN_SECONDS: u64 = 3_600;

@@ -11,14 +11,14 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Output;
-use crate::access::Profile;
-use crate::gateway::Gateway;
-use crate::journal::{self, Cut, Disk, Error};
 use crate::server::disk;
 use crate::server::placement::{self, Placement, PlacementError};
 use crate::server::print;
 use crate::server::read_only::ReadOnlyDisk;
-use crate::shard::{self, Checked, Effect, Finding, Place};
+use jitney_broker::access::Profile;
+use jitney_gateway::Gateway;
+use jitney_journal::{Cut, Disk, Error};
+use jitney_shard::{Checked, Effect, Finding, Place};
 
 /// What can be done with a log.
 #[derive(Debug, Subcommand)]
@@ -154,7 +154,7 @@ fn check(directory: &Path) -> Result<Report, NotChecked> {
             return Err(NotChecked::NoLog(directory.to_owned()));
         }
         let gateway = || Gateway::new(u64::from(number), Profile::Development);
-        let checked = shard::check(gateway, &disk, journal::Options::new(0))?;
+        let checked = jitney_shard::check(gateway, &disk, jitney_journal::Options::new(0))?;
         if let Some(contents) = &checked.contents {
             namespaces.insert(number, contents.namespaces.clone());
         }

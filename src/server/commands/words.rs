@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::error::Category;
 
 /// The longest duration of the service, which means that something never ends.
-pub(super) use crate::time::LONGEST as NEVER;
+pub(super) use jitney_base::time::LONGEST as NEVER;
 
 /// Reads a duration: `30s`, `1h 30m`, `14d`, or ISO 8601 such as PT30S.
 pub(in crate::server) fn duration(text: &str) -> Result<SignedDuration, String> {

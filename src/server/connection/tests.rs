@@ -8,14 +8,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::amqp::Identity;
-use crate::gateway::Reply;
 use crate::server::admission::{Admission, ConnectionSlots};
 use crate::server::mailbox::Mail;
 use crate::server::peer::{FakeOwners, PeerTls, make_authority};
-use crate::shard::Outgoing;
-use crate::shard::routing::Routes;
-use crate::time::Timestamp;
+use jitney_amqp::Identity;
+use jitney_base::time::Timestamp;
+use jitney_gateway::Reply;
+use jitney_shard::Outgoing;
+use jitney_shard::routing::Routes;
 
 const HEADER: &[u8] = b"AMQP\x00\x01\x00\x00";
 const OPEN: &[u8] = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
@@ -194,7 +194,7 @@ async fn a_stop_closes_a_connection_that_waits_for_its_store() {
     let polled = poll_fn(|cx| Poll::Ready(served.as_mut().poll(cx))).await;
     assert!(polled.is_pending(), "the store is away");
     stop.send_replace(true);
-    let reason = shard::stopping().description;
+    let reason = jitney_shard::stopping().description;
     // The peer sends nothing more before it has the answer.
     let read = async {
         read_until(&mut peer, reason.as_bytes()).await;

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
-use crate::journal::{self, Options};
-use crate::queue::{Journal, Record};
+use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
+use jitney_journal::Options;
+use jitney_queue::{Journal, Record};
 
 const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
 
@@ -153,7 +153,7 @@ fn a_log_in_files_is_found_again() {
         store: 9,
         tail_records_max: u64::MAX,
         accepts_loss: false,
-        newest_kind: journal::NEWEST_KIND,
+        newest_kind: jitney_journal::NEWEST_KIND,
     };
     let bytes = vec![3; 100_000];
     let record = |number| Record::Relocated {
@@ -168,10 +168,10 @@ fn a_log_in_files_is_found_again() {
             found.extend(body);
             Ok(())
         };
-        let mut log = journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+        let mut log = jitney_journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
         assert_eq!(found.len(), life * 40);
         for body in found {
-            let read = journal::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
+            let read = jitney_journal::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
             assert!(read.body(body).unwrap() == vec![3; 100_000]);
         }
         for number in 0..40 {

@@ -6,7 +6,7 @@ pub(super) enum Kind {
     /// A count that only grows, until the process ends.
     Counter,
     Gauge,
-    /// Durations in seconds, with the buckets of [`crate::histogram`].
+    /// Durations in seconds, with the buckets of [`jitney_base::histogram`].
     Histogram,
 }
 

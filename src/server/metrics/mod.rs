@@ -18,8 +18,8 @@ use super::answers::Answers;
 use super::shards::Shards;
 use super::store::Fleet;
 use super::unauthenticated::UnauthenticatedBytes;
-use crate::memory::Memory;
 use families::Kind;
+use jitney_base::memory::Memory;
 pub(super) use process::Usage;
 use scrape::{FleetScrape, Scrape, ShardScrape};
 

@@ -12,14 +12,14 @@ use prometheus_client::registry::Registry;
 
 use super::families::{self, Family, Kind};
 use super::process;
-use crate::address::SubQueue;
-use crate::histogram::{BOUNDS_MICROS, Histogram};
-use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
-use crate::queue::{DeadLetterCause, EntityKind};
 use crate::server::mailbox::ShardReport;
 use crate::server::store::{
     Fitness, Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View,
 };
+use jitney_base::address::SubQueue;
+use jitney_base::histogram::{BOUNDS_MICROS, Histogram};
+use jitney_broker::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
+use jitney_queue::{DeadLetterCause, EntityKind};
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
 const OTHERS: &str = "*";

@@ -1,14 +1,13 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::address::SubQueue;
-use crate::gateway;
-use crate::histogram::Histogram;
-use crate::journal::LogStatistics;
-use crate::namespace::{self, DeniedKind, EntityStatistics, QueueStatistics};
-use crate::queue::{Counters, DeadLetterCause, EntityKind, Status};
 use crate::server::mailbox::ShardReport;
-use crate::shard::{MaintenanceCounters, Statistics};
+use jitney_base::address::SubQueue;
+use jitney_base::histogram::Histogram;
+use jitney_broker::namespace::{self, DeniedKind, EntityStatistics, QueueStatistics};
+use jitney_journal::LogStatistics;
+use jitney_queue::{Counters, DeadLetterCause, EntityKind, Status};
+use jitney_shard::{MaintenanceCounters, Statistics};
 
 /// A report in which everything has happened, of entities with these paths.
 fn report(paths: &[&str]) -> ShardReport {
@@ -42,7 +41,7 @@ fn report(paths: &[&str]) -> ShardReport {
     };
     ShardReport {
         statistics: Statistics {
-            gateway: gateway::Statistics {
+            gateway: jitney_gateway::Statistics {
                 namespaces,
                 connections: 4,
                 authorized: 3,

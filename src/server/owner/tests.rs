@@ -3,23 +3,23 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::access::{Authority, Inquiry, Origin, PeerAddress, Profile};
-use crate::gateway::Gateway;
-use crate::gateway::messages::Receive;
-use crate::journal::memory::MemoryDisk;
-use crate::memory::Memory;
-use crate::namespace::{Denied, DeniedKind, EntityRefused};
-use crate::queue::{Description, ReceiveMode};
 use crate::server::committer::{CommitterHandle, Sync};
 use crate::server::mailbox::Mailbox;
-use crate::shard::{
+use jitney_base::memory::Memory;
+use jitney_base::time::Millis;
+use jitney_broker::access::{Authority, Inquiry, Origin, PeerAddress, Profile};
+use jitney_broker::namespace::{Denied, DeniedKind, EntityRefused};
+use jitney_gateway::Gateway;
+use jitney_gateway::messages::Receive;
+use jitney_journal::memory::MemoryDisk;
+use jitney_queue::{Description, ReceiveMode};
+use jitney_shard::{
     Answer, OperationAnswer, Outgoing, Pressure, Ready, ReceiveRequest, Recovering,
 };
-use crate::time::Millis;
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
-    let mut options = journal::Options::new(1);
+    let mut options = jitney_journal::Options::new(1);
     options.segment_bytes = 4_096;
     let gateway = Gateway::new(1, Profile::Development);
     let recovering = Recovering::read(gateway, Arc::clone(&disk), options).unwrap();

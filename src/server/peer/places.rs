@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits;
+use jitney_base::limits;
 
 /// The places of this server.
 #[derive(Debug, Clone)]

@@ -15,10 +15,10 @@ use tracing::debug;
 
 use super::header::Client;
 use super::reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
-use crate::limits;
 use crate::server::http::Caller;
 use crate::server::listener::{Scheme, ServerState};
 use crate::server::supervisor;
+use jitney_base::limits;
 
 /// When to try again a request to a namespace without a server.
 const RETRY_SECONDS: u64 = 1;

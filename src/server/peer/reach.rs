@@ -16,10 +16,10 @@ use super::authority::PeerTls;
 use super::header::Client;
 use super::owners::{Holding, Owner, Owners};
 use super::places::WaitingPlaces;
-use crate::limits;
 use crate::server::admission::{ConnectionSlot, ConnectionSlots, ListenerKind};
 use crate::server::shards::Shards;
-use crate::shard::routing::ShardIndex;
+use jitney_base::limits;
+use jitney_shard::routing::ShardIndex;
 
 /// The other servers, as connections reach them.
 pub(in crate::server) struct Peers {

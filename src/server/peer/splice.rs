@@ -14,9 +14,9 @@ use tracing::{debug, info};
 
 use super::copy::{CopyWaits, copy};
 use super::reach::{NotPassed, PeerConnection, Peers};
-use crate::limits;
 use crate::server::admission::Permit;
 use crate::server::socket::Stream;
+use jitney_base::limits;
 
 impl Peers {
     /// Passes a connection on until one side ends it, or another server takes the namespace. `received` is everything that the client

@@ -18,16 +18,16 @@ use super::fence::{Fence, Uuid};
 use super::log::StoreLog;
 use super::ownership::QuarantinedBy;
 use super::{StoreError, chain, ownership, schema};
-use crate::histogram::Histogram;
-use crate::journal::appender::{
-    Answer, Append, AppendAnswer, Appender, Command, End, Event, Question,
-};
-use crate::journal::rows::{self, Row, RowPlace};
-use crate::journal::{Frame, SegmentId};
-use crate::limits;
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::supervisor::{self, Task};
-use crate::time::Millis;
+use jitney_base::histogram::Histogram;
+use jitney_base::limits;
+use jitney_base::time::Millis;
+use jitney_journal::appender::{
+    Answer, Append, AppendAnswer, Appender, Command, End, Event, Question,
+};
+use jitney_journal::rows::{self, Row, RowPlace};
+use jitney_journal::{Frame, SegmentId};
 
 /// What a namespace's owner is to know of the store: the latest is what counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use tracing::{error, info};
 use super::StoreError;
 use super::connect::Store;
 use super::stores::Stores;
-use crate::limits;
 use crate::server::certs::shared::{self, LatestAuthority};
+use jitney_base::limits;
 
 /// The authority, as a server follows it.
 pub(in crate::server) struct FleetAuthority {

@@ -4,7 +4,7 @@
 use tracing::{error, info, warn};
 
 use super::StoreError;
-use crate::limits;
+use jitney_base::limits;
 
 /// What has become of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::lease::{self, Lease};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
 use super::{StoreError, checks, common, deaths};
-use crate::limits;
+use jitney_base::limits;
 
 impl FleetStore {
     /// Joins the other servers at the start, under a new incarnation.

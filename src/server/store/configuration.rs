@@ -16,10 +16,10 @@ use super::StoreError;
 use super::common;
 use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
-use crate::config::{Configuration, Namespace};
 use crate::server::configuration::Reading;
 use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
 use crate::server::supervisor;
+use jitney_config::{Configuration, Namespace};
 
 /// The store's configuration, as this server has read it last.
 #[derive(Debug, Clone)]

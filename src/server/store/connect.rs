@@ -26,10 +26,10 @@ use tracing::{debug, info, warn};
 use super::StoreError;
 use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
-use crate::limits;
-use crate::secret::Secret;
 use crate::server::root_key;
 use crate::server::supervisor;
+use jitney_base::limits;
+use jitney_base::secret::Secret;
 
 /// The arguments of namespaces in a store.
 #[derive(Debug, Clone, Args)]

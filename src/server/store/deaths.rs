@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::StoreError;
-use crate::limits;
-use crate::time::Millis;
+use jitney_base::limits;
+use jitney_base::time::Millis;
 
 /// The death of an owner of a namespace, as the server sees it that takes the namespace.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::ownership::Owned;
-use crate::journal::appender::Claim;
+use jitney_journal::appender::Claim;
 
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]

@@ -26,15 +26,14 @@ use super::rates::Rates;
 use super::serving::{Serving, ServingParts};
 use super::stores::Stores;
 use super::view::{ServerSeen, StoreView, View};
-use crate::access::FailedAttempts;
-use crate::journal;
-use crate::limits;
 use crate::server::clock::Clock;
 use crate::server::supervisor::{self, Task};
+use jitney_base::limits;
+use jitney_broker::access::FailedAttempts;
 
 /// Returns the newest kind of record that this release reads.
 pub(super) fn formats() -> i32 {
-    i32::from(journal::NEWEST_KIND)
+    i32::from(jitney_journal::NEWEST_KIND)
 }
 
 /// What a server's part of the fleet is made of.

@@ -11,8 +11,8 @@ use super::StoreError;
 use super::fleet::{Fleet, FleetStore};
 use super::holding::{self, Release};
 use super::view::{NamespaceSeen, ServerSeen, StoreView};
-use crate::access::Actor;
-use crate::limits;
+use jitney_base::limits;
+use jitney_broker::access::Actor;
 
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]

@@ -12,9 +12,8 @@ use super::log::unsigned;
 use super::ownership::{self, Owned};
 use super::stores::Reserving;
 use super::{StoreError, checks, schema};
-use crate::journal;
-use crate::journal::appender::Claim;
 use crate::server::placement::PlacementError;
+use jitney_journal::appender::Claim;
 
 /// Why a command on a store was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +31,7 @@ pub(in crate::server) enum NotDone {
     Unknown(String),
     /// A journal cannot be read or written.
     #[error(transparent)]
-    Journal(#[from] journal::Error),
+    Journal(#[from] jitney_journal::Error),
     /// The record of the namespaces of a data directory cannot be used.
     #[error(transparent)]
     Placement(#[from] PlacementError),

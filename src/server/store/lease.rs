@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::limits;
+use jitney_base::limits;
 
 /// The lease of this server.
 #[derive(Debug, Default)]

@@ -18,10 +18,10 @@ use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::{StoreError, ownership, removal, schema};
-use crate::journal::appender::Appended;
-use crate::journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
-use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
-use crate::limits;
+use jitney_base::limits;
+use jitney_journal::appender::Appended;
+use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
+use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
 
 /// The log of a namespace in a store.
 pub(super) struct StoreLog {

@@ -19,10 +19,10 @@ use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, Owned, QuarantinedBy, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
-use crate::limits;
 use crate::server::clock::Testimony;
 use crate::server::supervisor;
-use crate::time::Millis;
+use jitney_base::limits;
+use jitney_base::time::Millis;
 
 impl Fleet {
     /// Looks at a store until the stop, and does what is to be done.

@@ -88,8 +88,6 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use crate::journal;
-
 /// Why something in the store could not be done.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
@@ -135,7 +133,7 @@ pub(super) enum StoreError {
     Lost(String),
     /// The journal cannot be read.
     #[error(transparent)]
-    Journal(journal::Error),
+    Journal(jitney_journal::Error),
 }
 
 impl StoreError {
@@ -210,9 +208,9 @@ fn chain(error: &dyn std::error::Error) -> String {
     texts.collect::<Vec<String>>().join(": ")
 }
 
-impl From<journal::Error> for StoreError {
-    fn from(error: journal::Error) -> Self {
-        if matches!(error, journal::Error::Fenced) {
+impl From<jitney_journal::Error> for StoreError {
+    fn from(error: jitney_journal::Error) -> Self {
+        if matches!(error, jitney_journal::Error::Fenced) {
             // The log is not at fault.
             return Self::Fenced;
         }
@@ -220,7 +218,7 @@ impl From<journal::Error> for StoreError {
     }
 }
 
-impl From<StoreError> for journal::Error {
+impl From<StoreError> for jitney_journal::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Fenced => Self::Fenced,
@@ -249,11 +247,11 @@ mod tests {
         for error in [
             StoreError::NoThread(refused),
             StoreError::Fenced,
-            journal::Error::Fenced.into(),
+            jitney_journal::Error::Fenced.into(),
         ] {
             assert!(!error.is_of_log(), "{error}");
         }
-        let damaged = journal::Error::CorruptCheckpoint {
+        let damaged = jitney_journal::Error::CorruptCheckpoint {
             number: 1,
             what: "for a test",
         };

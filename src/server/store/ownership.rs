@@ -17,14 +17,14 @@ use super::log::StoreLog;
 use super::restored::Skipped;
 use super::timeline::Timeline;
 use super::{StoreError, deaths, restored, schema};
-use crate::gateway::Gateway;
-use crate::journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
-use crate::journal::rows::RowPlace;
-use crate::journal::{self, Disk};
-use crate::limits;
 use crate::server::committer::LogSink as _;
 use crate::server::supervisor::Task;
-use crate::shard::Recovering;
+use jitney_base::limits;
+use jitney_gateway::Gateway;
+use jitney_journal::Disk;
+use jitney_journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
+use jitney_journal::rows::RowPlace;
+use jitney_shard::Recovering;
 
 /// A namespace, as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) async fn take(
     store: &Arc<Store>,
     taker: &Taker,
     namespace: Owned,
-    make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
+    make: impl FnOnce(&Owned) -> (Gateway, jitney_journal::Options) + Send + 'static,
 ) -> Result<OwnedShard, StoreError> {
     // What is read of the log is large.
     Box::pin(take_and_read(store, taker, namespace, make)).await
@@ -81,7 +81,7 @@ async fn take_and_read(
     store: &Arc<Store>,
     taker: &Taker,
     namespace: Owned,
-    make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
+    make: impl FnOnce(&Owned) -> (Gateway, jitney_journal::Options) + Send + 'static,
 ) -> Result<OwnedShard, StoreError> {
     let mut appender = Appender::new(namespace.log_store, namespace.epoch, Box::new(random_bits));
     let mut make = Some(make);
@@ -209,7 +209,7 @@ async fn read_log(
     store: &Arc<Store>,
     fence: &Arc<Fence>,
     namespace: &Owned,
-    make: impl FnOnce(&Owned) -> (Gateway, journal::Options) + Send + 'static,
+    make: impl FnOnce(&Owned) -> (Gateway, jitney_journal::Options) + Send + 'static,
 ) -> Result<(Arc<StoreLog>, Recovering, Appended), StoreError> {
     let (owned, claimed) = (Arc::clone(store), Arc::clone(fence));
     let log = Arc::new(StoreLog::new(owned, claimed, Handle::current()));

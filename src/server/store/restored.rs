@@ -12,9 +12,9 @@ use super::fence::{Fence, random_uuid};
 use super::holding::NotDone;
 use super::log::unsigned;
 use super::{StoreError, schema};
-use crate::journal::SegmentId;
-use crate::limits;
 use crate::server::committer::SyncProgress;
+use jitney_base::limits;
+use jitney_journal::SegmentId;
 
 /// What was done.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use tracing::info;
 use super::connect::{Session, Store};
 use super::fence::random_uuid;
 use super::{StoreError, fence};
-use crate::journal::SegmentId;
-use crate::journal::rows::RowPlace;
-use crate::limits;
+use jitney_base::limits;
+use jitney_journal::SegmentId;
+use jitney_journal::rows::RowPlace;
 
 /// The version of the tables. A server refuses a store with a newer one. Version 2 has `skips`, which every later owner of a log
 /// must heed, and `pending`.

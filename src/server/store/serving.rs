@@ -18,14 +18,6 @@ use super::lease::Lease;
 use super::ownership::{self, Owned, OwnedShard};
 use super::view::NamespaceSeen;
 use super::{StoreError, StoreEvent};
-use crate::access::{FailedAttempts, Profile};
-use crate::config::Namespace;
-use crate::gateway::Gateway;
-use crate::journal;
-use crate::limits;
-use crate::memory::Memory;
-use crate::namespace::StepContext;
-use crate::rights::Key;
 use crate::server::clock::Clock;
 use crate::server::mailbox::{Mail, Mailbox, Vitals};
 use crate::server::memory::Plan;
@@ -38,8 +30,15 @@ use crate::server::runtime::ShardRuntime;
 use crate::server::shards::{Member, Shards};
 use crate::server::supervisor::{self, Task};
 use crate::server::traces::Traces;
-use crate::shard::routing::ShardIndex;
-use crate::shard::{Input, Recovering, Shard};
+use jitney_base::limits;
+use jitney_base::memory::Memory;
+use jitney_base::rights::Key;
+use jitney_broker::access::{FailedAttempts, Profile};
+use jitney_broker::namespace::StepContext;
+use jitney_config::Namespace;
+use jitney_gateway::Gateway;
+use jitney_shard::routing::ShardIndex;
+use jitney_shard::{Input, Recovering, Shard};
 
 /// What shards of namespaces in a store are made of.
 pub(in crate::server) struct ServingParts {
@@ -135,13 +134,13 @@ impl Serving {
     }
 
     /// Returns the part of the namespaces' state that recovery builds up, for a namespace.
-    pub(super) fn gateway(&self, namespace: &Owned) -> (Gateway, journal::Options) {
+    pub(super) fn gateway(&self, namespace: &Owned) -> (Gateway, jitney_journal::Options) {
         let seed = RandomState::new().hash_one((std::process::id(), self.at, namespace.id));
         let mut gateway = Gateway::new(seed, self.parts.profile);
         gateway.set_token_issuer(self.parts.oidc.issuer());
         gateway.set_memory(self.parts.memory.clone());
         gateway.share_failed_attempts(self.attempts.clone());
-        let mut options = journal::Options::new(namespace.log_store);
+        let mut options = jitney_journal::Options::new(namespace.log_store);
         options.segment_bytes = limits::STORE_SEGMENT_BYTES;
         let (plan, others) = (&self.parts.plan, self.parts.shards.members().len());
         options.cache_bytes = plan.part_of_cache(plan.cache, others + 1);
@@ -180,7 +179,7 @@ impl Serving {
         let of_reader = teller.clone();
         let failed = move |error| {
             // The owner learns by itself that another server has the namespace.
-            if !matches!(error, journal::Error::Fenced) {
+            if !matches!(error, jitney_journal::Error::Fenced) {
                 error!("the log of a namespace cannot be read; it is given up: {error}");
             }
             of_reader.send_replace(StoreEvent::Fenced);

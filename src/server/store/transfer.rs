@@ -22,18 +22,18 @@ use super::log::StoreLog;
 use super::ownership::{self, Owned};
 use super::stores::Reserving;
 use super::{StoreError, removal, restored, schema};
-use crate::access::Profile;
-use crate::gateway::Gateway;
-use crate::journal::appender::Appender;
-use crate::journal::rows::{self, RowPlace};
-use crate::journal::{self, Disk, Frame};
-use crate::limits;
 use crate::server::disk::FileDisk;
 use crate::server::files::{self, NotMade, Readers};
 use crate::server::placement::{self, Placement};
 use crate::server::read_only::ReadOnlyDisk;
-use crate::shard::Recovering;
-use crate::shard::transfer::{Contents, Summary, put_into_files};
+use jitney_base::limits;
+use jitney_broker::access::Profile;
+use jitney_gateway::Gateway;
+use jitney_journal::appender::Appender;
+use jitney_journal::rows::{self, RowPlace};
+use jitney_journal::{Disk, Frame};
+use jitney_shard::Recovering;
+use jitney_shard::transfer::{Contents, Summary, put_into_files};
 
 /// The files of the root key and of the operator's key in a data directory, and their columns in the store.
 const KEYS: [(&str, &str); 2] = [("root.key", "root_key"), ("operator.key", "operator_key")];
@@ -86,8 +86,8 @@ fn gateway() -> Gateway {
 }
 
 /// Returns how the log of a namespace is kept in a store.
-fn options(namespace: &Owned) -> journal::Options {
-    let mut options = journal::Options::new(namespace.log_store);
+fn options(namespace: &Owned) -> jitney_journal::Options {
+    let mut options = jitney_journal::Options::new(namespace.log_store);
     options.segment_bytes = limits::STORE_SEGMENT_BYTES;
     options
 }
@@ -221,7 +221,7 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
     for number in placement.shards(1) {
         let place = placement::directory_of(directory, number);
         let disk = match ReadOnlyDisk::open(&place) {
-            Err(journal::Error::Locked { .. }) => {
+            Err(jitney_journal::Error::Locked { .. }) => {
                 return refused(format!(
                     "a broker runs with {}: stop it first",
                     place.display()
@@ -230,7 +230,7 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
             disk => disk?,
         };
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let options = journal::Options::new(0);
+        let options = jitney_journal::Options::new(0);
         let recovering = Recovering::read(gateway(), Arc::clone(&disk), options)?;
         let names: BTreeSet<&str> = placement.namespaces_of(number).collect();
         for found in recovering.namespaces() {
@@ -327,7 +327,7 @@ fn put_into_store(
     drop(within);
     let mut append = |frame: Frame| {
         let durable = runtime.block_on(committer.commit(frame));
-        durable.map_err(journal::Error::from)
+        durable.map_err(jitney_journal::Error::from)
     };
     let put = contents.put(from, &*log, empty.writer, &mut append)?;
     drop(committer);
@@ -451,7 +451,7 @@ fn put_into_directory(
         recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
         let contents = Contents::of(&recovering, None);
         let disk = FileDisk::open(directory)?;
-        let kept = journal::Options::new(owned.log_store);
+        let kept = jitney_journal::Options::new(owned.log_store);
         summary = put_into_files(&contents, &*log, &disk, kept)?;
         // The next one that opens it must find it closed.
         drop(disk);
@@ -467,7 +467,11 @@ fn put_into_directory(
 /// Reads the first namespace of a data directory.
 fn summary_of(directory: &Path) -> Result<Summary, NotDone> {
     let disk: Arc<dyn Disk> = Arc::new(ReadOnlyDisk::open(directory)?);
-    let recovering = Recovering::read(gateway(), Arc::clone(&disk), journal::Options::new(0))?;
+    let recovering = Recovering::read(
+        gateway(),
+        Arc::clone(&disk),
+        jitney_journal::Options::new(0),
+    )?;
     Ok(Contents::of(&recovering, None).summary(&*disk)?)
 }
 

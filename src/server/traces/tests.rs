@@ -4,8 +4,8 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::SpanData;
 
 use super::*;
-use crate::ids::SequenceNumber;
-use crate::time::Timestamp;
+use jitney_base::ids::SequenceNumber;
+use jitney_base::time::Timestamp;
 
 /// Keeps what would be sent.
 #[derive(Debug, Clone, Default)]

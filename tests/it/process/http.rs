@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use jitney::limits;
+use jitney_base::limits;
 
 use super::{Process, connect};
 

@@ -11,7 +11,7 @@ use super::Process;
 fn the_reason_of_an_exit_is_on_standard_error_at_every_log_level() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    for filter in ["jitney::amqp::frame=trace", "off"] {
+    for filter in ["jitney_amqp::frame=trace", "off"] {
         let data = tempfile::tempdir().unwrap();
         let before = format!("export RUST_LOG={filter}");
         let child = Process::spawn(&before, data.path(), &["--amqp", &address]);

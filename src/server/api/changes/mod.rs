@@ -25,18 +25,18 @@ use super::connections::{Connection, FIRST};
 use super::entities::EntityStatus;
 use super::jobs::Job;
 use super::{Answer, Call, Kind, Problem};
-use crate::access::{Authority, Inquiry};
-use crate::address::SubQueue;
-use crate::gateway::admin::time;
-use crate::gateway::operations::{ConnectionView, Operated, Operation};
-use crate::limits;
-use crate::namespace::{EntityStatistics, QueueStatistics};
-use crate::rights::Right;
 use crate::server::answers::{Answers, Reservation};
 use crate::server::mailbox::{Mail, ShardReport};
 use crate::server::shards::Shards;
-use crate::shard::{OperationAnswer, OperationRequest};
-use crate::time::Timestamp;
+use jitney_base::address::SubQueue;
+use jitney_base::limits;
+use jitney_base::rights::Right;
+use jitney_base::time::Timestamp;
+use jitney_broker::access::{Authority, Inquiry};
+use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{ConnectionView, Operated, Operation};
+use jitney_shard::{OperationAnswer, OperationRequest};
 use known::{Item, Known, More, Seen};
 
 /// Namespaces that clients follow.

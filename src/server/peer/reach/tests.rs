@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::server::peer::authority::make_authority;
 use crate::server::peer::owners::FakeOwners;
-use crate::shard::routing::Routes;
+use jitney_shard::routing::Routes;
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(1);

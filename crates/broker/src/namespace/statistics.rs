@@ -1,0 +1,167 @@
+//! The statistics of entities: how many messages they have, and what was done with them.
+
+use std::collections::BTreeMap;
+
+use super::Namespaces;
+use jitney_base::address::{self, SubQueue};
+use jitney_base::time::Timestamp;
+use jitney_queue::{Counters, EntityKind, Queue, Status};
+
+/// The entities of a shard's namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Entities with statistics of their own.
+    pub entities: Vec<EntityStatistics>,
+    /// The sums of all other entities' queues of a kind, by namespace.
+    pub others: BTreeMap<(String, SubQueue), QueueStatistics>,
+}
+
+/// An entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityStatistics {
+    /// The name of its namespace, in lower case.
+    pub namespace: String,
+    /// Its path, without its namespace, as its creator spelled it.
+    pub path: String,
+    /// Its kind.
+    pub kind: EntityKind,
+    /// What clients may do with it.
+    pub status: Status,
+    /// Its messages belong to message sessions.
+    pub requires_session: bool,
+    /// Its queues; of sub-queues only those that have or had messages.
+    pub queues: Vec<(SubQueue, QueueStatistics)>,
+}
+
+/// One queue of an entity, or the sum of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// Messages that receivers may get, those that are locked among them.
+    pub active: usize,
+    /// Messages that are received by their numbers only.
+    pub deferred: usize,
+    /// Messages that wait for their time.
+    pub scheduled: usize,
+    /// Messages that receivers have locked, in whatever state.
+    pub locked: usize,
+    /// Bytes of all messages as their senders encoded them.
+    pub bytes: u64,
+    /// Receivers.
+    pub receivers: usize,
+    /// How many more messages they take, together.
+    pub credit: u64,
+    /// Receivers that are stuck ([`Queue::stuck`]).
+    pub stuck: usize,
+    /// When the oldest message was enqueued that waits for a receiver.
+    pub oldest: Option<Timestamp>,
+    /// Message sessions that have messages, a state or a holder.
+    pub sessions: usize,
+    /// Message sessions that a receiver holds.
+    pub sessions_held: usize,
+    /// Messages that came in to be received here: to a queue or a subscription, but not those that it forwarded. So one that is
+    /// forwarded counts where it ends, and each copy of a topic's message counts at its subscription.
+    pub arrived: u64,
+    /// Messages that came in to a topic, which is copied to its subscriptions.
+    pub published: u64,
+    /// What has happened.
+    pub counters: Counters,
+}
+
+impl QueueStatistics {
+    fn of(now: Timestamp, queue: &Queue, entity: EntityKind, kind: SubQueue) -> Self {
+        let counters = queue.counters().copied().unwrap_or_default();
+        let (arrived, published) = match (entity, kind) {
+            (_, SubQueue::DeadLetter | SubQueue::TransferDeadLetter) => (0, 0),
+            (EntityKind::Topic, SubQueue::Main) => (0, counters.incoming),
+            (EntityKind::Queue | EntityKind::Subscription, SubQueue::Main) => {
+                (counters.incoming.saturating_sub(counters.forwarded), 0)
+            }
+        };
+        let (sessions, sessions_held) = queue.session_counts();
+        let (scheduled, deferred) = (queue.scheduled(), queue.deferred());
+        Self {
+            active: queue.len() - scheduled - deferred,
+            deferred,
+            scheduled,
+            locked: queue.locked(),
+            bytes: queue.bytes(),
+            receivers: queue.receivers(),
+            credit: queue.credit(),
+            stuck: queue.stuck_receivers(now),
+            oldest: queue.oldest_waiting(),
+            sessions,
+            sessions_held,
+            arrived,
+            published,
+            counters,
+        }
+    }
+
+    /// Adds another queue.
+    pub fn add(&mut self, other: &Self) {
+        self.active += other.active;
+        self.deferred += other.deferred;
+        self.scheduled += other.scheduled;
+        self.locked += other.locked;
+        self.bytes += other.bytes;
+        self.receivers += other.receivers;
+        self.credit += other.credit;
+        self.stuck += other.stuck;
+        self.oldest = match (self.oldest, other.oldest) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        self.sessions += other.sessions;
+        self.sessions_held += other.sessions_held;
+        self.arrived += other.arrived;
+        self.published += other.published;
+        self.counters.add(&other.counters);
+    }
+}
+
+impl Namespaces {
+    /// Returns the statistics of up to `most` entities, and the sums of the others; temporary nodes of clients are
+    /// always among the others. The time that it takes grows with the entities.
+    #[must_use]
+    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
+        let mut found = Statistics::default();
+        for entity in self.directory.entities() {
+            let namespace = self.directory.name_of(&entity.path);
+            let all = [
+                (SubQueue::Main, entity.base),
+                (SubQueue::DeadLetter, entity.base.dead_letters()),
+                (
+                    SubQueue::TransferDeadLetter,
+                    entity.base.transfer_dead_letters(),
+                ),
+            ];
+            let queues = all.into_iter().filter_map(|(kind, id)| {
+                let queue = self.queue(id)?;
+                let is_used = !queue.is_empty() || queue.counters().is_some();
+                (is_used || kind == SubQueue::Main).then_some((kind, queue))
+            });
+            let is_temporary = self
+                .queue(entity.base)
+                .is_some_and(|queue| queue.description().temporary);
+            let of = |queue, kind| QueueStatistics::of(now, queue, entity.kind, kind);
+            let queues = queues.map(|(kind, queue)| (kind, of(queue, kind)));
+            if found.entities.len() < most && !is_temporary {
+                let description = self.queue(entity.base).map(Queue::description);
+                found.entities.push(EntityStatistics {
+                    namespace,
+                    path: address::without_namespace(&entity.path).to_owned(),
+                    kind: entity.kind,
+                    status: description.map_or(Status::Active, |it| it.status),
+                    requires_session: description.is_some_and(|it| it.requires_session),
+                    queues: queues.collect(),
+                });
+            } else {
+                for (kind, queue) in queues {
+                    let others = found.others.entry((namespace.clone(), kind));
+                    others.or_default().add(&queue);
+                }
+            }
+        }
+        found
+    }
+}

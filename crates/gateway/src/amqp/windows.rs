@@ -1,0 +1,324 @@
+//! Windows: how much may wait to be written to peers, of messages for receivers and of responses.
+//!
+//! One connection may have [`limits::CONNECTION_WINDOW_BYTES`] of messages waiting, and all
+//! connections together have a share of the memory: the less is left of it, the less one connection
+//! may have. The first [`limits::UNREPORTED_BYTES_MAX`] of a connection do not count: it does not
+//! report at once what it has written of them.
+//!
+//! Peers that read little leave room for others that window. Where many do not read at all, what waits
+//! reaches twice the share: then a connection is handed no more than what does not count, and
+//! connections that have written nothing for [`limits::UNREAD_WAIT_MAX`] are closed. A connection whose
+//! peer reads is served all the time.
+
+use tracing::warn;
+
+use super::connections::{Connection, Connections};
+use super::{Link, Reply, Routed, ServiceNode, consumer_id};
+use crate::Gateway;
+use jitney_amqp::LinkId;
+use jitney_base::ids::ConnectionId;
+use jitney_base::limits;
+use jitney_base::time::{ClockStep, Timestamp};
+use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
+use jitney_queue::Allowance;
+
+/// The bytes that wait to be written on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// Bytes of messages.
+    messages: u64,
+    /// Bytes of answers.
+    answers: u64,
+    /// There is so much that nothing more is handed out.
+    is_full: bool,
+    /// When some of it was written last, or when it became so much that it counts.
+    moved_at: Timestamp,
+    /// It is being closed, because nothing of it was written for too long.
+    is_closing: bool,
+}
+
+impl Window {
+    fn bytes(&self) -> u64 {
+        self.messages + self.answers
+    }
+
+    fn counted(&self) -> u64 {
+        self.bytes().saturating_sub(limits::UNREPORTED_BYTES_MAX)
+    }
+
+    /// Returns whether some of it has not been written for as long as may be.
+    fn is_stuck(&self, now: Timestamp) -> bool {
+        !self.is_closing
+            && 0 < self.counted()
+            && self.moved_at.after(limits::UNREAD_WAIT_MAX) <= now
+    }
+}
+
+/// The bytes that wait to be written on all connections.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    /// Bytes that all connections may have waiting together.
+    share: u64,
+    /// Bytes that all connections have waiting, without the first ones of each, which do not count.
+    counted: u64,
+    /// While a connection is handed only what does not count: when connections are closed.
+    closes_at: Option<Timestamp>,
+    /// Bytes of requests that wait until their answers can be written.
+    requests: usize,
+}
+
+impl Windows {
+    pub(crate) fn new(share: usize) -> Self {
+        Self {
+            share: u64::try_from(share).unwrap_or(u64::MAX),
+            counted: 0,
+            closes_at: None,
+            requests: 0,
+        }
+    }
+
+    /// Returns what one connection may have waiting now.
+    fn size(&self) -> u64 {
+        let left = self.share.saturating_sub(self.counted);
+        (left / 2).clamp(
+            2 * limits::UNREPORTED_BYTES_MAX,
+            limits::CONNECTION_WINDOW_BYTES,
+        )
+    }
+
+    fn is_over(&self) -> bool {
+        self.share.saturating_mul(2) <= self.counted
+    }
+
+    /// Returns whether answers have room yet where messages have none.
+    fn has_reserve(&self) -> bool {
+        self.counted < self.share.saturating_mul(3)
+    }
+
+    fn count(&mut self, before: u64, now: u64) {
+        self.counted = self.counted.saturating_sub(before).saturating_add(now);
+    }
+
+    /// Checks that what is counted is what waits.
+    pub(crate) fn check(&self, connections: &Connections) {
+        let counted: u64 = connections.iter().map(|(_, it)| it.window.counted()).sum();
+        assert_eq!(counted, self.counted);
+        let requests: usize = connections.iter().map(|(_, it)| it.waiting).sum();
+        assert_eq!(requests, self.requests);
+    }
+
+    /// Returns when connections are to be closed.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.closes_at
+    }
+
+    pub(crate) fn follow_clock(&mut self, step: ClockStep) {
+        self.closes_at = self.closes_at.map(|at| at.moved(step));
+    }
+
+    /// Counts the requests of a connection that wait, in the place of those that waited before.
+    pub(crate) fn count_requests(&mut self, before: usize, now: usize) {
+        self.requests = self.requests.saturating_sub(before).saturating_add(now);
+    }
+
+    /// Returns whether so many bytes of requests may wait that are answered "busy", after others have taken their share.
+    pub(crate) fn may_wait_without_content(&self, bytes: usize) -> bool {
+        let all = self.requests.saturating_add(bytes);
+        u64::try_from(all).is_ok_and(|all| all <= self.share.saturating_mul(2))
+    }
+
+    /// Returns whether a request of so many bytes may wait.
+    pub(crate) fn may_wait(&self, bytes: usize) -> bool {
+        u64::try_from(self.requests.saturating_add(bytes)).is_ok_and(|all| all <= self.share)
+    }
+}
+
+/// Bytes that are to be written, or were.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Load {
+    Messages(u64),
+    Answers(u64),
+}
+
+impl Gateway {
+    /// Counts what a connection has to write; returns whether it is to be handed nothing more.
+    pub(crate) fn load(&mut self, now: Timestamp, id: ConnectionId, load: Load) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return false;
+        };
+        let window = &mut connection.window;
+        let before = window.counted();
+        match load {
+            Load::Messages(bytes) => window.messages += bytes,
+            Load::Answers(bytes) => window.answers += bytes,
+        }
+        if before == 0 {
+            window.moved_at = now;
+        }
+        self.windows.count(before, window.counted());
+        let fills = !window.is_full && self.windows.size() <= window.bytes();
+        window.is_full |= fills;
+        fills || (self.windows.closes_at.is_some() && 0 < window.counted())
+    }
+
+    /// Stops what the connections that were filled are handed, and what all are if there is too much.
+    pub(crate) fn stop_filled(&mut self, cx: &mut StepContext<'_>, filled: Vec<ConnectionId>) {
+        for connection in filled {
+            self.allow_receivers(cx, connection);
+        }
+        if self.windows.closes_at.is_none() && self.windows.is_over() {
+            warn!(
+                bytes = self.windows.counted,
+                connections = self.connections.len(),
+                "peers do not read what is sent to them: connections get little until they do, or are \
+                 closed"
+            );
+            self.windows.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
+            self.allow_all(cx);
+        }
+    }
+
+    /// Counts what a connection has written, and lets it have more.
+    pub(crate) fn unload(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, load: Load) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        let window = &mut connection.window;
+        let before = window.counted();
+        match load {
+            Load::Messages(bytes) => window.messages = window.messages.saturating_sub(bytes),
+            Load::Answers(bytes) => window.answers = window.answers.saturating_sub(bytes),
+        }
+        window.moved_at = cx.now;
+        self.windows.count(before, window.counted());
+        let enough = (self.windows.size() / 2).max(limits::UNREPORTED_BYTES_MAX);
+        let frees = window.is_full && window.bytes() <= enough;
+        window.is_full &= !frees;
+        let is_short = self.windows.closes_at.is_some();
+        if is_short {
+            self.resume_sending(cx);
+        }
+        if frees || is_short {
+            self.allow_receivers(cx, id);
+        }
+        if frees || matches!(load, Load::Answers(_)) {
+            self.answer_all(cx, id);
+        }
+    }
+
+    /// Counts what waited on a connection no more, for it has ended.
+    pub(crate) fn forget_window(&mut self, cx: &mut StepContext<'_>, window: &Window) {
+        self.windows.count(window.counted(), 0);
+        self.resume_sending(cx);
+    }
+
+    /// Hands out messages and answers again, if nothing was and there is room.
+    fn resume_sending(&mut self, cx: &mut StepContext<'_>) {
+        if self.windows.closes_at.is_none() || self.windows.share <= self.windows.counted {
+            return;
+        }
+        self.windows.closes_at = None;
+        self.allow_all(cx);
+        for id in self.connections.ids() {
+            self.answer_all(cx, id);
+        }
+    }
+
+    /// Closes the connections whose peers do not read, when it is time.
+    pub(crate) fn close_stuck(&mut self, cx: &StepContext<'_>) {
+        if self.windows.closes_at.is_none_or(|at| cx.now < at) {
+            return;
+        }
+        self.windows.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
+        let all = self.connections.iter();
+        let stuck = all.filter(|(_, connection)| connection.window.is_stuck(cx.now));
+        let stuck: Vec<ConnectionId> = stuck.map(|(id, _)| id).collect();
+        for id in stuck {
+            warn!(
+                connection = id.0,
+                "the peer does not read what is sent to it, and memory is short: closing"
+            );
+            let text = "The connection is closed: its peer has read nothing for some seconds, and \
+                        the broker has too much to write to those that do not read.";
+            let refusal = self.refusal(cx.now, Denied::new(DeniedKind::Limit, text, ""));
+            self.connection(id).window.is_closing = true;
+            self.replies.push(Routed {
+                connection: id,
+                rests_on: 0,
+                reply: Reply::Close(refusal),
+            });
+        }
+    }
+
+    /// Follows a clock that was set.
+    pub(crate) fn follow_clock_of_windows(&mut self, step: ClockStep) {
+        self.windows.follow_clock(step);
+        for connection in self.connections.iter_mut() {
+            connection.window.moved_at = connection.window.moved_at.moved(step);
+        }
+    }
+
+    /// Returns how much each receiver of a connection may be handed.
+    pub(crate) fn allowance(&self, id: ConnectionId) -> Allowance {
+        let Some(Connection { window, .. }) = self.connections.get(id) else {
+            return Allowance::Stopped;
+        };
+        let is_short = self.windows.closes_at.is_some();
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        if window.is_full || (is_short && 0 < window.counted()) {
+            Allowance::Stopped
+        } else if is_short {
+            let left = limits::UNREPORTED_BYTES_MAX.saturating_sub(window.bytes());
+            Allowance::Within(bytes(left))
+        } else {
+            Allowance::UpTo(bytes(self.windows.size() / 2).min(limits::RECEIVER_WINDOW_BYTES))
+        }
+    }
+
+    /// Returns whether another request of a connection to a node may be carried out: its peer reads the
+    /// answers. While peers do not read what they are sent, answers of other connections have a share
+    /// more than messages; those of `$cbs` are small, and always leave.
+    pub(crate) fn takes_answers(&self, id: ConnectionId, node: &ServiceNode) -> bool {
+        let connection = self.connections.get(id);
+        connection.is_some_and(|Connection { window, .. }| {
+            let is_short = self.windows.closes_at.is_some();
+            let has_reserve = *node == ServiceNode::Cbs || self.windows.has_reserve();
+            let may_be_short = has_reserve && window.counted() == 0;
+            !window.is_full
+                && window.answers < limits::ANSWERS_WINDOW_BYTES
+                && (!is_short || may_be_short)
+        })
+    }
+
+    fn allow_all(&mut self, cx: &mut StepContext<'_>) {
+        for id in self.connections.ids() {
+            self.allow_receivers(cx, id);
+        }
+    }
+
+    /// Stops the receivers of a connection that has too much to write, or resumes them.
+    fn allow_receivers(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else {
+            return;
+        };
+        let receivers = connection
+            .links
+            .iter()
+            .filter_map(|(&id, link)| match link {
+                &Link::Receiver { queue, .. } => Some((id, queue)),
+                Link::Sender { .. }
+                | Link::Waiting { .. }
+                | Link::Coordinator { .. }
+                | Link::Requests { .. }
+                | Link::Responses(_) => None,
+            });
+        for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
+            // Deliveries on the links before may have filled it.
+            let allowance = self.allowance(id);
+            let consumer = consumer_id(id, link);
+            self.with_queue(cx, queue, |queue, cx| {
+                queue.allow(cx, consumer, allowance);
+            });
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Connections and their links, for operators.
+
+use std::collections::BTreeMap;
+
+use super::{ConnectionView, LinkRole, LinkView, Operated, node_shown};
+use crate::amqp::connections::Connection;
+use crate::amqp::{Link, consumer_id};
+use crate::{Gateway, Reply, Routed};
+use jitney_amqp::{Condition, LinkId, Refusal};
+use jitney_base::ids::{ConnectionId, EntityId};
+use jitney_base::limits;
+use jitney_base::rights::Right;
+use jitney_base::time::Timestamp;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
+use jitney_queue::ConsumerId;
+
+/// What becomes of the messages that a receiver has locked when an operator ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocksThen {
+    /// Their locks end with the link, as if their time were over: the delivery counts as failed.
+    End,
+    /// They stay locked until their time is over, as they do when a client goes.
+    Stay,
+}
+
+/// Locks that one list looks at, to tell how old those of its receivers are: some milliseconds.
+const LOCKS_LOOKED: usize = 20_000;
+
+/// Characters of a container-id, a host or an identity that a list has.
+const SHOWN_MAX: usize = 256;
+
+/// Returns what the audit log says of locks.
+const fn noted(locks: LocksThen) -> &'static str {
+    match locks {
+        LocksThen::End => "; its locks end",
+        LocksThen::Stay => "; its locks stay",
+    }
+}
+
+pub(super) fn cut(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
+}
+
+/// Returns whose credentials a connection has shown, each once.
+fn identities(connection: &Connection) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let shown = connection.grants.iter().map(|grant| cut(&grant.whose));
+    for whose in shown.filter(|whose| !whose.is_empty()) {
+        if !found.contains(&whose) {
+            found.push(whose);
+        }
+    }
+    found
+}
+
+impl Gateway {
+    pub(super) fn list_connections(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        (first, first_link): (ConnectionId, LinkId),
+        most: usize,
+    ) -> Operated {
+        let mut left = most.clamp(1, limits::LISTED_LINKS);
+        let (mut views, mut next) = (Vec::new(), None);
+        let of_namespace = self.connections.iter_from(first);
+        let of_namespace = of_namespace.filter(|(_, connection)| connection.prefix == prefix);
+        for (id, connection) in of_namespace {
+            if left == 0 {
+                next = Some((id, LinkId(0)));
+                break;
+            }
+            let from = if id == first { first_link } else { LinkId(0) };
+            let mut links = connection.links.range(from..);
+            let shown = links.by_ref().take(left);
+            let shown: Vec<LinkView> = shown
+                .map(|(&link, state)| self.link_view(link, state))
+                .collect();
+            left -= shown.len().max(1);
+            views.push(ConnectionView {
+                id,
+                container_id: cut(&connection.container_id),
+                host: cut(&connection.host),
+                peer: connection.origin.peer,
+                port: connection.origin.port,
+                is_secure: connection.origin.is_secure,
+                product: connection.product.clone(),
+                opened_at: connection.opened_at,
+                identities: identities(connection),
+                is_authorized: connection.authorized,
+                links: shown,
+            });
+            if let Some((&link, _)) = links.next() {
+                next = Some((id, link));
+                break;
+            }
+        }
+        self.add_receiver_states(now, &mut views);
+        Operated::Connections(views, next)
+    }
+
+    fn link_view(&self, id: LinkId, link: &Link) -> LinkView {
+        let (role, entity) = match link {
+            Link::Sender { queue, .. } => (LinkRole::Sender, self.shown(*queue)),
+            Link::Receiver { queue, .. } => (LinkRole::Receiver, self.shown(*queue)),
+            Link::Waiting { queue, .. } => (LinkRole::WaitingReceiver, self.shown(*queue)),
+            Link::Coordinator { .. } => (LinkRole::Coordinator, String::new()),
+            Link::Requests { node, .. } => (LinkRole::Requests, node_shown(node)),
+            Link::Responses(_) => (LinkRole::Responses, String::new()),
+        };
+        let deliveries = match link {
+            Link::Sender { deliveries, .. } => Some(*deliveries),
+            Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        };
+        LinkView {
+            id,
+            role,
+            entity,
+            credit: None,
+            locked: None,
+            oldest_locked: None,
+            oldest_lock: None,
+            idle_since: None,
+            waiting: None,
+            stuck: None,
+            selector: None,
+            session: None,
+            deliveries,
+        }
+    }
+
+    /// Adds to receivers their credit, their locks and their message sessions: each queue is looked at once.
+    fn add_receiver_states(&self, now: Timestamp, views: &mut [ConnectionView]) {
+        let mut looks = LOCKS_LOOKED;
+        let mut by_queue: BTreeMap<EntityId, Vec<(usize, usize, ConsumerId)>> = BTreeMap::new();
+        for (at, view) in views.iter().enumerate() {
+            let Some(connection) = self.connections.get(view.id) else {
+                continue;
+            };
+            for (index, link) in view.links.iter().enumerate() {
+                let found = connection.links.get(&link.id);
+                if let Some(Link::Receiver { queue, .. } | Link::Waiting { queue, .. }) = found {
+                    let receiver = consumer_id(view.id, link.id);
+                    by_queue
+                        .entry(*queue)
+                        .or_default()
+                        .push((at, index, receiver));
+                }
+            }
+        }
+        for (queue, receivers) in by_queue {
+            let Some(queue) = self.namespaces.queue(queue) else {
+                continue;
+            };
+            let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
+            let states = queue.receiver_states(&ids, &mut looks);
+            for ((at, index, id), state) in receivers.into_iter().zip(states) {
+                let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
+                if let Some(link) = link {
+                    link.idle_since = state.idle_since;
+                    link.waiting = state.waiting;
+                    if link.role == LinkRole::WaitingReceiver {
+                        continue;
+                    }
+                    link.stuck = queue.stuck(now, id);
+                    link.credit = Some(state.credit);
+                    link.locked = Some(state.locked);
+                    link.oldest_locked = state.oldest_locked;
+                    link.oldest_lock = state.oldest_lock;
+                    link.selector = state.selector;
+                    link.deliveries = Some(state.delivered);
+                    link.session = queue.session_held_by(id).map(ToOwned::to_owned);
+                }
+            }
+        }
+    }
+
+    pub(super) fn close_for_operator(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        (id, link): (ConnectionId, Option<LinkId>),
+        locks: LocksThen,
+    ) -> Result<Operated, Denied> {
+        let prefix = self.check_namespace(host, authority, Right::Manage)?;
+        let connection = self.connections.get(id);
+        if connection.is_none_or(|connection| connection.prefix != prefix) {
+            let text = format!("There is no connection {}.", id.0);
+            return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        }
+        if let Some(link) = link {
+            return self.detach_for_operator(cx, authority, &prefix, (id, link), locks);
+        }
+        let detail = format!("connection {}: {}{}", id.0, self.client(id), noted(locks));
+        self.audit(cx, authority, "close_connection", &prefix, &detail);
+        let refusal = Refusal {
+            condition: Condition::ConnectionForced,
+            description: "An operator has closed the connection.".to_owned(),
+        };
+        self.connection(id).ends_locks = locks == LocksThen::End;
+        self.replies.push(Routed {
+            connection: id,
+            rests_on: 0,
+            reply: Reply::Close(refusal),
+        });
+        Ok(Operated::Done)
+    }
+
+    fn detach_for_operator(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        authority: &Authority,
+        prefix: &str,
+        (id, link): (ConnectionId, LinkId),
+        locks: LocksThen,
+    ) -> Result<Operated, Denied> {
+        let Some(found) = self.link(id, link) else {
+            let text = format!("Connection {} has no link {}.", id.0, link.0);
+            return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        };
+        let entity = self.link_view(link, found).entity;
+        let receives = match found {
+            Link::Receiver { queue, name: None } => Some(*queue),
+            Link::Receiver { .. }
+            | Link::Sender { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        };
+        let detail = format!(
+            "link {} of connection {}: {}{}",
+            link.0,
+            id.0,
+            self.client(id),
+            noted(locks)
+        );
+        let path = format!("{prefix}{entity}");
+        self.audit(cx, authority, "close_link", &path, &detail);
+        let text = "An operator has detached the link.";
+        let denied = Denied::new(DeniedKind::Detached, text, &entity);
+        self.end_link(cx, id, link, denied);
+        if let Some(queue) = receives.filter(|_| locks == LocksThen::End) {
+            self.end_locks_of(cx, id, link, &Link::Receiver { queue, name: None });
+        }
+        Ok(Operated::Done)
+    }
+}

@@ -1,0 +1,169 @@
+//! Replies with the bytes that they need, on their way to connections.
+
+use bytes::Bytes;
+
+use super::{ReadDone, Shard, reads};
+use jitney_amqp::{LinkId, Refusal, Tag};
+use jitney_base::ids::{BodyRef, ConnectionId, LockToken};
+use jitney_base::limits;
+use jitney_broker::namespace::TraceEvent;
+use jitney_gateway::{Reply, Response, Routed};
+use jitney_journal::Writer;
+use jitney_message::Message;
+use jitney_queue::{Handover, ReceiveMode};
+
+/// A reply with the bytes that it needs.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// Close the connection, for this reason.
+    Close(Refusal),
+    /// Send a message, whose bytes these are.
+    Deliver(LinkId, Handover, Bytes),
+    /// Anything else.
+    Reply(Reply),
+    /// Answer a request with these messages.
+    Respond(LinkId, Box<Response>, Vec<Bytes>),
+}
+
+impl Outgoing {
+    /// Returns the link and the delivery-tag of a message whose receiver is to settle it.
+    #[must_use]
+    pub fn locked(&self) -> Option<(LinkId, Tag)> {
+        match self {
+            Self::Deliver(link, handover, _) => locked_by(*link, handover),
+            Self::Close(_) | Self::Reply(_) | Self::Respond(..) => None,
+        }
+    }
+}
+
+/// Returns the link and the delivery-tag of a message that a reply delivers, if its receiver is to
+/// settle it.
+pub(super) fn locked(routed: &Routed) -> Option<(LinkId, Tag)> {
+    if let Reply::Deliver(link, handover) = &routed.reply {
+        locked_by(*link, handover)
+    } else {
+        None
+    }
+}
+
+fn locked_by(link: LinkId, handover: &Handover) -> Option<(LinkId, Tag)> {
+    (handover.mode == ReceiveMode::PeekLock).then(|| (link, handover.token.to_tag()))
+}
+
+/// Returns what a trace has of a reply that leaves.
+pub(super) fn traced(outgoing: &Outgoing) -> Option<TraceEvent> {
+    let Outgoing::Deliver(_, handover, bytes) = outgoing else {
+        return None;
+    };
+    Some(released(handover.token, bytes))
+}
+
+/// Returns what a trace has of a message that leaves.
+pub(super) fn released(token: LockToken, bytes: &Bytes) -> TraceEvent {
+    // What is kept was parsed when it came.
+    let message = Message::parse(bytes.clone()).ok();
+    TraceEvent::Released {
+        token,
+        context: message.and_then(|message| message.trace_context()),
+    }
+}
+
+impl Shard {
+    /// A reply may leave: it does, unless bytes must be read first, for it or one before it.
+    pub(super) fn release(&mut self, routed: Routed) {
+        let id = routed.connection;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if !connection.held.is_empty() {
+            reads::for_each_body(&routed.reply, |body| self.journal.pin(body));
+            connection.held.push_back(routed);
+            return;
+        }
+        match resolve(&self.journal, None, connection.is_behind, routed) {
+            Ok(outgoing) => self.queue(id, outgoing),
+            Err(routed) => {
+                reads::for_each_body(&routed.reply, |body| self.journal.pin(body));
+                connection.held.push_back(*routed);
+                self.read_for(id);
+            }
+        }
+    }
+
+    /// Asks for the bytes that a connection's held replies need.
+    pub(super) fn read_for(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let mut wanted = Vec::new();
+        let (mut bytes, mut stretch) = (0, None);
+        for routed in &connection.held {
+            reads::for_each_body(&routed.reply, |body| {
+                bytes += reads::cost(&mut stretch, body);
+                wanted.push(body);
+            });
+            if limits::READ_BYTES_MAX <= bytes {
+                break;
+            }
+        }
+        self.read(reads::ReadPurpose::Deliver(id), wanted);
+    }
+}
+
+/// Adds its bytes to a reply, or returns it if some are not in memory.
+///
+/// For a connection that is behind, small bodies are copied: a slice would keep its whole log frame in
+/// memory until the connection has written it.
+pub(super) fn resolve(
+    journal: &Writer,
+    read: Option<&ReadDone>,
+    is_behind: bool,
+    routed: Routed,
+) -> Result<Outgoing, Box<Routed>> {
+    let find = |body: BodyRef| -> Option<Bytes> {
+        let found = journal
+            .cached(body)
+            .or_else(|| read.and_then(|read| read.keep(body)))?;
+        let is_copied = is_behind && found.len() < limits::COPIED_BODY_BYTES;
+        Some(if is_copied {
+            Bytes::copy_from_slice(&found)
+        } else {
+            found
+        })
+    };
+    let Routed {
+        connection,
+        rests_on,
+        reply,
+    } = routed;
+    match reply {
+        Reply::Deliver(link, handover) => match find(handover.body) {
+            Some(bytes) => Ok(Outgoing::Deliver(link, handover, bytes)),
+            None => Err(Box::new(Routed {
+                connection,
+                rests_on,
+                reply: Reply::Deliver(link, handover),
+            })),
+        },
+        Reply::Respond(link, response) => {
+            match response.bodies().map(find).collect::<Option<Vec<Bytes>>>() {
+                Some(bodies) => Ok(Outgoing::Respond(link, response, bodies)),
+                None => Err(Box::new(Routed {
+                    connection,
+                    rests_on,
+                    reply: Reply::Respond(link, response),
+                })),
+            }
+        }
+        Reply::Close(refusal) => Ok(Outgoing::Close(refusal)),
+        reply @ (Reply::AcceptLink(..)
+        | Reply::RefuseLink(..)
+        | Reply::Drained(..)
+        | Reply::SettleIncoming { .. }
+        | Reply::ReturnCredit(_)
+        | Reply::SettleOutgoing(..)
+        | Reply::Detach(..)
+        | Reply::Authenticated(_)
+        | Reply::Admitted) => Ok(Outgoing::Reply(reply)),
+    }
+}

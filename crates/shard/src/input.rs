@@ -1,0 +1,179 @@
+//! Inputs of a shard.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{Outgoing, ReadDone, Report, WrittenCheckpoint};
+use jitney_base::ids::{ConnectionId, EntityId, LockToken, RequestId};
+use jitney_base::time::ClockStep;
+use jitney_broker::access::{Authority, Origin};
+use jitney_broker::namespace::Denied;
+use jitney_broker::namespace::administration;
+use jitney_gateway::{messages, operations};
+use jitney_queue::ReceiveMode;
+
+/// Something that a shard is told.
+#[derive(Debug)]
+pub enum Input {
+    /// A connection is there, and comes from there.
+    Connected(ConnectionId, Origin),
+    /// The reports that one read of a connection produced.
+    Reports(ConnectionId, Vec<Report>),
+    /// A connection's task has ended, and had not taken this.
+    Disconnected(ConnectionId, VecDeque<Outgoing>),
+    /// Change or read entities; the answer is due when that is durable.
+    Administer(RequestId, Box<Administration>),
+    /// Send or settle messages without a link; the answer is due when that is durable.
+    Message(RequestId, Box<MessageRequest>),
+    /// Look at something, or change it, for an operator; the answer is due when that is durable, and its bytes are read.
+    Operate(RequestId, Box<OperationRequest>),
+    /// Hand one message out without a link. It is answered by a message, at its deadline, when it is cancelled or ended,
+    /// and when the shard stops; it is abandoned when the store is away or another server owns the shard.
+    Receive(RequestId, Box<ReceiveRequest>),
+    /// A receive is to wait no longer: it is answered without a message, unless one is on its way to it.
+    CancelReceive(RequestId),
+    /// A client has left before the message of its receive was written to it: it is as if it had not been delivered.
+    ReturnReceived(EntityId, LockToken),
+    /// The keys, as a JSON Web Key Set, that sign identity tokens from now on.
+    IdentityKeys(String),
+    /// How much memory there is.
+    Pressure(Pressure),
+    /// The system's clock was set.
+    ClockStep(ClockStep),
+    /// The journal has made progress.
+    Durable {
+        /// The newest group that is durable, as the policy has it.
+        durable: u64,
+        /// The newest group that is synced.
+        synced: u64,
+    },
+    /// Bodies that were asked for have been read.
+    Read(ReadDone),
+    /// A checkpoint was written, or could not be.
+    CheckpointWritten(Result<WrittenCheckpoint, jitney_journal::Error>),
+    /// Another server owns the shard: this one's appends are refused for good.
+    AppendFenced,
+    /// It is unknown whether this group was appended; [`Input::StoreBack`] follows when it is known.
+    AppendUnknown {
+        /// The group.
+        group: u64,
+    },
+    /// The journal's store cannot be reached.
+    StoreAway,
+    /// It can be reached again, and what was appended is known.
+    StoreBack,
+    /// End all connections.
+    Stop,
+}
+
+/// How much memory there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// Bytes that the journal's cache may take.
+    pub cache_bytes: usize,
+    /// The process is too large: no more messages are to be accepted.
+    pub is_full: bool,
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        Self {
+            cache_bytes: usize::MAX,
+            is_full: false,
+        }
+    }
+}
+
+/// An operation on entities, for whom, and where.
+#[derive(Debug)]
+pub struct Administration {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// The client's rights.
+    pub authority: Authority,
+    /// The operation.
+    pub operation: administration::AdminOperation,
+}
+
+/// The result of an operation on entities.
+pub type Administered = Result<administration::AdminAnswer, Denied>;
+
+/// An operation on messages, for whom, and where.
+#[derive(Debug)]
+pub struct MessageRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// The client's rights.
+    pub authority: Authority,
+    /// The operation.
+    pub operation: messages::MessageOperation,
+}
+
+/// The result of an operation on messages.
+pub type Messaged = Result<messages::MessageOutcome, Denied>;
+
+/// An operator's operation, for whom, and where.
+#[derive(Debug)]
+pub struct OperationRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// The client's rights.
+    pub authority: Authority,
+    /// The operation.
+    pub operation: operations::Operation,
+}
+
+/// The result of an operator's operation, with the bytes of the messages in it, in their order: `None` for those that
+/// are damaged.
+#[derive(Debug)]
+pub struct OperationAnswer {
+    /// The result.
+    pub done: Result<operations::Operated, Denied>,
+    /// The bytes.
+    pub bodies: Vec<Option<Bytes>>,
+}
+
+/// A receive of one message, for whom, and where.
+#[derive(Debug)]
+pub struct ReceiveRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// The client's rights.
+    pub authority: Authority,
+    /// The operation.
+    pub receive: messages::Receive,
+}
+
+/// The answer to a receive.
+#[derive(Debug)]
+pub enum ReceiveAnswer {
+    /// A message.
+    Message(Box<ReceivedMessage>),
+    /// There was none in time.
+    Nothing,
+    /// The receive was refused, or has ended for this reason.
+    Refused(Denied),
+}
+
+/// A message for a receive.
+#[derive(Debug)]
+pub struct ReceivedMessage {
+    /// The queue that it was in, and its lock.
+    pub handed_out: messages::HandedOut,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl ReceivedMessage {
+    /// Returns the input that gives the message back if it was not brought to its client; none if it was deleted when it was
+    /// handed out.
+    #[must_use]
+    pub fn returned(&self) -> Option<Input> {
+        let messages::HandedOut { queue, handover } = &self.handed_out;
+        match handover.mode {
+            ReceiveMode::PeekLock => Some(Input::ReturnReceived(*queue, handover.token)),
+            ReceiveMode::ReceiveAndDelete => None,
+        }
+    }
+}
