@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use jitney_amqp::limits;
 use jitney_amqp::{
     Config, Connection, Event, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionId,
     SettleMode,
 };
-use jitney_base::limits;
 use tokio::net::TcpStream;
 
 use crate::clock::Clock;

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::namespace_connections::NamespaceConnections;
 use super::unauthenticated::{Beginning, Meter, Share, UnauthenticatedBytes};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::access::PeerAddress;
 
 /// The purpose of a listener. Each takes every protocol.

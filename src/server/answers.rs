@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The bytes of all answers.
 #[derive(Debug, Clone)]
@@ -131,11 +131,11 @@ impl State {
         let own = self.by_namespace.get(&held.namespace).copied();
         let own = own.unwrap_or_default();
         let others = self.bytes.saturating_sub(own);
-        if own.saturating_add(more) <= limits::part_for_one(max, others) {
+        if own.saturating_add(more) <= jitney_base::limits::part_for_one(max, others) {
             return self.set(id, bytes, true);
         }
         // It is too long for its part, or has to wait for others of its namespace.
-        let is_long = limits::part_for_one(max, 0) < bytes;
+        let is_long = jitney_base::limits::part_for_one(max, 0) < bytes;
         if !is_long || self.long.is_some() || long_max < bytes {
             return Err(NoRoom);
         }
@@ -179,7 +179,7 @@ impl Held {
             return false;
         };
         let time = now.saturating_duration_since(since);
-        let late = time.saturating_sub(limits::UNREAD_WAIT_MAX.as_duration());
+        let late = time.saturating_sub(jitney_gateway::limits::UNREAD_WAIT_MAX.as_duration());
         let wanted = late.as_millis() * u128::from(limits::ANSWER_RATE_MIN) / 1_000;
         u128::from(taken) < wanted
     }
@@ -411,7 +411,7 @@ mod tests {
         let unread = Arc::new(answers.begin("a".to_owned(), Arc::clone(&close)));
         unread.grow(400_000).unwrap();
         let mut body = Arc::clone(&unread).body(vec![0; 400_000]);
-        let patience = limits::UNREAD_WAIT_MAX.as_duration();
+        let patience = jitney_gateway::limits::UNREAD_WAIT_MAX.as_duration();
         let begun = Instant::now();
         answers.shared.state().close_slow(begun + patience);
         assert!(!is_closed(&close).await);

@@ -29,7 +29,7 @@ use tracing::{error, info, warn};
 use super::committer::SharedDisk;
 use super::shards::Shards;
 use super::{disk, files, placement, root_key, supervisor};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::time::Timestamp;
 use jitney_journal::{Error, LogEnd, SegmentId};
 use manifest::{FILE, FILES, Manifest, ShardPosition, StoredFile};

@@ -15,7 +15,7 @@ use tracing::warn;
 use super::admission::Warning;
 use super::listener::Scheme;
 use super::proxy_protocol::{HeaderError, ProxyHeader, field};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The arguments of `jitney serve` for balancers.
 #[derive(Debug, Clone, Default, Args)]

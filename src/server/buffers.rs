@@ -12,7 +12,7 @@ use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::poll_read_buf;
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Input that is not processed yet.
 #[derive(Debug, Default)]

@@ -32,7 +32,7 @@ use rustls_pki_types::pem::PemObject as _;
 use super::files::{self, NotReplaced, Readers};
 use super::print;
 use super::tls::certificate::{self, Certificate, day};
-use jitney_base::limits;
+use crate::server::limits;
 
 const DAY: Duration = Duration::from_hours(24);
 

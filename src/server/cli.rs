@@ -31,7 +31,7 @@ use super::sign_in::ConsoleArgs;
 use super::store::StoreArgs;
 use super::tls::TlsArgs;
 use super::traces::TracesArgs;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Which credential a command uses, for the end of the help.
 const CREDENTIALS: &str = "\

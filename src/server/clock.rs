@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracing::warn;
 
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 
 /// The time, for the broker and its connections.

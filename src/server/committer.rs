@@ -18,8 +18,8 @@ use tracing::{error, warn};
 
 use super::logging;
 use super::supervisor::{self, Thread};
+use crate::server::limits;
 use jitney_base::histogram::Histogram;
-use jitney_base::limits;
 use jitney_journal::{Frame, SegmentId};
 
 /// When records are synced.

@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");
         assert!(mistakes[0].starts_with("c:1:90: "), "{mistakes:?}");
         // More rules with SQL filters than a topic may have: only a broker finds out.
-        let rules = (0..=jitney_base::limits::SQL_RULES_MAX).map(|at| {
+        let rules = (0..=jitney_rules::limits::SQL_RULES_MAX).map(|at| {
             format!(r#"{{"Name":"r{at}","Properties":{{"FilterType":"Sql","SqlFilter":{{"SqlExpression":"a = 1"}}}}}}"#)
         });
         let many = format!(

@@ -30,9 +30,9 @@ use super::outbox::Outbox;
 use super::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
+use crate::server::limits;
 use jitney_amqp::{Condition, Event, Refusal};
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_broker::access::Origin;
 use jitney_shard::Report;
 use jitney_shard::peer::{Effect, Peer};
@@ -392,7 +392,8 @@ impl<S: Stream> ConnectionTask<S> {
                 timer.as_mut().reset(wakes_at);
             }
             let reads = !ends && self.output.len() <= limits::OUTPUT_BYTES_MAX;
-            let takes = self.peer.outgoing.is_empty() && self.output.len() < limits::OUTPUT_BYTES;
+            let takes = self.peer.outgoing.is_empty()
+                && self.output.len() < jitney_amqp::limits::OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
             let is_open = last_write.is_none();
             // Those that are in a shard are closed by it.
@@ -691,10 +692,11 @@ impl<S: Stream> ConnectionTask<S> {
             let routes = self.shards.routes();
             self.asks = self.routing.ask_next(&routes, &mut self.peer.outgoing);
         }
-        if self.output.len() < limits::OUTPUT_BYTES {
+        if self.output.len() < jitney_amqp::limits::OUTPUT_BYTES {
             self.peer.engine.go_on();
         }
-        while self.output.len() + self.peer.engine.output_bytes() < limits::OUTPUT_BYTES
+        while self.output.len() + self.peer.engine.output_bytes()
+            < jitney_amqp::limits::OUTPUT_BYTES
             && let Some(effect) = self.peer.send_next(self.clock.elapsed())
         {
             match effect {
@@ -751,8 +753,8 @@ impl<S: Stream> ConnectionTask<S> {
         self.output.poll_write(&mut self.stream, cx)?;
         let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
         let waits = !self.peer.outgoing.is_empty() || self.peer.engine.has_more();
-        let goes_on = (self.output.len() < limits::OUTPUT_BYTES && waits)
-            || has_room(limits::OUTPUT_BYTES)
+        let goes_on = (self.output.len() < jitney_amqp::limits::OUTPUT_BYTES && waits)
+            || has_room(jitney_amqp::limits::OUTPUT_BYTES)
             || has_room(limits::OUTPUT_BYTES_MAX)
             || (!reads && self.output.is_flushed());
         let goes_on = self.report_written() || goes_on;
@@ -804,9 +806,9 @@ impl<S: Stream> ConnectionTask<S> {
         }
         let unread = self.incoming.len();
         if !self.routing.is_over() {
-            return limits::UNROUTED_BYTES_MAX.saturating_sub(unread);
+            return jitney_shard::limits::UNROUTED_BYTES_MAX.saturating_sub(unread);
         }
-        let has_room = unread < limits::FRAME_SIZE_MAX as usize;
+        let has_room = unread < jitney_amqp::limits::FRAME_SIZE_MAX as usize;
         if has_room { limits::INPUT_BYTES } else { 0 }
     }
 

@@ -33,7 +33,7 @@ use tracing::{debug, warn};
 
 use super::files;
 use super::supervisor::{self, Thread};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_journal::{CheckpointSink, Disk, Error, SegmentId, Space};
 
 /// Parts that are written with one call: the system's limit.
@@ -105,7 +105,7 @@ impl FileDisk {
     ///
     /// [`Error::Locked`] if another process has it.
     pub fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
-        Self::open_with(directory, limits::SEGMENT_BYTES)
+        Self::open_with(directory, jitney_journal::limits::SEGMENT_BYTES)
     }
 
     /// Opens a directory, or makes it, with segments of this many bytes.

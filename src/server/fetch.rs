@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::server::exchange::exchange;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Why a request had no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,9 @@ impl Url {
     /// other signs would be read as further parts of the policy.
     pub(super) fn origin(&self) -> Option<String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-        if limits::HOST_NAME_BYTES_MAX < self.host.len() || !self.host.bytes().all(is_plain) {
+        if jitney_gateway::limits::HOST_NAME_BYTES_MAX < self.host.len()
+            || !self.host.bytes().all(is_plain)
+        {
             return None;
         }
         let host = self.host.to_ascii_lowercase();

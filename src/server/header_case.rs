@@ -18,7 +18,7 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::unauthenticated::Meter;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// A stream whose heads are recorded on input and rewritten on output.
 pub(super) struct RecordedStream<S> {

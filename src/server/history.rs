@@ -11,8 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::clock::Clock;
 use super::mailbox::ShardReport;
 use super::shards::Shards;
+use crate::server::limits;
 use jitney_base::address::{self, SubQueue};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
 

@@ -40,7 +40,7 @@ use super::socket::Stream;
 use super::status::{self, Page};
 use super::tls;
 use super::websocket::ByteStream;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
 use jitney_broker::namespace::{Denied, DeniedKind};
@@ -529,7 +529,10 @@ pub(super) async fn authorize(
         caller.refused.fetch_add(1, Ordering::Relaxed);
         if refused.is_logged {
             let peer = caller.address;
-            let path: String = path.chars().take(limits::LOGGED_MAX).collect();
+            let path: String = path
+                .chars()
+                .take(jitney_broker::limits::LOGGED_MAX)
+                .collect();
             let (fault, rule) = (refused.fault, refused.rule.as_deref());
             info!(%peer, path, ?fault, rule, "HTTP request refused: not authorized");
         }
@@ -600,7 +603,7 @@ pub(super) fn check_operator(
 async fn read(body: Body) -> Result<Bytes, AdminError> {
     match timeout(
         limits::HTTP_READ_DEADLINE.as_duration(),
-        to_bytes(body, limits::ADMIN_BODY_BYTES_MAX),
+        to_bytes(body, jitney_gateway::limits::ADMIN_BODY_BYTES_MAX),
     )
     .await
     {
@@ -686,7 +689,10 @@ fn foreign(server: &ServerState, headers: &HeaderMap) -> Option<Response> {
         "Requests of web pages of other hosts are refused where any key is accepted (--auth development).\n".to_owned()
     } else {
         let name = foreign_name(headers, |name| server.tls.is_for(name))?;
-        let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+        let name: String = name
+            .chars()
+            .take(jitney_broker::limits::LOGGED_MAX)
+            .collect();
         format!(
             "The host '{name}' is not known to be this broker, and any key is good here (--auth \
              development). Ask for localhost, an address, a name without a dot, or a name that the \

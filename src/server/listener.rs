@@ -38,8 +38,8 @@ use super::socket::{Socket, Stream};
 use super::store::Fleet;
 use super::tls::{self, Tls};
 use super::unauthenticated::Beginning;
+use crate::server::limits;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_broker::access::Origin;
 
 /// The state that all connections share.

@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::shards::Shards;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::memory::{Budget, Memory};
 use jitney_shard::Pressure;
 
@@ -114,10 +114,10 @@ impl Plan {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         let Some(Size(limit)) = limit else {
             let machine = bytes(machine.unwrap_or(u64::MAX));
-            let packed = (machine / 4).max(limits::OPEN_INDEX_BYTES);
+            let packed = (machine / 4).max(jitney_base::limits::OPEN_INDEX_BYTES);
             return Self {
                 limit: None,
-                cache: cache.unwrap_or(limits::LOG_CACHE_BYTES),
+                cache: cache.unwrap_or(jitney_journal::limits::LOG_CACHE_BYTES),
                 budget: Budget {
                     packed,
                     ..Budget::default()
@@ -128,12 +128,14 @@ impl Plan {
                 changes: limits::CHANGES_BYTES_MAX,
                 long_answer: limits::ANSWERS_BYTES_MAX,
                 unauthenticated: limits::UNAUTHENTICATED_TOTAL_BYTES_MAX,
-                segment: limits::SEGMENT_BYTES,
+                segment: jitney_journal::limits::SEGMENT_BYTES,
             };
         };
-        let segment = (limit / 32).min(limits::SEGMENT_BYTES);
+        let segment = (limit / 32).min(jitney_journal::limits::SEGMENT_BYTES);
         let limit = bytes(limit);
-        let cache = cache.unwrap_or(limit / 16 * 3).min(limits::LOG_CACHE_BYTES);
+        let cache = cache
+            .unwrap_or(limit / 16 * 3)
+            .min(jitney_journal::limits::LOG_CACHE_BYTES);
         let outgoing = limit / 16;
         let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
         let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
@@ -145,7 +147,7 @@ impl Plan {
             limit: Some(limit),
             cache,
             budget: Budget {
-                open: limits::OPEN_INDEX_BYTES.min(limit / 16),
+                open: jitney_base::limits::OPEN_INDEX_BYTES.min(limit / 16),
                 packed: limit / 32,
                 total,
                 outgoing,
@@ -456,7 +458,7 @@ mod tests {
         let plan = Plan::new(None, None, Some(8 << 30));
         assert_eq!((plan.limit, plan.budget.total), (None, usize::MAX));
         assert_eq!(plan.budget.packed, 2 << 30);
-        assert_eq!(plan.cache, limits::LOG_CACHE_BYTES);
+        assert_eq!(plan.cache, jitney_journal::limits::LOG_CACHE_BYTES);
         assert_eq!(Plan::new(None, Some(7), None).cache, 7);
     }
 

@@ -20,7 +20,7 @@ use super::http::{self, Caller};
 use super::listener::ServerState;
 use super::mailbox::{Mail, Partials};
 use super::receive::{self, Received, Undelivered};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{Authority, Inquiry};
 use jitney_broker::namespace::{Denied, DeniedKind};
@@ -156,7 +156,8 @@ impl Request<'_> {
             }
             Content::One(draft) => {
                 let mut composer = draft.begin(now);
-                let max = usize::try_from(limits::MESSAGE_SIZE_MAX).unwrap_or(usize::MAX);
+                let max =
+                    usize::try_from(jitney_base::limits::MESSAGE_SIZE_MAX).unwrap_or(usize::MAX);
                 read(body, max, partials, |bytes| composer.push(bytes)).await?;
                 let message = Message::parse(composer.finish());
                 let message = message.map_err(|error| RestError::Malformed(error.to_string()))?;

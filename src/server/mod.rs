@@ -35,6 +35,7 @@ mod header_case;
 mod health;
 mod history;
 mod http;
+pub mod limits;
 mod listen;
 mod listen_address;
 mod listener;

@@ -19,7 +19,7 @@ use super::provision::root_rule;
 use super::serve;
 use super::shards::Shards;
 use super::store::{Fleet, NotDone, StoreError};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::rights::Key;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Denied;
@@ -111,7 +111,10 @@ fn fitting(name: &str) -> Result<String, NamespaceError> {
     if fits_namespace(name) {
         return Ok(name.to_lowercase());
     }
-    let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+    let name: String = name
+        .chars()
+        .take(jitney_broker::limits::LOGGED_MAX)
+        .collect();
     Err(NamespaceError::Name(name))
 }
 

@@ -25,7 +25,7 @@ use tracing::{debug, info, warn};
 pub(super) use self::endpoints::Endpoints;
 pub(super) use self::endpoints::SignInEndpoints;
 use super::fetch::{FetchError, Fetcher, PlainHttp, Url};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::access::{JwksError, TokenIssuer};
 
 /// The trusted issuer, besides shared access signatures.

@@ -17,10 +17,10 @@ use tracing::info;
 use super::admission::peer_of;
 use super::refusals::Refusals;
 use super::root_key::{self, KeysError};
-use jitney_base::limits;
 use jitney_base::rights::Key;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Profile;
+use jitney_broker::limits;
 
 /// Where the operator's key is from.
 #[derive(Debug, Clone, Args)]

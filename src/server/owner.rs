@@ -22,9 +22,9 @@ use super::reader::Reader;
 use super::store::{Lease, StoreEvent};
 use super::traces::ShardTraces;
 use super::{provision, supervisor};
+use crate::server::limits;
 use jitney_base::histogram::Histogram;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::StepContext;
 use jitney_gateway::Gateway;
@@ -182,7 +182,7 @@ impl Owner {
 
     /// Runs until the shard was stopped and all connections have ended.
     pub(super) async fn run(mut self) {
-        let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
+        let mut mail = Vec::with_capacity(jitney_shard::limits::MAILBOX_DRAIN);
         let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
         let mut wakes_at = None;
         // The committer of a namespace ends when another server has it.
@@ -216,7 +216,7 @@ impl Owner {
                     Some(control) => self.obey(control),
                     None => is_controlled = false,
                 },
-                count = self.mailbox.recv_many(&mut mail, limits::MAILBOX_DRAIN), if takes_input => {
+                count = self.mailbox.recv_many(&mut mail, jitney_shard::limits::MAILBOX_DRAIN), if takes_input => {
                     if count == 0 {
                         return;
                     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{error, info};
 
 use super::files::{self, NotReplaced, Readers};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The file, in the data directory.
 pub(super) const FILE: &str = "shards.json";

@@ -14,7 +14,6 @@ use super::reload::{Reload, Reloaded};
 use jitney_base::address;
 use jitney_broker::access::{Actor, Profile};
 
-use jitney_base::limits;
 use jitney_base::memory::Memory;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::Timestamp;
@@ -100,7 +99,7 @@ pub(super) fn rehearse(config: &Configuration) -> Vec<String> {
     let begun = recovering.begin(
         Timestamp::EPOCH,
         Memory::default(),
-        limits::IN_FLIGHT_BYTES_MIN,
+        jitney_shard::limits::IN_FLIGHT_BYTES_MIN,
         |gateway, cx| match entities(gateway, cx, &namespaces, FirstNamespace::Here, None) {
             refused if refused.is_empty() => Ok(()),
             refused => Err(refused),
@@ -320,7 +319,7 @@ impl NamespaceScope<'_, '_> {
         let mut description = self.describe(&subscription.properties, EntityKind::Subscription);
         // The size of a subscription counts to its topic, which refuses messages when it is full.
         description.max_bytes = u64::MAX;
-        description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
+        description.max_message_bytes = jitney_base::limits::MESSAGE_SIZE_MAX;
         description.partitioned = topic.properties.enable_partitioning;
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
@@ -362,7 +361,8 @@ impl NamespaceScope<'_, '_> {
             dead_letter_on_expiration: properties.dead_lettering_on_expiration,
             dead_letter_on_filter_error: properties.dead_lettering_on_filter_evaluation,
             max_bytes: max_bytes(properties),
-            max_message_bytes: message_bytes.unwrap_or(limits::MESSAGE_SIZE_DEFAULT),
+            max_message_bytes: message_bytes
+                .unwrap_or(jitney_message::limits::MESSAGE_SIZE_DEFAULT),
             status: match properties.status {
                 ConfiguredStatus::Active => Status::Active,
                 ConfiguredStatus::Disabled => Status::Disabled,
@@ -384,7 +384,7 @@ impl NamespaceScope<'_, '_> {
 /// Returns the size of an entity: that of each of its partitions.
 fn max_bytes(properties: &QueueProperties) -> u64 {
     let times = if properties.enable_partitioning {
-        limits::PARTITIONED_SIZES
+        jitney_broker::limits::PARTITIONED_SIZES
     } else {
         1
     };

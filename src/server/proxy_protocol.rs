@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The kinds of fields (section 2.2.1).
 pub(super) mod field {

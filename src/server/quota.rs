@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::namespace::{Denied, DeniedKind};
 
 /// What may come at once, in microseconds of the quota.

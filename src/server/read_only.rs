@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::disk::{self, failure, read_full};
 use super::files;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
 
 /// Files in a directory, of which none is changed.
@@ -96,7 +96,7 @@ impl Disk for ReadOnlyDisk {
             let end = end_of_data(&open(&path)?, *length);
             let end = end.map_err(failure("check", &path))?;
             // A segment that was made in advance may end in a hole; a longer hole is none of its.
-            *length = (*length).min(end.max(limits::SEGMENT_BYTES));
+            *length = (*length).min(end.max(jitney_journal::limits::SEGMENT_BYTES));
         }
         Ok(found)
     }
@@ -170,7 +170,11 @@ mod tests {
         let found = disk.segments().unwrap();
         assert_eq!(found.iter().map(|it| it.0.0).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(found[0].1, 8192);
-        assert_eq!(found[1].1, limits::SEGMENT_BYTES, "made in advance at most");
+        assert_eq!(
+            found[1].1,
+            jitney_journal::limits::SEGMENT_BYTES,
+            "made in advance at most"
+        );
         // With bytes at its end it is as long as it says.
         sparse.write_all_at(&[1], (1 << 40) - 1).unwrap();
         let error = disk.segments().unwrap_err().to_string();

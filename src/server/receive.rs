@@ -13,8 +13,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::mailbox::{self, Mail, Mailbox};
+use crate::server::limits;
 use jitney_base::ids::RequestId;
-use jitney_base::limits;
 use jitney_broker::namespace::Denied;
 use jitney_shard::{Input, ReceiveAnswer, ReceiveRequest, ReceivedMessage};
 

@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tracing::info;
 
-use jitney_base::limits;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::{FailedAttempts, PeerAddress, RefusalTally};
+use jitney_broker::limits;
 
 /// What was refused lately. Times are elapsed ones.
 #[derive(Debug, Default)]

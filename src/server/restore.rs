@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::backup::copy;
 use super::backup::manifest::{self, Manifest, StoredFile};
 use super::files::{self, NotMade};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Why no data directory was made.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,8 @@ fn check(backup: &Path, manifest: &Manifest) -> Result<(), RestoreError> {
 
 /// Returns how long a file is to be. Zeros behind its bytes are room that a broker has prepared: a segment's at most.
 fn length_of(file: &StoredFile) -> u64 {
-    file.length.min(file.bytes.max(limits::SEGMENT_BYTES))
+    file.length
+        .min(file.bytes.max(jitney_journal::limits::SEGMENT_BYTES))
 }
 
 /// Locks a backup against changes, if it is locked by brokers.
@@ -117,7 +118,7 @@ fn lock(backup: &Path) -> Result<Option<File>, RestoreError> {
 fn write(backup: &Path, manifest: &Manifest, directory: &Path) -> Result<(), RestoreError> {
     let mut directories = vec![directory.to_owned()];
     // Only the newest segment of a shard has room behind its bytes.
-    let mut room = u64::from(limits::SHARDS_MAX) * limits::SEGMENT_BYTES;
+    let mut room = u64::from(limits::SHARDS_MAX) * jitney_journal::limits::SEGMENT_BYTES;
     for file in &manifest.files {
         let path = directory.join(&file.path);
         let parent = path.parent().unwrap_or(directory);

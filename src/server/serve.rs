@@ -52,7 +52,7 @@ use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::traces::{Traces, TracesError};
 use super::unauthenticated::UnauthenticatedBytes;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::memory::Memory;
 use jitney_base::rights::Key;
 use jitney_broker::access::Profile;

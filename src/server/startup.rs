@@ -101,7 +101,7 @@ impl Startup<'_> {
         let mut shards = Vec::new();
         let share = memory.among(recovered.len());
         let in_flight = (self.plan.in_flight / recovered.len())
-            .max(jitney_base::limits::IN_FLIGHT_BYTES_MIN.min(self.plan.in_flight));
+            .max(jitney_shard::limits::IN_FLIGHT_BYTES_MIN.min(self.plan.in_flight));
         for mut shard in recovered {
             let number = shard.number;
             let own = |it: &&Namespace| placement.shard_of(&it.name) == number;

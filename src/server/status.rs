@@ -16,7 +16,7 @@ use super::listener::ServerState;
 use super::mailbox::Mail;
 use super::operator::NotOperator;
 use super::store::Fleet;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_shard::Shortage;
 
 /// A page of the server's own.

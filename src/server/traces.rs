@@ -35,8 +35,8 @@ use tracing::{info, warn};
 
 use super::clock::system_time;
 use super::fetch::{self, FetchError, Fetcher, PlainHttp, Url};
+use crate::server::limits;
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
 use jitney_broker::namespace::{HandedOut, TraceEvent};
 use jitney_message::TraceContext;
 use jitney_queue::ReceiveMode;

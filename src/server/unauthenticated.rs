@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::admission::Warning;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::access::PeerAddress;
 
 /// The bound, and what is held of it. Clones are the same one.

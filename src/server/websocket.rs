@@ -11,7 +11,7 @@ use futures_core::Stream as _;
 use futures_sink::Sink as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The bytes of the binary messages of a WebSocket.
 pub(super) struct ByteStream {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::secret::Secret;
 use jitney_base::time::Millis;
 

@@ -19,7 +19,7 @@ use super::table::Table;
 use super::transfers::Transfer;
 use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, Tag, state, trace};
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::{Millis, Timestamp};
 
 /// One end of one AMQP connection.

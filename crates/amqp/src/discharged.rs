@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::serial;
-use jitney_base::limits;
+use crate::limits;
 
 /// The numbers of such deliveries of one AMQP session: the newest ones, in order.
 #[derive(Debug, Default)]

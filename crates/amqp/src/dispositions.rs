@@ -18,7 +18,7 @@ use super::{
     Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, Rejection, SessionId,
 };
 use crate::codec::{List, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 
 /// Consecutive deliveries with the same outcome, not sent to the peer yet.
 #[derive(Debug)]

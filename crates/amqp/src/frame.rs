@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use super::small_frame::SmallFrame;
 use super::{Condition, Refusal, trace};
-use jitney_base::limits;
+use crate::limits;
 
 /// A protocol header: `AMQP`, a protocol id, a version [2.2].
 pub(super) const HEADER_BYTES: usize = 8;

@@ -9,7 +9,7 @@ use super::{
     Condition, Connection, Event, Fields, Identity, Product, Refusal, Value, state, trace,
 };
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::secret::Secret;
 use jitney_base::time::Millis;
 

@@ -34,6 +34,7 @@ mod dispositions;
 mod field_tests;
 mod frame;
 mod handshake;
+pub mod limits;
 mod link;
 mod links;
 mod names;

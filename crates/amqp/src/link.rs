@@ -8,7 +8,7 @@ use super::links::FlowReason;
 use super::transfers::PeerTag;
 use super::{Attach, LinkRole, SessionId, serial};
 use crate::codec::Undecodable;
-use jitney_base::limits;
+use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -207,7 +207,7 @@ impl IncomingLink {
     /// sections do not count: Python leaves them out when it fills one.
     pub(super) fn size_max(&self, format: u32) -> u64 {
         let max = match self.message_size_max {
-            0 => limits::MESSAGE_SIZE_MAX,
+            0 => jitney_base::limits::MESSAGE_SIZE_MAX,
             max => max,
         };
         if format == 0 {

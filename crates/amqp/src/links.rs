@@ -17,7 +17,7 @@ use super::{
     SessionId, SettleMode, Tag, serial, state,
 };
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 
 impl Connection {
     pub(super) fn handle_attach(

@@ -18,7 +18,7 @@ use super::transfers::Rest;
 use super::unsettled::Unsettled;
 use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, Tag, serial, state};
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Session {

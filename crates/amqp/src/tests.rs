@@ -7,7 +7,7 @@ use bytes::BytesMut;
 
 use super::field_tests::assert_complete;
 use super::*;
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::secret::Secret;
 use jitney_base::time::{Millis, Timestamp};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::frame::FrameKind;
 use crate::codec::{Encoded, descriptor, value_length};
-use jitney_base::limits;
+use crate::limits;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Direction {

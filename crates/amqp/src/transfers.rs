@@ -17,7 +17,7 @@ use super::{
     Rejection, SessionId, SettleMode,
 };
 use crate::codec::{List, Undecodable, descriptor};
-use jitney_base::limits;
+use crate::limits;
 
 /// A transfer's fields, as far as they matter to us [2.7.5].
 pub(super) struct Transfer {

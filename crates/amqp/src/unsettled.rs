@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::{LinkId, Tag, serial};
-use jitney_base::limits;
+use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Unsettled {

@@ -10,4 +10,5 @@
 )]
 
 pub mod access;
+pub mod limits;
 pub mod namespace;

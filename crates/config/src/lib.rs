@@ -17,6 +17,7 @@
 
 mod authorization;
 mod forwards;
+pub mod limits;
 mod position;
 mod reader;
 mod times;
@@ -29,7 +30,6 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseResult};
 use serde_json::Value;
 
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_base::time::Millis;
 
 pub use position::Position;
@@ -475,22 +475,22 @@ impl Owner {
 }
 
 const LOCK: Durations = Durations {
-    min: limits::LOCK_DURATION_MIN,
-    max: limits::LOCK_DURATION_MAX,
+    min: jitney_base::limits::LOCK_DURATION_MIN,
+    max: jitney_base::limits::LOCK_DURATION_MAX,
     allowed: "from PT1S to PT5M",
 };
 const TIME_TO_LIVE: Durations = Durations {
-    min: limits::TIME_TO_LIVE_MIN,
+    min: jitney_base::limits::TIME_TO_LIVE_MIN,
     max: Millis::MAX,
     allowed: "of PT1S or more",
 };
 const DUPLICATE_WINDOW: Durations = Durations {
     min: limits::CONFIG_DUPLICATE_WINDOW_MIN,
-    max: limits::DUPLICATE_WINDOW_MAX,
+    max: jitney_base::limits::DUPLICATE_WINDOW_MAX,
     allowed: "from PT5S to P7D",
 };
 const IDLE: Durations = Durations {
-    min: limits::IDLE_DELETION_MIN,
+    min: jitney_base::limits::IDLE_DELETION_MIN,
     max: Millis::MAX,
     allowed: "of PT5M or more",
 };
@@ -703,8 +703,8 @@ impl ConfigReader<'_> {
     /// Reads the maximum message size of an entity, which the tier of its namespace bounds.
     fn message_size(&mut self, at: &At<'_>) -> Option<u64> {
         let max = match self.sku {
-            Sku::Standard => limits::MESSAGE_SIZE_STANDARD,
-            Sku::Premium => limits::MESSAGE_SIZE_MAX,
+            Sku::Standard => jitney_base::limits::MESSAGE_SIZE_STANDARD,
+            Sku::Premium => jitney_base::limits::MESSAGE_SIZE_MAX,
         };
         self.number(at, 1, max / 1024)
     }

@@ -15,7 +15,7 @@ use super::forwards::Forward;
 use super::{
     Checked, Configuration, Defaults, Expiring, Mistake, Owner, PROPERTIES, Position, Sku,
 };
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Millis;
 
 /// A position in the file and the value there, if there is one.

@@ -1,7 +1,6 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use crate::amqp::tests::{Bench, inquiry};
-use jitney_base::limits;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::Millis;
 use jitney_base::time::Timestamp;
@@ -455,7 +454,7 @@ fn a_list_has_all_names_of_the_first_namespace_beside_another_one() {
 #[test]
 fn lists_come_in_pages() {
     let mut bench = Bench::new();
-    for number in 0..limits::LISTED_MAX + 5 {
+    for number in 0..jitney_broker::limits::LISTED_MAX + 5 {
         create(
             &mut bench,
             &format!("page{number:03}"),
@@ -470,7 +469,7 @@ fn lists_come_in_pages() {
         let Ok(AdminAnswer::Entities(views, more)) = listed else {
             panic!("{listed:?}");
         };
-        assert!(views.len() <= limits::LISTED_MAX);
+        assert!(views.len() <= jitney_broker::limits::LISTED_MAX);
         names.extend(views.into_iter().map(|view| view.path));
         if more == More::No {
             break;
@@ -478,7 +477,7 @@ fn lists_come_in_pages() {
     }
     assert_eq!(
         names.len(),
-        limits::LISTED_MAX + 5 + 3,
+        jitney_broker::limits::LISTED_MAX + 5 + 3,
         "q, one and two are there too"
     );
     assert!(names.is_sorted());
@@ -605,7 +604,7 @@ fn a_namespace_of_the_standard_tier_has_small_messages() {
     let updated = entity(update(&mut bench, "q", kilobytes(256))).description;
     assert_eq!(updated.max_message_bytes, STANDARD);
     let large = Description {
-        max_message_bytes: limits::MESSAGE_SIZE_MAX,
+        max_message_bytes: jitney_base::limits::MESSAGE_SIZE_MAX,
         ..Description::default()
     };
     bench
@@ -726,7 +725,7 @@ fn so_many_entities_are_made_and_no_more() {
     let base = bench.id("q");
     // Names without queues: only their number matters here.
     let namespaces = bench.gateway.namespaces_mut();
-    namespaces.fill_directory(limits::ENTITIES_MAX - 1, base);
+    namespaces.fill_directory(jitney_broker::limits::ENTITIES_MAX - 1, base);
     assert!(create(&mut bench, "last", Properties::default()).is_ok());
     let refused = create(&mut bench, "one-more", Properties::default());
     assert!(

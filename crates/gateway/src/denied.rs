@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::limits;
 use jitney_amqp::{Condition, Outcome, Refusal, Rejection};
 use jitney_base::ids::Random;
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Denied, DeniedKind};
 

@@ -24,6 +24,7 @@ mod administration_tests;
 pub mod amqp;
 pub mod denied;
 mod first_use;
+pub mod limits;
 pub mod messages;
 pub mod operations;
 pub mod request_log;

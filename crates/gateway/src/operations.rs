@@ -20,12 +20,12 @@ use bytes::Bytes;
 use super::Gateway;
 use super::amqp::{ServiceNode, link_of};
 use super::denied::host_shown;
+use crate::limits;
 use jitney_amqp::{LinkId, Product};
 use jitney_base::address::{self, Address, EntityAddress};
 use jitney_base::ids::{
     BodyRef, ConnectionId, EntityId, JobId, LockToken, RequestId, SequenceNumber,
 };
-use jitney_base::limits;
 use jitney_base::rights::{AuthorizationRule, Right};
 use jitney_base::time::Timestamp;
 use jitney_broker::access::{Authority, PeerAddress};

@@ -12,10 +12,10 @@ use fe2o3_amqp_types::primitives::OrderedMap;
 use jitney_amqp::LinkId;
 use jitney_amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, SessionId};
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_broker::namespace::{Denied, StepContext};
 use jitney_message::Message;
 use jitney_queue::ReceiveMode;
+use jitney_queue::limits;
 use serde_amqp::Value;
 
 use crate::amqp::{Link, consumer_id};

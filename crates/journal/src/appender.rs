@@ -20,7 +20,7 @@ use std::fmt;
 
 use super::Frame;
 use super::rows::{self, Row, RowPlace};
-use jitney_base::limits;
+use crate::limits;
 
 /// The right to change a log: every statement that changes something of it names both, and changes nothing if the
 /// store has others.

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::{Bytes, BytesMut};
 
 use super::reading::{Stretch, slice};
+use crate::limits;
 use jitney_base::ids::BodyRef;
-use jitney_base::limits;
 
 /// Recent frames and read stretches, each up to its budget; the oldest go first.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::layout::{
 };
 use super::recover::Replay;
 use super::{CheckpointAt, CheckpointSink, Disk, Error};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_queue::Record;
 

@@ -8,8 +8,8 @@ use super::layout::{
 };
 use super::reading::Window;
 use super::{Error, SegmentId};
+use crate::limits;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_queue::Record;
 
 /// A message whose body was found to be damaged when the log was recovered; its record is good.

@@ -31,6 +31,7 @@ mod disk;
 mod error;
 pub mod fuzzing;
 mod layout;
+pub mod limits;
 pub mod memory;
 mod reading;
 mod recover;
@@ -59,8 +60,6 @@ pub use writer::{CheckpointAt, Frame, LogEnd, Writer};
 
 /// The newest kind of record that this release reads, and may write.
 pub const NEWEST_KIND: u8 = codec::NEWEST;
-
-use jitney_base::limits;
 
 /// How a log is kept.
 #[derive(Debug, Clone, Copy)]

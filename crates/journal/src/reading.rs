@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::error::EIO;
 use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
 use super::{Disk, Error, SegmentId};
+use crate::limits;
 use jitney_base::ids::BodyRef;
-use jitney_base::limits;
 
 /// A stretch of the log that was read back.
 #[derive(Debug, Clone)]

@@ -19,8 +19,8 @@ use super::reading::Window;
 use super::usage::Usage;
 use super::writer::Start;
 use super::{CheckpointAt, Committer, Disk, Error, Options, SegmentId, Writer, checkpoint};
+use crate::limits;
 use jitney_base::ids::BodyRef;
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_queue::Record;
 

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::Malformed;
 use super::parse::section;
+use crate::limits;
 use jitney_amqp::codec::value::binary;
 use jitney_amqp::codec::{descriptor, value_length};
-use jitney_base::limits;
 
 /// Splits a batch into its messages, which share its buffer; none if it has no data section.
 ///

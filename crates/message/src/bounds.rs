@@ -3,8 +3,8 @@
 //! Messages that are there already are not looked at: earlier releases took them.
 
 use super::Message;
+use crate::limits;
 use jitney_amqp::codec::value::{entries, is_called, is_text, text};
-use jitney_base::limits;
 
 /// What a message has beside its body and may not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -24,6 +24,7 @@ mod compose;
 mod control;
 mod jms;
 mod keys;
+pub mod limits;
 mod parse;
 mod properties;
 mod render;

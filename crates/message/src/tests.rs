@@ -707,7 +707,7 @@ fn application_properties_are_simple_values() {
 fn a_batch_without_messages_or_with_too_many_is_refused() {
     assert_eq!(split_batch(&Bytes::new()), Ok(Vec::new()));
     let data = [0x00, 0x53, 0x75, 0xa0, 0];
-    let max = jitney_base::limits::BATCH_MESSAGES_MAX;
+    let max = limits::BATCH_MESSAGES_MAX;
     assert_eq!(split_batch(&data.repeat(max).into()).unwrap().len(), max);
     let error = split_batch(&data.repeat(max + 1).into()).unwrap_err();
     assert!(error.to_string().contains(&max.to_string()), "{error}");
@@ -715,7 +715,7 @@ fn a_batch_without_messages_or_with_too_many_is_refused() {
 
 #[test]
 fn a_batch_of_the_default_size_is_bounded_by_its_bytes_only() {
-    let bytes = usize::try_from(jitney_base::limits::MESSAGE_SIZE_DEFAULT).unwrap();
+    let bytes = usize::try_from(limits::MESSAGE_SIZE_DEFAULT).unwrap();
     // One null for a body each.
     let data = [0x00, 0x53, 0x75, 0xa0, 4, 0x00, 0x53, 0x77, 0x40];
     let count = bytes / data.len();

@@ -6,7 +6,7 @@ use super::sessions::{Holder, Sessions};
 use super::{
     ConsumerId, Context, Delivery, Looks, MessageSession, Queue, ReceiveMode, Record, Timestamp,
 };
-use jitney_base::limits;
+use crate::limits;
 
 /// The message session that a receiver wants.
 #[derive(Debug, Clone, Copy)]

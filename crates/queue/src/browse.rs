@@ -4,7 +4,7 @@ use super::{
     BodyRef, Context, MessageSession, Queue, Seen, SequenceNumber, Stamps, StoredState, Timestamp,
     numbers, stamps,
 };
-use jitney_base::limits;
+use crate::limits;
 
 /// A message as a browser sees it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::id_map::IdMap;
 use super::scan::{Offered, Scan};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::{ClockStep, Timestamp};
 
 /// A receiver of a queue: the broker's name for a link.

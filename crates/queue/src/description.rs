@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use jitney_base::limits;
 use jitney_base::rights::AuthorizationRule;
 use jitney_base::time::{Millis, Timestamp};
 
@@ -165,7 +164,7 @@ impl Default for Description {
             dead_letter_on_expiration: false,
             dead_letter_on_filter_error: true,
             max_bytes: 1024 * 1024 * 1024,
-            max_message_bytes: limits::MESSAGE_SIZE_DEFAULT,
+            max_message_bytes: jitney_message::limits::MESSAGE_SIZE_DEFAULT,
             status: Status::Active,
             requires_session: false,
             detects_duplicates: false,

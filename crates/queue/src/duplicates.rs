@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::{Millis, Timestamp};
 
 /// The keys of messages that were accepted, from the oldest to the newest.

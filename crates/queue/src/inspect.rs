@@ -11,7 +11,7 @@ use super::{
     BodyRef, ConsumerId, LookOn, Looks, MessageSession, Millis, Queue, Seen, SequenceNumber,
     Stamps, StoredState, Timestamp, number, numbers, stamps,
 };
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::MessageState;
 
 /// The conditions that index entries decide: a message must meet all that are given.

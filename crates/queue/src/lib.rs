@@ -39,6 +39,7 @@ mod forward;
 mod id_map;
 mod index;
 mod inspect;
+pub mod limits;
 mod locks;
 mod message_session;
 mod numbers;

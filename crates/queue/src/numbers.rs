@@ -5,7 +5,7 @@
 //! the partition (16 bits) and the number (48 bits).
 
 use super::SequenceNumber;
-use jitney_base::limits;
+use crate::limits;
 
 /// The next ordinal of each partition.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use super::{
     Kind, LockToken, MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp,
     numbers, stamps,
 };
-use jitney_base::limits;
+use crate::limits;
 use jitney_rules::Share;
 
 /// Changes to a message, if there are any. Messages that are changed alike share them.
@@ -93,7 +93,7 @@ pub enum SettlementRefused {
     #[error("a property to modify is a list, a map or an array, and not a simple value")]
     NotSimple,
     /// The message's changed properties would grow too large; it stays locked.
-    #[error("the properties to modify, with those modified before, have more than {max} bytes", max = limits::AMENDMENTS_BYTES_MAX)]
+    #[error("the properties to modify, with those modified before, have more than {max} bytes", max = jitney_rules::limits::AMENDMENTS_BYTES_MAX)]
     TooManyProperties,
 }
 
@@ -422,7 +422,7 @@ impl Queue {
             .as_ref()
             .and_then(|entry| entry.amendments.as_deref())
             .map_or(0, Amendments::weight);
-        if limits::AMENDMENTS_BYTES_MAX < before + more.weight() {
+        if jitney_rules::limits::AMENDMENTS_BYTES_MAX < before + more.weight() {
             return Err(SettlementRefused::TooManyProperties);
         }
         Ok(())

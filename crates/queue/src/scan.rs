@@ -12,7 +12,7 @@ use super::{
     BodyRef, ConsumerId, Context, Delivery, Handover, LockToken, Queue, ReceiveMode,
     SequenceNumber, number, numbers, stamps,
 };
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Amendments, Message};
 use jitney_rules::{Facts, Share, SqlFilter};
 

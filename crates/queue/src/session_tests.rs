@@ -1,8 +1,8 @@
 //! A queue that requires message sessions.
 
 use super::*;
+use crate::limits;
 use crate::tests::{Bench, ONE, TWO};
-use jitney_base::limits;
 
 /// The bench of all queues, whose main queue requires message sessions.
 fn bench() -> Bench {

@@ -16,7 +16,7 @@ use hashbrown::HashTable;
 use super::id_map::IdMap;
 use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::ClockStep;
 
 #[derive(Debug, Default)]

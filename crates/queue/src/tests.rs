@@ -1,6 +1,6 @@
 use super::*;
+use crate::limits;
 use crate::{Arrival, DeferredRefused, LockLost, SendRefused};
-use jitney_base::limits;
 
 /// A main queue and its dead letters, with a journal that keeps its records.
 pub(super) struct Bench {
@@ -298,7 +298,7 @@ fn many_small_changes_weigh_more_than_their_bytes() {
     for number in 0..2_000 {
         changes.set_string(&number.to_string(), "");
     }
-    assert!(changes.size() < limits::AMENDMENTS_BYTES_MAX / 2);
+    assert!(changes.size() < jitney_rules::limits::AMENDMENTS_BYTES_MAX / 2);
     let abandon = Settlement::Abandon(Some(Arc::new(changes)));
     assert_eq!(
         bench.settle(taken[0].token, abandon),

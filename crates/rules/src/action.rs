@@ -5,7 +5,7 @@ use super::evaluate::{EvaluationError, Expression, Property, View, evaluate_alon
 use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
 use super::work::Share;
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::TICKS_PER_MILLI;
 use jitney_message::{Amendments, Field, Message, Part, Scalar, Setting, same_name};
 

@@ -11,8 +11,8 @@ use super::compare::{equal, is_nan, order};
 use super::like::is_like;
 use super::system::{System, hyphenated};
 use super::work::{Meter, Share};
+use crate::limits;
 use jitney_base::ids::Random;
-use jitney_base::limits;
 use jitney_message::{Amendments, Message, Part, Scalar};
 
 /// An expression, or a condition.

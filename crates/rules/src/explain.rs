@@ -6,7 +6,7 @@ use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign, View, 
 use super::system::hyphenated;
 use super::work::Share;
 use super::{CorrelationFilter, Facts, Filter};
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Amendments, Message, Scalar};
 
 /// The value of a condition, or of a part of one, for a message.

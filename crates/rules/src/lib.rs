@@ -22,6 +22,7 @@ mod evaluate;
 mod explain;
 mod lexer;
 mod like;
+pub mod limits;
 mod parser;
 mod selector;
 mod set;

@@ -7,7 +7,7 @@
 
 use super::evaluate::EvaluationError;
 use super::work::Meter;
-use jitney_base::limits;
+use crate::limits;
 
 /// Bytes of a text that are searched in one step.
 const SEARCHED_PER_STEP: usize = 8;

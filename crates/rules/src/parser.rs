@@ -9,7 +9,7 @@ use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign};
 use super::lexer::{Keyword, Token, TokenKind, tokens, too_large};
 use super::sql::{Parameters, SqlError};
 use super::system::{Settable, System};
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Scalar, same_name};
 
 /// Precedences, the tightest last.

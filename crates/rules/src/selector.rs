@@ -4,7 +4,7 @@
 //! that begin with `JMS` are the message's: `sys.` here. `a BETWEEN x AND y` is two comparisons.
 
 use super::sql::{SqlError, SqlFilter};
-use jitney_base::limits;
+use crate::limits;
 
 /// The names of a message's own properties in a selector, and in a rule.
 const HEADERS: [(&str, &str); 12] = [

@@ -10,8 +10,8 @@ use super::evaluate::{EvaluationError, View};
 use super::system::identity;
 use super::work::{Meter, Share, StepBudget};
 use super::{Facts, Filter, Rule};
+use crate::limits;
 use jitney_base::ids::Random;
-use jitney_base::limits;
 use jitney_base::memory::{Held, Memory, Purpose};
 use jitney_base::time::Timestamp;
 use jitney_message::{Amendments, Field, Message, Part, Scalar};
@@ -57,7 +57,7 @@ pub enum RuleRefused {
     /// Its name is empty, too long, or has other characters.
     #[error(
         "the name of a rule has 1 to {} characters: letters, digits and any of . - _",
-        limits::PART_NAME_LENGTH_MAX
+        jitney_base::limits::PART_NAME_LENGTH_MAX
     )]
     Name,
     /// The subscription has a rule of this name.

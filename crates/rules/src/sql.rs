@@ -7,7 +7,7 @@ use super::evaluate::{EvaluationError, Expression, View, evaluate_alone};
 use super::parser::Parser;
 use super::work::Share;
 use super::{Facts, Value};
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Amendments, Message, Scalar};
 
 /// Values for the `@names` of an expression, by their names with the `@`.

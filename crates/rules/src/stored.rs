@@ -8,7 +8,7 @@ use super::{
     Action, CorrelationFields, CorrelationFilter, EmptyFilter, Filter, Parameters, Rule,
     RuleRefused, SqlError, SqlFilter,
 };
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 
 /// Why bytes are not a rule.
@@ -58,7 +58,7 @@ impl Rule {
     /// If it cannot be kept so.
     pub fn check(&self) -> Result<(), RuleRefused> {
         let length = self.name.chars().count();
-        let has_length = (1..=limits::PART_NAME_LENGTH_MAX).contains(&length);
+        let has_length = (1..=jitney_base::limits::PART_NAME_LENGTH_MAX).contains(&length);
         if !has_length || self.name.contains(['/', '\\']) {
             return Err(RuleRefused::Name);
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::Scalar;
 
 /// A value of a parameter, or of a property that a correlation filter asks for.

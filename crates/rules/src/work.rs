@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use super::evaluate::EvaluationError;
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Amendments, Message, Part};
 
 /// Steps that filters may take before others have their turn.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::Recovering;
 use jitney_base::ids::BodyRef;
-use jitney_base::limits;
 use jitney_broker::namespace::{FoundBody, SearchPosition};
 use jitney_gateway::Gateway;
 use jitney_journal::{Cut, Disk, Error, LogEnd, LogStatistics, SegmentId, Stretch};
@@ -184,7 +183,8 @@ fn damaged_bodies(recovering: &Recovering, disk: &dyn Disk) -> Result<Vec<Findin
     let mut live: Vec<FoundBody> = Vec::new();
     let mut next = Some(SearchPosition::default());
     while let Some(from) = next {
-        let (found, rest) = namespaces.search_bodies(&everywhere, from, limits::COMPACTION_SCAN);
+        let (found, rest) =
+            namespaces.search_bodies(&everywhere, from, jitney_broker::limits::COMPACTION_SCAN);
         live.extend(found);
         next = rest;
     }
@@ -215,12 +215,18 @@ fn damaged_bodies(recovering: &Recovering, disk: &dyn Disk) -> Result<Vec<Findin
 }
 
 fn read(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch, Error> {
-    jitney_journal::read_ahead(disk, body, limits::RECOVERY_READ_BYTES, until)
+    jitney_journal::read_ahead(
+        disk,
+        body,
+        jitney_journal::limits::RECOVERY_READ_BYTES,
+        until,
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
     use crate::{Output, Shard};
     use jitney_base::memory::Memory;
     use jitney_base::time::Timestamp;

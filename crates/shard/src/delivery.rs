@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::{ReadDone, Shard, reads};
+use crate::limits;
 use jitney_amqp::{LinkId, Refusal, Tag};
 use jitney_base::ids::{BodyRef, ConnectionId, LockToken};
-use jitney_base::limits;
 use jitney_broker::namespace::TraceEvent;
 use jitney_gateway::{Reply, Response, Routed};
 use jitney_journal::Writer;
@@ -124,7 +124,7 @@ pub(super) fn resolve(
         let found = journal
             .cached(body)
             .or_else(|| read.and_then(|read| read.keep(body)))?;
-        let is_copied = is_behind && found.len() < limits::COPIED_BODY_BYTES;
+        let is_copied = is_behind && found.len() < jitney_journal::limits::COPIED_BODY_BYTES;
         Some(if is_copied {
             Bytes::copy_from_slice(&found)
         } else {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{Answer, ReceivedMessage};
+use crate::limits;
 use jitney_base::ids::RequestId;
-use jitney_base::limits;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 use jitney_gateway::Routed;
 use jitney_gateway::messages::ReceiveOutcome;

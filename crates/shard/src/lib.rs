@@ -37,6 +37,7 @@ mod durability;
 pub mod inline;
 mod input;
 mod jobs;
+pub mod limits;
 mod maintenance;
 mod observer;
 mod output;
@@ -57,7 +58,6 @@ use tracing::{info, warn};
 
 use jitney_amqp::{Condition, Refusal};
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::memory::Memory;
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::access::{Authority, Inquiry, Origin, TokenRefused};
@@ -283,7 +283,9 @@ impl Shard {
     /// Ends the open group if it is large enough to be written by itself; to be called between inputs,
     /// so that the disk has work during a turn.
     pub fn seal_if_large(&mut self, now: Timestamp) {
-        if limits::GROUP_BYTES <= self.journal.open_bytes() && self.store == Store::Here {
+        if jitney_broker::limits::GROUP_BYTES <= self.journal.open_bytes()
+            && self.store == Store::Here
+        {
             self.seal(now);
         }
     }

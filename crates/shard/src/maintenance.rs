@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tracing::{debug, error, info, warn};
 
 use super::{Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{
     FoundBody, JobPage, Lack, Room, SearchPosition, Snapshot, WantedBody,
@@ -305,7 +305,7 @@ impl Shard {
             return;
         };
         let positions = &compaction.positions;
-        let scan = limits::COMPACTION_SCAN;
+        let scan = jitney_broker::limits::COMPACTION_SCAN;
         let (found, rest) = self
             .gateway
             .namespaces()

@@ -12,8 +12,8 @@ use tracing::debug;
 use super::{Outgoing, Report};
 use jitney_amqp::{Connection, Delivery, Event, LinkId, SettleMode};
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
+use jitney_gateway::limits;
 use jitney_gateway::{CreditReturn, Reply};
 use jitney_queue::{Handover, ReceiveMode};
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::delivery::resolve;
 use super::{Output, Shard, Store};
+use crate::limits;
 use jitney_base::ids::{BodyRef, ConnectionId, RequestId};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::Damage;
 use jitney_gateway::Reply;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Parts, Shard};
+use crate::limits;
 use jitney_base::ids::MessageIds;
-use jitney_base::limits;
 use jitney_base::memory::Memory;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Contained, Damage, Salvage, Salvaged, StepContext};

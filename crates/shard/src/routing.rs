@@ -14,9 +14,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Outgoing, Report};
+use crate::limits;
 use jitney_amqp::{Event, Identity};
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_gateway::Reply;
 
 /// A shard of this server: an index that no other shard has in the life of the process.

@@ -1,5 +1,6 @@
 //! A shard with a log in memory.
 
+use crate::limits;
 use std::sync::Arc;
 
 use super::*;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Recovering;
+use crate::limits;
 use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::Snapshot;
 use jitney_journal::{Disk, Error, Frame, Stretch, Writer};
@@ -150,7 +150,7 @@ impl Contents {
             let body = match held {
                 Some(body) => body,
                 None => {
-                    let ahead = limits::RECOVERY_READ_BYTES;
+                    let ahead = jitney_journal::limits::RECOVERY_READ_BYTES;
                     let read = jitney_journal::read_ahead(disk, place.old, ahead, self.until)?;
                     let body = read.body(place.old);
                     stretch = Some(read);

@@ -8,10 +8,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::rules::SubscriptionRules;
 use super::{Answer, Call, Problem, Text};
+use crate::server::limits;
 use crate::server::mailbox::Mail;
 use crate::server::reload::{Reload, Reloaded};
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_base::rights::{AuthorizationRule, Right};
 use jitney_base::time::Millis;
 use jitney_broker::access::Authority;
@@ -84,7 +84,8 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         Tier::Premium => "Premium",
     };
     // What is read at a time: entities, or rules.
-    call.reserve_sources(limits::ANSWER_PAGE_BYTES).await?;
+    call.reserve_sources(jitney_gateway::limits::ANSWER_PAGE_BYTES)
+        .await?;
     let mut text = Text::begin(call, limits::ANSWER_STEP_BYTES).await?;
     text.push(r#"{"UserConfig":{"Logging":{"Type":"Console"},"Namespaces":["#)?;
     text.open_object(&object!({"Name": name, "Sku": sku}))?;
@@ -219,7 +220,7 @@ impl Export<'_> {
         let operation = AdminOperation::List {
             what: what.clone(),
             skip,
-            top: limits::LISTED_MAX,
+            top: jitney_broker::limits::LISTED_MAX,
         };
         let answer = self.call.administer(self.authority.clone(), operation);
         match answer.await? {
@@ -234,7 +235,7 @@ impl Export<'_> {
 
     /// Notes what the file cannot say.
     fn note(&mut self, unsaid: String) {
-        if self.unsaid.len() < limits::INSPECTED_MAX {
+        if self.unsaid.len() < jitney_gateway::limits::INSPECTED_MAX {
             self.unsaid.push(unsaid);
         }
     }
@@ -453,7 +454,7 @@ fn correlation(fields: &CorrelationFields) -> Result<Value, String> {
 /// Returns the properties that every kind of entity has.
 fn common(description: &Description) -> Map<String, Value> {
     let times = if description.partitioned {
-        limits::PARTITIONED_SIZES
+        jitney_broker::limits::PARTITIONED_SIZES
     } else {
         1
     };
@@ -463,7 +464,7 @@ fn common(description: &Description) -> Map<String, Value> {
     let live = description.default_time_to_live;
     set("DefaultMessageTimeToLive", duration(live).into());
     set("MaxSizeInMegabytes", megabytes.into());
-    if description.max_message_bytes != limits::MESSAGE_SIZE_DEFAULT {
+    if description.max_message_bytes != jitney_message::limits::MESSAGE_SIZE_DEFAULT {
         let kilobytes = description.max_message_bytes / 1024;
         set("MaxMessageSizeInKilobytes", kilobytes.into());
     }

@@ -8,8 +8,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::{Answer, Call, Page, Problem};
 use jitney_amqp::LinkId;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_gateway::admin::time;
+use jitney_gateway::limits;
 use jitney_gateway::operations::{
     ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation,
 };

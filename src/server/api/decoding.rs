@@ -6,7 +6,7 @@ use std::io::Read;
 
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// A body that was decompressed.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 use super::history::RatesShown;
 use super::rules::{RuleFilter, RuleRequest};
 use super::{Answer, Call, Problem, with_version};
-use jitney_base::limits;
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
 };
 use jitney_gateway::admin::{duration, parse_duration, time};
+use jitney_gateway::limits;
 use jitney_queue::{Description, EntityKind, Status};
 use jitney_rules::Rule;
 

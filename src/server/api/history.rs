@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::selection::instant;
 use super::{Answer, Call, Problem};
 use crate::server::history::{Point, Rates};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;

@@ -10,8 +10,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::selection::{MessageSelection, instant};
 use super::{Answer, Call, Page, Problem};
+use crate::server::limits;
 use jitney_base::ids::JobId;
-use jitney_base::limits;
 use jitney_broker::namespace::{JobAction, JobDescription, JobState};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{JobView, Operated, Operation};
@@ -180,7 +180,8 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let query: JobsQuery = call.query()?;
     let authority = call.authorize("").await?;
     // They are there as the owner tells them, and as they are written.
-    call.reserve(limits::ANSWER_PAGE_BYTES).await?;
+    call.reserve(jitney_gateway::limits::ANSWER_PAGE_BYTES)
+        .await?;
     let mut page = Page::begin(call, "jobs").await?;
     let mut last = None;
     if query

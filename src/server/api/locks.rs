@@ -13,7 +13,6 @@ use super::selection::compile;
 use super::sending::property_value;
 use super::{Answer, Call, Object, Page, Problem, from_number};
 use jitney_base::ids::{LockToken, SequenceNumber};
-use jitney_base::limits;
 use jitney_broker::namespace::{Denied, Selection};
 use jitney_gateway::operations::{Operated, Operation};
 use jitney_gateway::rest::uuid;
@@ -126,14 +125,15 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: LockRequest = call.json(body).await?;
     let wanted = request.sequence_numbers;
-    let max = limits::INSPECTED_MAX;
+    let max = jitney_gateway::limits::INSPECTED_MAX;
     if wanted.is_empty() || max < wanted.len() {
         let count = wanted.len();
         let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
         return Err(Problem::wrong("sequence_numbers", text));
     }
     // There is room for the tokens, and for a page of messages, before any is locked.
-    call.reserve_sources(limits::PEEK_BYTES_MAX).await?;
+    call.reserve_sources(jitney_queue::limits::PEEK_BYTES_MAX)
+        .await?;
     call.reserve(wanted.len() * LOCKED_BYTES).await?;
     let mut page = Page::begin(call, "messages").await?;
     let numbers = wanted.iter().map(|&number| from_number(number));
@@ -220,8 +220,8 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
         settlements.push(read);
     }
     let weight: usize = settlements.iter().map(|(_, it)| it.size()).sum();
-    if limits::DISPOSITION_BYTES_MAX < weight {
-        let max = limits::DISPOSITION_BYTES_MAX;
+    if jitney_amqp::limits::DISPOSITION_BYTES_MAX < weight {
+        let max = jitney_amqp::limits::DISPOSITION_BYTES_MAX;
         let text = format!(
             "The properties and texts of all settlements have more than {max} bytes: settle fewer at a time."
         );

@@ -13,8 +13,8 @@ use super::entities::{limited, number};
 use super::searches::Chosen;
 use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, decoding, from_number};
+use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::{Selection, dead_letter_text};
 use jitney_gateway::admin::{duration, time};
@@ -383,12 +383,13 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     let mut groups: BTreeMap<(Option<String>, Option<String>), DeadLetterGroup> = BTreeMap::new();
     let path = format!("{}/$DeadLetterQueue", entity.trim_matches('/'));
     // Each text is there twice while groups are looked for.
-    call.reserve(2 * limits::ANSWER_PAGE_BYTES).await?;
+    call.reserve(2 * jitney_gateway::limits::ANSWER_PAGE_BYTES)
+        .await?;
     let (mut messages, mut bytes, mut next) = (0, 0, Some(query.from));
     'pages: for _ in 0..limits::SEARCHED_PAGES {
         let Some(from) = next else { break };
         let (from, conditions) = (from_number(from)?, Conditions::default());
-        let most = limits::INSPECTED_MAX;
+        let most = jitney_gateway::limits::INSPECTED_MAX;
         let view = call
             .look(&authority, &path, from, &conditions, most)
             .await?;
@@ -401,7 +402,7 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
             if !groups.contains_key(&key) {
                 let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
                 bytes += length(&key.0) + length(&key.1) + size_of::<DeadLetterGroup>();
-                if limits::ANSWER_PAGE_BYTES < bytes {
+                if jitney_gateway::limits::ANSWER_PAGE_BYTES < bytes {
                     next = Some(number);
                     break 'pages;
                 }

@@ -62,10 +62,10 @@ use super::mailbox::{Mail, Partials};
 use super::messages as messages_of_rest;
 use super::operator::NotOperator;
 use super::status;
+use crate::server::limits;
 use entities::Kind;
 use jitney_base::address;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{self, Authority, Inquiry};
 use jitney_broker::namespace::Selector;
@@ -602,7 +602,7 @@ impl<'a> Call<'a> {
         conditions: &Conditions,
         most: usize,
     ) -> Result<(MessagesView, Vec<Option<Bytes>>), Problem> {
-        let mut bytes_max = limits::PEEK_BYTES_MAX;
+        let mut bytes_max = jitney_queue::limits::PEEK_BYTES_MAX;
         loop {
             self.reserve_sources(bytes_max).await?;
             let operation = Operation::Inspect {

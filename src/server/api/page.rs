@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Call, Problem};
 use crate::server::answers::Reservation;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The text of an answer.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub(super) struct Page {
 impl Page {
     /// Begins an object whose first field is a list of this name.
     pub(super) async fn begin(call: &Call<'_>, field: &str) -> Result<Self, Problem> {
-        let mut text = Text::begin(call, limits::ANSWER_PAGE_BYTES).await?;
+        let mut text = Text::begin(call, jitney_gateway::limits::ANSWER_PAGE_BYTES).await?;
         text.push(&format!("{{\"{field}\":["))?;
         Ok(Self { text, items: 0 })
     }
@@ -139,7 +139,7 @@ impl Page {
 
     /// Returns whether it has as many bytes as a page may have.
     pub(super) fn is_full(&self) -> bool {
-        limits::ANSWER_PAGE_BYTES <= self.text.len()
+        jitney_gateway::limits::ANSWER_PAGE_BYTES <= self.text.len()
     }
 
     /// Answers with it, and with the fields of an object behind the list.

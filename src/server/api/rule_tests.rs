@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::rules::SubscriptionRules;
 use super::sending::NewMessage;
 use super::{Answer, Call, Object, Page, Problem};
+use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_base::time::Millis;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
@@ -165,7 +165,7 @@ struct Values {
 impl Values {
     /// Returns whether they are as many bytes as a page may have.
     const fn are_many(&self) -> bool {
-        limits::ANSWER_PAGE_BYTES <= self.bytes
+        jitney_gateway::limits::ANSWER_PAGE_BYTES <= self.bytes
     }
 
     /// Adds a value, if it is not there yet.
@@ -260,7 +260,7 @@ impl Tested<'_> {
                 break false;
             };
             let is_full = limits::TESTED_RULES_MAX <= tests.len()
-                || limits::ANSWER_PAGE_BYTES <= bytes
+                || jitney_gateway::limits::ANSWER_PAGE_BYTES <= bytes
                 || values.are_many();
             if is_full {
                 break true;

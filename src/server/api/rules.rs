@@ -10,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::entities::Version;
 use super::{Answer, Call, Page, Problem, with_version};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
@@ -144,7 +143,8 @@ pub(super) struct SubscriptionRules<'a> {
 
 impl<'a> SubscriptionRules<'a> {
     /// Rules that are read at a time: so many of the largest are less than a page.
-    const READ: usize = limits::ANSWER_PAGE_BYTES / limits::RULE_BYTES_MAX;
+    const READ: usize =
+        jitney_gateway::limits::ANSWER_PAGE_BYTES / jitney_rules::limits::RULE_BYTES_MAX;
 
     /// Begins behind so many rules; waits until there is room for those that are read at a time.
     pub(super) async fn begin(
@@ -153,7 +153,8 @@ impl<'a> SubscriptionRules<'a> {
         subscription: &'a str,
         skip: usize,
     ) -> Result<Self, Problem> {
-        call.reserve_sources(limits::ANSWER_PAGE_BYTES).await?;
+        call.reserve_sources(jitney_gateway::limits::ANSWER_PAGE_BYTES)
+            .await?;
         Ok(Self {
             call,
             authority,
@@ -170,7 +171,7 @@ impl<'a> SubscriptionRules<'a> {
             let operation = AdminOperation::List {
                 what: Listed::Rules(self.subscription.to_owned()),
                 skip: self.skip,
-                top: Self::READ.min(limits::LISTED_MAX),
+                top: Self::READ.min(jitney_broker::limits::LISTED_MAX),
             };
             let answer = self.call.administer(self.authority.clone(), operation);
             let AdminAnswer::Rules(found, further) = answer.await? else {

@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::entities::number;
 use super::selection::instant;
 use super::{Answer, Call, Problem};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{Operated, Operation};
 use jitney_queue::{Schedule, Spans};

@@ -8,7 +8,7 @@ use super::messages::{BodyShown, MessageShown, Shown};
 use super::searches::Search;
 use super::selection::{MessageSelection, State, compile, is_zero};
 use super::{Answer, Call, Page, Problem, from_number};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::access::Authority;
 use jitney_gateway::operations::{Operated, Operation};
 

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Problem;
+use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_broker::namespace::{Selector, Undecided};
 use jitney_gateway::operations::{MessageView, MessagesView};
 use jitney_message::Message;

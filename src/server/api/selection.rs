@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, from_number};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp};
 use jitney_broker::namespace::{Selection, Selector};
 use jitney_gateway::admin::{parse_time, time};
@@ -128,7 +128,7 @@ pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
             break;
         };
         let (from, conditions) = (from_number(from)?, &search.selector().conditions);
-        let (entity, most) = (&request.entity, limits::INSPECTED_MAX);
+        let (entity, most) = (&request.entity, jitney_gateway::limits::INSPECTED_MAX);
         let (view, bodies) = if search.selector().needs_bytes() {
             call.inspect(&authority, entity, from, conditions, most)
                 .await?

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::server::files::{self, NotReplaced, Readers};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The manifest, in the directory of a backup.
 pub(in crate::server) const FILE: &str = "manifest.json";

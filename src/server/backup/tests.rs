@@ -4,6 +4,7 @@ use super::*;
 use crate::server::disk::FileDisk;
 use crate::server::restore::{RestoreError, restore};
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
+use jitney_journal::limits;
 use jitney_journal::{Disk, Options, Recovered};
 use jitney_queue::{Journal as _, Record};
 

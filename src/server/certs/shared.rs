@@ -17,7 +17,7 @@ use super::{
     make_private, put_server, read,
 };
 use crate::server::files::Readers;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The certificate and the key of the authority, as PEM, as this server has seen them last.
 pub(in crate::server) type LatestAuthority = Arc<ArcSwap<String>>;

@@ -1,3 +1,4 @@
+use crate::server::limits;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 

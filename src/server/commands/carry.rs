@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::arguments::{ExportCommand, ImportCommand, SelectionArgs};
 use super::client::{CommandError, encoded};
 use super::{Shell, words};
+use crate::server::limits;
 use crate::server::print;
-use jitney_base::limits;
 
 /// Messages and bytes of one request to send. The bytes are as many as the API takes, less the frame of a request.
 const BATCH_MESSAGES: usize = 100;

@@ -11,7 +11,7 @@ use super::arguments::{
 use super::client::{CommandError, encoded};
 use super::{Output, Shell, jobs, table, words};
 use crate::server::print;
-use jitney_base::limits::INSPECTED_MAX;
+use jitney_gateway::limits::INSPECTED_MAX;
 
 /// Returns how many messages are asked for when so many are wanted: a whole page where some of them may not be chosen.
 fn page_of(wanted: usize, conditions: &ConditionArgs) -> usize {

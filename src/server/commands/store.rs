@@ -13,10 +13,10 @@ use super::Output;
 use super::jobs::confirm;
 use super::table::Table;
 use crate::server::cli::LogArgs;
+use crate::server::limits;
 use crate::server::logging::{self, LogFormat};
 use crate::server::print;
 use crate::server::store::{self, Exported, Moved, NotDone, Release, Restored, Store, Tables};
-use jitney_base::limits;
 
 /// What can be done with a store. The exit code is 0 if it is done, 1 if it is refused, 2 if it was called wrongly, 3 if the
 /// store cannot be reached or used, and 4 if there is no such namespace.

@@ -1,5 +1,6 @@
 //! Connections and the shards that they belong to.
 
+use crate::server::limits;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::time::Duration;
@@ -474,12 +475,12 @@ async fn a_connection_without_a_shard_keeps_few_bytes_and_refuses_a_large_frame(
     let outbox = connected(&mut bench.shards[0]).await;
     assert!(says_who(&reports(&mut bench.shards[0]).await));
     // A frame before `open` of more than its bound, while the identity is not accepted yet.
-    let frame = u32::try_from(limits::UNROUTED_BYTES_MAX + 1).unwrap();
+    let frame = u32::try_from(jitney_shard::limits::UNROUTED_BYTES_MAX + 1).unwrap();
     let mut hostile = [HEADER, &frame.to_be_bytes(), &[2, 0, 0, 0]].concat();
     hostile.resize(MANY, 0);
     let written = write_until_stuck(&mut bench.peer, &hostile).await;
     let read = written.saturating_sub(DUPLEX_BYTES);
-    assert!(read <= limits::UNROUTED_BYTES_MAX, "{read}");
+    assert!(read <= jitney_shard::limits::UNROUTED_BYTES_MAX, "{read}");
     assert_eq!(all - bench.partials.room(), 2, "the identity is counted");
     answer(&outbox, true);
     let mut refusal = Vec::new();

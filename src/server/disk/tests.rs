@@ -1,5 +1,6 @@
 //! The disk in files.
 
+use crate::server::limits;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;

@@ -1,5 +1,6 @@
 //! Keys over loopback HTTP and HTTPS from a server of these tests, and from files.
 
+use crate::server::limits;
 use std::sync::Mutex;
 
 use clap::Parser;

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The name in every server's certificate: what is verified is the authority.
 const NAME: &str = "peer.jitney";

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// How long the peers of a connection that is passed on may take.
 #[derive(Debug, Clone, Copy)]

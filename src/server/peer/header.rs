@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::io::AsyncRead;
 
+use crate::server::limits;
 use crate::server::proxy_protocol::{HeaderError, ProxyHeader, field, fields, write_field};
-use jitney_base::limits;
 
 /// The client of a connection that is passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]

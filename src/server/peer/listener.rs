@@ -18,9 +18,9 @@ use super::reach::Peers;
 use crate::server::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, peer_of,
 };
+use crate::server::limits;
 use crate::server::listener::{self, AcceptedSocket, Acceptor, Scheme, ServerState};
 use crate::server::socket::Socket;
-use jitney_base::limits;
 use jitney_broker::access::Origin;
 
 /// Serves the connections of other servers until the stop, and then waits for all of them to end.

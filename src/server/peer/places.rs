@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The places of this server.
 #[derive(Debug, Clone)]

@@ -16,9 +16,9 @@ use tracing::debug;
 use super::header::Client;
 use super::reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use crate::server::http::Caller;
+use crate::server::limits;
 use crate::server::listener::{Scheme, ServerState};
 use crate::server::supervisor;
-use jitney_base::limits;
 
 /// When to try again a request to a namespace without a server.
 const RETRY_SECONDS: u64 = 1;
@@ -83,7 +83,10 @@ pub(in crate::server) async fn forward(
 }
 
 fn unavailable(name: &str, error: &NotPassed) -> Response {
-    let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+    let name: String = name
+        .chars()
+        .take(jitney_broker::limits::LOGGED_MAX)
+        .collect();
     let text = format!("The namespace of '{name}' is not served: {error}.\n");
     let mut response = (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     let headers = response.headers_mut();

@@ -17,8 +17,8 @@ use super::header::Client;
 use super::owners::{Holding, Owner, Owners};
 use super::places::WaitingPlaces;
 use crate::server::admission::{ConnectionSlot, ConnectionSlots, ListenerKind};
+use crate::server::limits;
 use crate::server::shards::Shards;
-use jitney_base::limits;
 use jitney_shard::routing::ShardIndex;
 
 /// The other servers, as connections reach them.

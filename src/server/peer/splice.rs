@@ -15,8 +15,8 @@ use tracing::{debug, info};
 use super::copy::{CopyWaits, copy};
 use super::reach::{NotPassed, PeerConnection, Peers};
 use crate::server::admission::Permit;
+use crate::server::limits;
 use crate::server::socket::Stream;
-use jitney_base::limits;
 
 impl Peers {
     /// Passes a connection on until one side ends it, or another server takes the namespace. `received` is everything that the client
@@ -87,7 +87,7 @@ async fn skip_prelude(other: &mut (impl AsyncRead + Unpin)) -> Result<(), NotPas
     const SASL: u8 = 1;
     /// The descriptor of the outcome [5.3.3.6], and its code 0.
     const OUTCOME: u8 = 0x44;
-    let mut left = limits::UNROUTED_BYTES_MAX;
+    let mut left = jitney_shard::limits::UNROUTED_BYTES_MAX;
     loop {
         let mut head = [0; HEAD];
         other.read_exact(&mut head).await?;

@@ -19,9 +19,9 @@ use super::log::StoreLog;
 use super::ownership::QuarantinedBy;
 use super::{StoreError, chain, ownership, schema};
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
+use crate::server::limits;
 use crate::server::supervisor::{self, Task};
 use jitney_base::histogram::Histogram;
-use jitney_base::limits;
 use jitney_base::time::Millis;
 use jitney_journal::appender::{
     Answer, Append, AppendAnswer, Appender, Command, End, Event, Question,

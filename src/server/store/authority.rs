@@ -16,7 +16,7 @@ use super::StoreError;
 use super::connect::Store;
 use super::stores::Stores;
 use crate::server::certs::shared::{self, LatestAuthority};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The authority, as a server follows it.
 pub(in crate::server) struct FleetAuthority {

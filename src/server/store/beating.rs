@@ -4,7 +4,7 @@
 use tracing::{error, info, warn};
 
 use super::StoreError;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// What has become of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

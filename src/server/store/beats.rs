@@ -15,7 +15,7 @@ use super::lease::{self, Lease};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
 use super::{StoreError, checks, common, deaths};
-use jitney_base::limits;
+use crate::server::limits;
 
 impl FleetStore {
     /// Joins the other servers at the start, under a new incarnation.

@@ -4,7 +4,7 @@ use tracing::warn;
 
 use super::StoreError;
 use super::connect::{POOLED, Session, Store};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// A setting that is not as it should be, and what to do.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //!
 //! Neither clock decides who is alive: a server whose clock is off beats.
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The clock of this server, as it was compared with a database's.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tracing::{error, info, warn};
 use super::connect::{Session, Store};
 use super::stores::{Recorded, Refused, Stores};
 use super::{StoreError, authority, checks, schema};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
 pub(in crate::server) struct Wanted<'a> {

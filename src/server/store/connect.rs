@@ -26,9 +26,9 @@ use tracing::{debug, info, warn};
 use super::StoreError;
 use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
+use crate::server::limits;
 use crate::server::root_key;
 use crate::server::supervisor;
-use jitney_base::limits;
 use jitney_base::secret::Secret;
 
 /// The arguments of namespaces in a store.

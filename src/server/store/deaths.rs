@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::StoreError;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_base::time::Millis;
 
 /// The death of an owner of a namespace, as the server sees it that takes the namespace.

@@ -27,8 +27,8 @@ use super::serving::{Serving, ServingParts};
 use super::stores::Stores;
 use super::view::{ServerSeen, StoreView, View};
 use crate::server::clock::Clock;
+use crate::server::limits;
 use crate::server::supervisor::{self, Task};
-use jitney_base::limits;
 use jitney_broker::access::FailedAttempts;
 
 /// Returns the newest kind of record that this release reads.

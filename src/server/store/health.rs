@@ -11,7 +11,7 @@ use super::StoreError;
 use super::fleet::{Fleet, FleetStore};
 use super::holding::{self, Release};
 use super::view::{NamespaceSeen, ServerSeen, StoreView};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_broker::access::Actor;
 
 /// The state of the fleet, as this server sees it now.

@@ -12,7 +12,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::{StoreError, lease};
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The hosts of a store, with how each is connected to.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// The lease of this server.
 #[derive(Debug, Default)]

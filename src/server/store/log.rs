@@ -18,7 +18,7 @@ use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::{StoreError, ownership, removal, schema};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_journal::appender::Appended;
 use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
 use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};

@@ -20,8 +20,8 @@ use super::ownership::{self, Owned, QuarantinedBy, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::server::clock::Testimony;
+use crate::server::limits;
 use crate::server::supervisor;
-use jitney_base::limits;
 use jitney_base::time::Millis;
 
 impl Fleet {

@@ -90,7 +90,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use jitney_base::limits;
+    use crate::server::limits;
 
     fn row(incarnation: &str, beat: i64, is_alive: bool) -> NameRow {
         NameRow {

@@ -18,8 +18,8 @@ use super::restored::Skipped;
 use super::timeline::Timeline;
 use super::{StoreError, deaths, restored, schema};
 use crate::server::committer::LogSink as _;
+use crate::server::limits;
 use crate::server::supervisor::Task;
-use jitney_base::limits;
 use jitney_gateway::Gateway;
 use jitney_journal::Disk;
 use jitney_journal::appender::{Answer, Appended, Appender, Claim, Command, Question};
@@ -118,7 +118,7 @@ async fn take_and_read(
     let number = barrier.number;
     committer.commit(barrier).await?;
     let skips = restored::skips(store, &fence).await?;
-    let group = recovering.skip_numbers(u64::from(skips) * limits::RESTORED_NUMBERS);
+    let group = recovering.skip_numbers(u64::from(skips) * jitney_shard::limits::RESTORED_NUMBERS);
     let skipped = (0 < skips).then(|| Skipped {
         fence: Arc::clone(&fence),
         count: skips,

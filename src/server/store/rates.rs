@@ -11,8 +11,8 @@ use tracing::debug;
 
 use super::StoreError;
 use super::fleet::FleetStore;
+use crate::server::limits;
 use crate::server::mailbox::{Mailbox, ShardReport};
-use jitney_base::limits;
 
 /// The measured rates of namespaces, by their numbers.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use super::fence::Fence;
 use super::fleet::{Fleet, FleetStore};
 use super::holding::{self, NotDone, Pending};
 use super::stores::Reserving;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Removes a namespace with all that it has, and the reservation of its name.
 ///

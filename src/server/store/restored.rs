@@ -13,7 +13,7 @@ use super::holding::NotDone;
 use super::log::unsigned;
 use super::{StoreError, schema};
 use crate::server::committer::SyncProgress;
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_journal::SegmentId;
 
 /// What was done.

@@ -7,7 +7,7 @@ use tracing::info;
 use super::connect::{Session, Store};
 use super::fence::random_uuid;
 use super::{StoreError, fence};
-use jitney_base::limits;
+use crate::server::limits;
 use jitney_journal::SegmentId;
 use jitney_journal::rows::RowPlace;
 

@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex};
 
+use crate::server::limits;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::SpanData;
 

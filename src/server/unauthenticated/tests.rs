@@ -1,5 +1,6 @@
 //! What unauthenticated connections hold, who goes for whom, and what a socket notices of it.
 
+use crate::server::limits;
 use std::future::Future;
 use std::task::Poll;
 use std::time::Duration;

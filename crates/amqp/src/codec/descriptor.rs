@@ -3,7 +3,7 @@
 use super::constructor::DESCRIBED;
 use super::shape::{Misshapen, value_length};
 use super::value::text;
-use jitney_base::limits;
+use crate::limits;
 
 /// Why bytes do not begin with the descriptor of a type that AMQP defines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! Nothing here knows what a value means.
 
 use super::constructor::{Category, DESCRIBED, Prefix, Width, category, is_map, width};
-use jitney_base::limits;
+use crate::limits;
 
 /// Why bytes are not values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use super::{Fault, TokenRefused};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::rights::Rights;
 use jitney_base::time::Timestamp;
 

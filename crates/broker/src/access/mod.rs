@@ -15,8 +15,8 @@ use std::fmt;
 
 use tracing::debug;
 
+use crate::limits;
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_base::rights::AuthorizationRule;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 

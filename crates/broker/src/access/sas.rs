@@ -7,8 +7,8 @@ use aws_lc_rs::hmac;
 use percent_encoding::percent_decode_str;
 
 use super::{Fault, TokenRefused};
+use crate::limits;
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_base::rights::Key;
 use jitney_base::time::Timestamp;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::PeerAddress;
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::{ClockStep, Timestamp};
 
 /// The refusals of each peer: those that are logged, and the number of the others.

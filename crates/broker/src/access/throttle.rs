@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{PeerAddress, one_way};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 
 /// The failed attempts of all peers. Clones count together.

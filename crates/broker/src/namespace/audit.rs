@@ -12,9 +12,9 @@ use tracing::info;
 
 use super::{Namespaces, StepContext};
 use crate::access::Actor;
+use crate::limits;
 use jitney_base::address;
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_queue::{Description, Record};
 use jitney_rules::Rule;

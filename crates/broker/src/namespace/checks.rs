@@ -5,9 +5,9 @@
 //! protocol never allows what another refuses.
 
 use super::{Denied, DeniedKind, ForwardingTarget, Lack, Namespaces, Room};
+use crate::limits;
 use jitney_base::address::{EntityAddress, SubQueue};
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 use jitney_queue::{EntityKind, Queue};
 
 impl Namespaces {

@@ -9,9 +9,9 @@ use tracing::warn;
 
 use super::entities::EntityRefused;
 use super::{ForwardingTarget, Namespaces};
+use crate::limits;
 use jitney_base::address;
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 
 impl Namespaces {
     /// Checks that messages can be sent to where an entity forwards its messages and its dead

@@ -16,9 +16,9 @@ use super::bodies::LoadedBodies;
 use super::denied::disabled_text;
 use super::forward_waits::Blocked;
 use super::{Namespaces, StepContext};
+use crate::limits;
 use jitney_base::address::{self, EntityAddress, SubQueue};
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_message::{Amendments, Field, Message};
 use jitney_queue::{

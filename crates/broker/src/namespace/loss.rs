@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use super::recovery::SearchPosition;
 use super::{Contained, Damage, Namespaces, StepContext};
+use crate::limits;
 use jitney_base::ids::{BodyRef, EntityId};
-use jitney_base::limits;
 use jitney_queue::{Description, Replayed};
 use jitney_queue::{Positions, Record};
 

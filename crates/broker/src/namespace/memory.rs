@@ -1,7 +1,7 @@
 //! The memory that all queues take together.
 
 use super::Namespaces;
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::memory::{Held, Memory, Purpose};
 
 /// The memory of all queues, and of what they share.

@@ -35,9 +35,9 @@ pub mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::limits;
 use jitney_base::address::{self, EntityAddress, SubQueue};
 use jitney_base::ids::{BodyRef, EntityId, MessageIds, Random};
-use jitney_base::limits;
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
 use jitney_rules::RuleSet;

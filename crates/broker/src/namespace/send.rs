@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{Denied, DeniedKind, Namespaces, StepContext};
 use jitney_base::ids::{EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_message::{Message, PropertiesRefused};
 use jitney_queue::{Arrival, Queue, Taken};
+use jitney_rules::limits;
 
 /// Whether a message that is dropped as a duplicate has a number.
 #[derive(Debug, Clone, Copy)]

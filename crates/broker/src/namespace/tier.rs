@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Namespaces, StepContext};
+use crate::limits;
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 use jitney_queue::{Description, EntityKind};
 
 /// The tier of a namespace, which the service's administration calls `MessagingSKU`.
@@ -22,8 +22,8 @@ impl Tier {
     #[must_use]
     pub const fn message_size_max(self) -> u64 {
         match self {
-            Self::Standard => limits::MESSAGE_SIZE_STANDARD,
-            Self::Premium => limits::MESSAGE_SIZE_MAX,
+            Self::Standard => jitney_base::limits::MESSAGE_SIZE_STANDARD,
+            Self::Premium => jitney_base::limits::MESSAGE_SIZE_MAX,
         }
     }
 
@@ -40,8 +40,8 @@ impl Tier {
     #[must_use]
     pub const fn message_size_default(self) -> u64 {
         match self {
-            Self::Standard => limits::MESSAGE_SIZE_STANDARD,
-            Self::Premium => limits::MESSAGE_SIZE_DEFAULT,
+            Self::Standard => jitney_base::limits::MESSAGE_SIZE_STANDARD,
+            Self::Premium => jitney_message::limits::MESSAGE_SIZE_DEFAULT,
         }
     }
 }

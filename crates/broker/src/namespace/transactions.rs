@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 use super::transaction_scope::Scope;
 use super::{Denied, DeniedKind, LostLock, Namespaces, StepContext, is_ahead};
+use crate::limits;
 use jitney_base::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::memory::{Held, Purpose};
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_message::Message;
@@ -218,10 +218,10 @@ impl Weight {
     fn check(self) -> Result<(), Denied> {
         let text = if limits::TRANSACTION_MESSAGES_MAX < self.sent {
             "Can't send more than 100 messages in a single transaction.".to_owned()
-        } else if limits::TRANSACTION_SETTLEMENTS_MAX < self.settled {
+        } else if jitney_base::limits::TRANSACTION_SETTLEMENTS_MAX < self.settled {
             format!(
                 "Can't settle more than {} messages in a single transaction.",
-                limits::TRANSACTION_SETTLEMENTS_MAX
+                jitney_base::limits::TRANSACTION_SETTLEMENTS_MAX
             )
         } else {
             return Ok(());

@@ -3,7 +3,7 @@
 use super::write::Writer;
 use super::{AdminResponse, text};
 use crate::Tracking;
-use jitney_base::limits;
+use crate::limits;
 use jitney_broker::namespace::administration::READ_CLAIMS;
 use jitney_broker::namespace::{Denied, DeniedKind};
 

@@ -7,8 +7,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use super::refusal::AdminError;
 use super::xml::{excerpt, wrong};
+use crate::limits;
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_broker::namespace::administration::Listed;
 
 /// The resource that an address names.
@@ -159,7 +159,7 @@ struct Page {
 fn page(query: &str) -> Result<Page, AdminError> {
     let mut page = Page {
         skip: 0,
-        top: limits::LISTED_MAX,
+        top: jitney_broker::limits::LISTED_MAX,
         prefix: None,
     };
     for (name, value) in pairs(query) {
@@ -174,7 +174,7 @@ fn page(query: &str) -> Result<Page, AdminError> {
             // An empty page would link to itself.
             "$top" => match number()? {
                 0 => return Err(wrong("$top", "0", "a whole number from 1 on")),
-                wanted => page.top = wanted.min(limits::LISTED_MAX),
+                wanted => page.top = wanted.min(jitney_broker::limits::LISTED_MAX),
             },
             "$filter" => {
                 let text = decode(&value.replace('+', " "))?;

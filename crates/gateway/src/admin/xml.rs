@@ -11,7 +11,7 @@ use quick_xml::name::{Namespace, NamespaceResolver, ResolveResult};
 
 use super::refusal::AdminError;
 use super::write::is_character;
-use jitney_base::limits;
+use crate::limits;
 
 /// The namespace of entries and feeds.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";

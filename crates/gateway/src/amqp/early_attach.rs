@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 use super::{Reply, Routed};
 use crate::Gateway;
+use crate::limits;
 use jitney_amqp::{Attach, LinkId, LinkRole, LinkTarget};
 use jitney_base::address::Address;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::namespace::StepContext;
 
@@ -83,7 +83,7 @@ impl Gateway {
         let bytes = early.memory_bytes();
         let count = self.connection(connection).early_attaches.len();
         if limits::EARLY_ATTACHES_MAX <= count
-            || limits::LINK_NAME_BYTES_MAX < bytes
+            || jitney_amqp::limits::LINK_NAME_BYTES_MAX < bytes
             || self.check_memory_bytes(connection, bytes).is_err()
         {
             return false;

@@ -4,8 +4,8 @@ use super::grants_tests::{GUEST, NOW, attach, attach_from, guarded, later, put, 
 use super::tests::Bench;
 use super::*;
 use crate::Report;
+use crate::limits;
 use jitney_amqp::{Event, Identity, LinkRole, LinkTarget};
-use jitney_base::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::Attempt;
 
@@ -80,7 +80,7 @@ fn a_peer_without_a_key_has_few_attaches_that_wait_and_their_memory_is_counted()
     assert_eq!(told(&mut bench), ended);
     let long = LinkTarget::Node(Some(
         fe2o3_amqp_types::messaging::Target::builder()
-            .address("x".repeat(limits::LINK_NAME_BYTES_MAX))
+            .address("x".repeat(jitney_amqp::limits::LINK_NAME_BYTES_MAX))
             .build(),
     ));
     attach_from(&mut bench, 3_000, LinkRole::Outgoing, "q/$management", long);

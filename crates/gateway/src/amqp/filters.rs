@@ -4,10 +4,10 @@ use jitney_broker::namespace::{Denied, DeniedKind};
 use std::sync::Arc;
 
 use crate::Gateway;
+use crate::limits;
 use jitney_amqp::{Attach, SelectorFilter};
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 use jitney_queue::{Queue, ScanMode, Selection};
 use jitney_rules::{SqlFilter, selector};
 

@@ -7,10 +7,10 @@ use tracing::info;
 use super::{Link, Reply, Routed};
 use crate::Gateway;
 use crate::denied::host_shown;
+use crate::limits;
 use jitney_amqp::{Identity, LinkId};
 use jitney_base::address;
 use jitney_base::ids::{ConnectionId, EntityId};
-use jitney_base::limits;
 use jitney_base::rights::{AuthorizationRule, Right};
 use jitney_base::time::Timestamp;
 use jitney_broker::access::{
@@ -214,7 +214,10 @@ impl Gateway {
         let verified = self.access.verify_token(directory, cx.now, &request);
         let verified = verified.inspect_err(|refused| {
             if refused.is_logged {
-                let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
+                let audience: String = audience
+                    .chars()
+                    .take(jitney_broker::limits::LOGGED_MAX)
+                    .collect();
                 let (fault, rule) = (refused.fault, refused.rule.as_deref());
                 info!(
                     connection = id.0,
@@ -313,7 +316,7 @@ impl Gateway {
     pub(crate) fn log_refusals(&mut self, now: Timestamp) {
         while let Some((peer, refusals)) = self.access.next_refusals(now) {
             if 0 < refusals {
-                let seconds = limits::REFUSALS_SPAN.as_millis() / 1_000;
+                let seconds = jitney_broker::limits::REFUSALS_SPAN.as_millis() / 1_000;
                 info!(%peer, refusals, seconds, "tokens, keys and requests were refused");
             }
         }

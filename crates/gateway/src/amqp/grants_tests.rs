@@ -1,10 +1,10 @@
 //! Authorization of connections: for what, and for how long.
 
+use crate::limits;
 use base64::Engine as _;
 use bytes::Bytes;
 use jitney_amqp::Identity;
 use jitney_base::address;
-use jitney_base::limits;
 use jitney_base::rights::AuthorizationRule;
 use jitney_base::rights::Right;
 use jitney_base::rights::Rights;
@@ -164,7 +164,7 @@ fn a_refusal_names_the_rule_that_the_token_gives_and_nothing_of_its_signature() 
         let put = bench.run(|gateway, cx| gateway.put_token(cx, GUEST, kind, "sb://h/q", token));
         put.unwrap_err()
     };
-    let long = "n".repeat(2 * limits::LOGGED_MAX);
+    let long = "n".repeat(2 * jitney_broker::limits::LOGGED_MAX);
     for (token, rule) in [
         (
             sas("sb://h/q", "unknown", "guess", NOW + 60),
@@ -174,7 +174,7 @@ fn a_refusal_names_the_rule_that_the_token_gives_and_nothing_of_its_signature() 
         (sas("sb://h/q", "root", "r", NOW), Some("root")),
         (
             sas("sb://h/q", &long, "r", NOW + 60),
-            Some(&long[..limits::LOGGED_MAX]),
+            Some(&long[..jitney_broker::limits::LOGGED_MAX]),
         ),
         ("a.b.c".to_owned(), None),
     ] {
@@ -200,7 +200,7 @@ fn failures_are_bounded_and_others_are_let_in() {
         },
     );
     let bad = sas("sb://h/q", "root", "guess", NOW + 600);
-    for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+    for _ in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
         assert_eq!(put(&mut bench, "sb://h/q", &bad), Err(Fault::Signature));
     }
     let throttled = put(&mut bench, "sb://h/q", &bad);
@@ -240,7 +240,7 @@ fn failures_count_for_the_name_that_the_token_gives() {
     ];
     for decoy in decoys {
         let mut bench = guarded();
-        for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+        for number in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
             let put = put(&mut bench, "sb://h/q", &decoy(&guess(number)));
             assert_eq!(put, Err(Fault::Signature));
         }
@@ -249,7 +249,7 @@ fn failures_count_for_the_name_that_the_token_gives() {
     }
     // What is malformed gives no name, and counts for the address.
     let mut bench = guarded();
-    for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+    for number in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
         let malformed = guess(number).replace("skn=root", &format!("skn=root&skn={number}"));
         let put = put(&mut bench, "sb://h/q", &malformed);
         assert_eq!(put, Err(Fault::Malformed));
@@ -296,7 +296,7 @@ fn a_namespace_that_is_not_there_is_answered_as_one_whose_key_the_client_has_not
 fn a_guess_in_a_supplementary_token_counts_as_one() {
     let mut bench = guarded();
     let main = sas("sb://h/q", "root", "r", NOW + 60);
-    for number in 0..limits::AUTHENTICATION_FAILURES_MAX {
+    for number in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
         let guess = sas("sb://h/two", "ears", "guess", NOW + 60 + number);
         let inquiry = Inquiry {
             supplementary: vec![Secret::new(guess)],
@@ -335,7 +335,7 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
     let wrong = || plain("root", "guess");
     let right = || Report::TryIdentity(plain("root", "r"));
     // The other shard may have these keys, but no peer may try any number at once.
-    for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+    for _ in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
         assert!(authenticate(&mut shards[0], right()));
         assert!(!authenticate(&mut shards[0], Report::TryIdentity(wrong())));
     }
@@ -345,7 +345,7 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
         assert!(authenticate(shard, right()), "a good key is accepted");
         shard.now = shard.now.after(Millis::from_secs(1));
     }
-    for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+    for _ in 0..jitney_broker::limits::AUTHENTICATION_FAILURES_MAX {
         assert!(authenticate(&mut shards[0], right()));
         assert!(!authenticate(&mut shards[0], Report::TryIdentity(wrong())));
         let last = Event::Authenticating { identity: wrong() };
@@ -357,7 +357,9 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
         assert!(must_wait(shard.now), "it has not become a good peer");
     }
     for shard in &mut shards {
-        shard.now = shard.now.after(limits::AUTHENTICATION_FAILURE_LEAK);
+        shard.now = shard
+            .now
+            .after(jitney_broker::limits::AUTHENTICATION_FAILURE_LEAK);
         assert!(!must_wait(shard.now));
     }
 }

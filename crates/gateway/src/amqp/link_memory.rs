@@ -3,9 +3,9 @@
 
 use super::{Link, ServiceNode, links};
 use crate::Gateway;
+use crate::limits;
 use jitney_amqp::{Attach, LinkTarget};
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::memory::{Held, Memory, Purpose};
 use jitney_broker::namespace::{Denied, DeniedKind};
 

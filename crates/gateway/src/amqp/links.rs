@@ -9,13 +9,13 @@ use super::management::{Call, Status};
 use super::{Link, Reply, Routed, ServiceNode, consumer_id};
 use crate::Gateway;
 use crate::first_use::FirstUse;
+use crate::limits;
 use jitney_amqp::{
     Accept, Attach, Capability, LinkId, LinkRole, LinkTarget, SessionFilter, SessionId, SettleMode,
     Tag,
 };
 use jitney_base::address::{Address, EntityAddress, SubQueue};
 use jitney_base::ids::{ConnectionId, EntityId};
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::StepContext;
@@ -102,7 +102,7 @@ impl Gateway {
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Denied> {
         let mut service = Accept {
-            message_size_max: limits::MESSAGE_SIZE_MAX,
+            message_size_max: jitney_base::limits::MESSAGE_SIZE_MAX,
             credit: limits::LINK_CREDIT,
             ..Accept::default()
         };
@@ -173,8 +173,9 @@ impl Gateway {
             .resolve(address)
             .and_then(|id| self.namespaces.queue(id));
         let message = queue.map_or(0, |queue| queue.description().max_message_bytes);
-        let state = u64::try_from(limits::SESSION_STATE_BYTES_MAX).unwrap_or(u64::MAX);
-        message.max(state) + limits::ENVELOPE_BYTES
+        let state =
+            u64::try_from(jitney_queue::limits::SESSION_STATE_BYTES_MAX).unwrap_or(u64::MAX);
+        message.max(state) + jitney_amqp::limits::ENVELOPE_BYTES
     }
 
     /// Finds the transfer destination of a sender's messages.
@@ -377,7 +378,7 @@ impl Gateway {
                  enable sessionful behavior.",
             ),
             (Some(SessionFilter::Named(id)), true)
-                if limits::MESSAGE_ID_LENGTH_MAX < id.chars().count() =>
+                if jitney_rules::limits::MESSAGE_ID_LENGTH_MAX < id.chars().count() =>
             {
                 (
                     DeniedKind::Argument,
@@ -771,7 +772,7 @@ pub(super) fn capabilities(description: &Description) -> Vec<Capability> {
 
 pub(super) fn receiver_accept() -> Accept {
     Accept {
-        message_size_max: limits::MESSAGE_SIZE_MAX,
+        message_size_max: jitney_base::limits::MESSAGE_SIZE_MAX,
         capabilities: vec![Capability::Queue],
         ..Accept::default()
     }

@@ -11,7 +11,6 @@ use crate::denied::rejected;
 use crate::request_log::Numbers;
 use jitney_amqp::{DeliveryId, LinkId, Outcome};
 use jitney_base::ids::{ConnectionId, EntityId};
-use jitney_base::limits;
 use jitney_broker::namespace::{Operation, StepContext};
 use jitney_message::{BATCH_FORMAT, Message, split_batch};
 
@@ -213,8 +212,8 @@ impl From<Denied> for NotTaken {
 /// Checks that a batch is as large as links announce, whatever a single message may have.
 fn check_batch_size(bytes: usize) -> Result<(), NotTaken> {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    let max = limits::MESSAGE_SIZE_DEFAULT;
-    if bytes <= max + limits::ENVELOPE_BYTES {
+    let max = jitney_message::limits::MESSAGE_SIZE_DEFAULT;
+    if bytes <= max + jitney_amqp::limits::ENVELOPE_BYTES {
         return Ok(());
     }
     let text = format!(

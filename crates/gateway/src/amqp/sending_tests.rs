@@ -6,7 +6,6 @@ use super::tests::{Bench, scheduled};
 use super::*;
 use jitney_amqp::DeliveryId;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_broker::namespace::{DeniedKind, Lack, Room};
 use jitney_message::{BATCH_FORMAT, Message};
 use jitney_queue::Description;
@@ -130,7 +129,7 @@ fn a_message_has_an_id_or_a_key_where_partitions_find_duplicates() {
 fn a_batch_without_data_or_of_too_many_bytes_ends_its_link() {
     let mut bench = Bench::new();
     let large = Description {
-        max_message_bytes: limits::MESSAGE_SIZE_MAX,
+        max_message_bytes: jitney_base::limits::MESSAGE_SIZE_MAX,
         ..Description::default()
     };
     let queue = make(&mut bench, "large", large);
@@ -148,7 +147,7 @@ fn a_batch_without_data_or_of_too_many_bytes_ends_its_link() {
         };
         Bytes::from(section(section(vec![0; length])))
     };
-    let max = usize::try_from(limits::MESSAGE_SIZE_DEFAULT).unwrap();
+    let max = usize::try_from(jitney_message::limits::MESSAGE_SIZE_DEFAULT).unwrap();
     assert_eq!(send_batch(&mut bench, queue, batch(max)), None);
     assert_eq!(bench.seen("large").len(), 1);
     let (kind, text) = send_batch(&mut bench, queue, batch(max + 100_000)).unwrap();

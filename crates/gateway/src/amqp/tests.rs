@@ -10,7 +10,6 @@ use jitney_base::address::EntityAddress;
 use jitney_base::address::SubQueue;
 use jitney_base::ids::BodyRef;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::limits;
 use jitney_base::secret::Secret;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Inquiry;
@@ -24,6 +23,7 @@ use jitney_broker::namespace::StepContext;
 use jitney_broker::namespace::WantedBody;
 use jitney_queue::Journal;
 use jitney_queue::Record;
+use jitney_rules::limits;
 
 use super::*;
 pub(crate) use crate::testing::message;

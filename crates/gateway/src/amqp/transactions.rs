@@ -5,11 +5,11 @@ use bytes::Bytes;
 
 use super::send::Incoming;
 use super::{Link, Reply, Routed};
+use crate::limits;
 use crate::{Gateway, request_log};
 use jitney_amqp::{DeliveryId, LinkId, Outcome, SessionId};
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Denied, DeniedKind, Operation, StepContext, transactions};
 use jitney_message::{Control, Message};

@@ -15,9 +15,9 @@ use tracing::warn;
 use super::connections::{Connection, Connections};
 use super::{Link, Reply, Routed, ServiceNode, consumer_id};
 use crate::Gateway;
+use crate::limits;
 use jitney_amqp::LinkId;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 use jitney_queue::Allowance;
@@ -271,7 +271,9 @@ impl Gateway {
             let left = limits::UNREPORTED_BYTES_MAX.saturating_sub(window.bytes());
             Allowance::Within(bytes(left))
         } else {
-            Allowance::UpTo(bytes(self.windows.size() / 2).min(limits::RECEIVER_WINDOW_BYTES))
+            Allowance::UpTo(
+                bytes(self.windows.size() / 2).min(jitney_queue::limits::RECEIVER_WINDOW_BYTES),
+            )
         }
     }
 

@@ -3,9 +3,9 @@
 use super::{JobView, Operated};
 use crate::Gateway;
 use crate::denied::host_shown;
+use crate::limits;
 use jitney_base::address::{self, EntityAddress};
 use jitney_base::ids::{EntityId, JobId};
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::{
@@ -69,7 +69,7 @@ impl Gateway {
         let own = running.filter(|(_, _, job)| address::namespace_of(&job.path) == prefix);
         let own = own.count();
         let others = self.namespaces.running_jobs().saturating_sub(own);
-        let most = limits::part_for_one(limits::JOBS_RUNNING_MAX, others);
+        let most = jitney_base::limits::part_for_one(limits::JOBS_RUNNING_MAX, others);
         if own < most {
             return Ok(());
         }

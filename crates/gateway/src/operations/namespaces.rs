@@ -1,10 +1,10 @@
 //! Namespaces that the operator makes and drops while the server runs.
 
 use super::Operated;
+use crate::limits;
 use crate::{Gateway, Reply, Routed};
 use jitney_amqp::{Condition, Refusal};
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::rights::AuthorizationRule;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};

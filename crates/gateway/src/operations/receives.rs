@@ -2,9 +2,9 @@
 
 use super::Operated;
 use crate::Gateway;
+use crate::limits;
 use crate::request_log::shown_actor;
 use jitney_base::ids::RequestId;
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::{Actor, Authority};

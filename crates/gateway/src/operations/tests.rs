@@ -2,6 +2,7 @@
 
 mod jobs;
 
+use crate::limits;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -190,7 +191,7 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
         from: SequenceNumber(2),
         conditions: Conditions::default(),
         most: 1,
-        bytes_max: limits::PEEK_BYTES_MAX,
+        bytes_max: jitney_queue::limits::PEEK_BYTES_MAX,
     };
     let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
         panic!("it may look");
@@ -746,12 +747,12 @@ fn jobs_and_selections_are_bounded() {
     while 0 < bench.gateway.namespaces().running_jobs() {
         work(&mut bench);
     }
-    for _ in 0..2 * limits::JOBS_ENDED_MAX {
+    for _ in 0..2 * jitney_broker::limits::JOBS_ENDED_MAX {
         done(&mut bench, "q", all(), JobAction::Delete);
     }
     assert_eq!(
         bench.gateway.namespaces().jobs().count(),
-        limits::JOBS_ENDED_MAX
+        jitney_broker::limits::JOBS_ENDED_MAX
     );
 }
 

@@ -18,9 +18,9 @@ mod values;
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
+use crate::limits;
 use crate::messages::LockAction;
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
 use jitney_base::time::Millis;
 use jitney_message::{Amendments, Field, Message, Scalar};
 use jitney_queue::{Handover, ReceiveMode};
@@ -149,7 +149,9 @@ fn wait(query: Option<&str>) -> Result<Millis, RestError> {
     let Ok(seconds) = text.parse::<u32>() else {
         return Err(RestError::Malformed(format!(
             "timeout must be a number of seconds, and '{}' was found",
-            text.chars().take(limits::LOGGED_MAX).collect::<String>()
+            text.chars()
+                .take(jitney_broker::limits::LOGGED_MAX)
+                .collect::<String>()
         )));
     };
     Ok(Millis::from_secs(seconds).min(limits::REST_WAIT_MAX))

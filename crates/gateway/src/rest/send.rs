@@ -6,7 +6,7 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{RestError, broker_properties, values};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_message::{Draft, Field, Message};
 

@@ -1,5 +1,6 @@
 //! Requests read, and messages written, as the REST interface has them.
 
+use crate::limits;
 use bytes::Bytes;
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! The effects of actions.
 
 use super::*;
+use crate::limits;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_message::Setting;
 

@@ -2,6 +2,7 @@
 
 use super::Truth::{False, True, Unknown};
 use super::*;
+use crate::limits;
 
 /// 100 ns in a second.
 const SECOND: i64 = 10_000_000;

@@ -13,8 +13,8 @@ use std::cell::RefCell;
 use super::evaluate::View;
 use super::work::Meter;
 use super::*;
+use crate::limits;
 use jitney_base::ids::Random;
-use jitney_base::limits;
 use jitney_message::{Amendments, Field, Message, Scalar};
 
 /// A message in the making.

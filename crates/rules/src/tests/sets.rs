@@ -1,5 +1,6 @@
 //! The rules of a topic's subscriptions: who gets what, and how rules are kept.
 
+use crate::limits;
 use std::collections::BTreeMap;
 
 use proptest::collection::{btree_map, vec};

@@ -1,6 +1,7 @@
 //! The cost of evaluating rules.
 
 use super::*;
+use crate::limits;
 
 /// Returns what a condition is worth for a message whose property `a` is this text, and the steps
 /// that it takes.

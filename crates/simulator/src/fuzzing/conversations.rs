@@ -4,12 +4,12 @@
 use super::{NOW, SEPARATOR, make_entities, parts};
 use jitney_amqp::Config;
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 use jitney_broker::access::Profile;
 use jitney_gateway::Gateway;
 use jitney_journal::Options;
 use jitney_shard::inline::Inline;
+use jitney_shard::limits;
 use jitney_shard::{Input, Pressure};
 
 /// Small, so that a conversation fills some and maintenance has something to do. Bytes.

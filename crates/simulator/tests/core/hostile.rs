@@ -4,10 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::{Bytes, BytesMut};
+use jitney_amqp::limits;
 use jitney_amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
+use jitney_base::address;
 use jitney_base::ids::Random;
 use jitney_base::secret::Secret;
-use jitney_base::{address, limits};
 use jitney_message::{Amendments, Message, split_batch};
 
 use crate::rig::{self, Rig};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use jitney_base::limits;
+use crate::server::limits;
 
 /// Something that changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

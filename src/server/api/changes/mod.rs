@@ -26,10 +26,10 @@ use super::entities::EntityStatus;
 use super::jobs::Job;
 use super::{Answer, Call, Kind, Problem};
 use crate::server::answers::{Answers, Reservation};
+use crate::server::limits;
 use crate::server::mailbox::{Mail, ShardReport};
 use crate::server::shards::Shards;
 use jitney_base::address::SubQueue;
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::{Authority, Inquiry};
@@ -266,7 +266,7 @@ impl State {
 
     async fn add_connections(&mut self, namespace: &str, shards: &Shards) {
         let (mut from, mut last): (_, Option<ConnectionView>) = (FIRST, None);
-        let most = limits::LISTED_LINKS;
+        let most = jitney_gateway::limits::LISTED_LINKS;
         for _ in 0..limits::CHANGES_LINKS_MAX / most {
             let operation = Operation::Connections { from, most };
             let found = ask(namespace, shards, operation).await;
@@ -421,7 +421,7 @@ impl OpenStream {
         let mut followed = changes.followed();
         let open: usize = followed.values().map(|it| it.streams).sum();
         let own = followed.get(namespace).map_or(0, |it| it.streams);
-        let most = limits::part_for_one(limits::CHANGES_STREAMS_MAX, open - own);
+        let most = jitney_base::limits::part_for_one(limits::CHANGES_STREAMS_MAX, open - own);
         if most <= own {
             let text =
                 format!("{own} clients follow changes of the namespace already; {most} may now.");

@@ -1,5 +1,6 @@
 //! Namespaces whose servers are here, elsewhere, away, and coming.
 
+use crate::server::limits;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::lease::Lease;
 use super::super::namesake::{Name, NameRow, Namesake};
 use super::*;
-use jitney_base::limits;
+use crate::server::limits;
 
 /// A server with a store of which a test decides.
 #[expect(

@@ -1,5 +1,6 @@
 //! Tokens, good ones and each kind of broken one, made with keys of these tests.
 
+use crate::limits;
 use std::sync::LazyLock;
 
 use aws_lc_rs::rand::SystemRandom;

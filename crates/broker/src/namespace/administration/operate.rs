@@ -5,10 +5,10 @@ use super::{
     RuleView,
 };
 use crate::access::Authority;
+use crate::limits;
 use crate::namespace::{Denied, DeniedKind, Namespaces, StepContext};
 use jitney_base::address;
 use jitney_base::ids::EntityId;
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_queue::{Description, EntityKind, Queue};

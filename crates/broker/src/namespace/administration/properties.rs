@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
+use crate::limits;
 use crate::namespace::denied::field_of;
 use crate::namespace::{Denied, DeniedKind, Tier, WrongField};
-use jitney_base::limits;
 use jitney_base::rights::{AuthorizationRule, Rights};
 use jitney_base::time::Millis;
 use jitney_queue::{Description, EntityKind, Status};
@@ -157,7 +157,7 @@ impl Properties {
             EntityKind::Subscription => {
                 // A subscription's messages count to its topic, whose sizes apply.
                 description.max_bytes = u64::MAX;
-                description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
+                description.max_message_bytes = jitney_base::limits::MESSAGE_SIZE_MAX;
                 description.detects_duplicates = false;
                 description.partitioned = before.partitioned;
                 // Its topic's hold for it.
@@ -184,25 +184,25 @@ impl Properties {
             (
                 "LockDuration",
                 self.lock_duration,
-                limits::LOCK_DURATION_MIN..=limits::LOCK_DURATION_MAX,
+                jitney_base::limits::LOCK_DURATION_MIN..=jitney_base::limits::LOCK_DURATION_MAX,
                 "PT1S to PT5M",
             ),
             (
                 "DefaultMessageTimeToLive",
                 self.default_time_to_live,
-                limits::TIME_TO_LIVE_MIN..=Millis::MAX,
+                jitney_base::limits::TIME_TO_LIVE_MIN..=Millis::MAX,
                 "PT1S or more",
             ),
             (
                 "DuplicateDetectionHistoryTimeWindow",
                 self.duplicate_window,
-                limits::DUPLICATE_WINDOW_MIN..=limits::DUPLICATE_WINDOW_MAX,
+                limits::DUPLICATE_WINDOW_MIN..=jitney_base::limits::DUPLICATE_WINDOW_MAX,
                 "PT20S to P7D",
             ),
             (
                 "AutoDeleteOnIdle",
                 self.auto_delete_on_idle,
-                limits::IDLE_DELETION_MIN..=Millis::MAX,
+                jitney_base::limits::IDLE_DELETION_MIN..=Millis::MAX,
                 "PT5M or more",
             ),
         ];
@@ -297,7 +297,7 @@ impl Properties {
 
     /// Checks the authorization rules of an entity.
     pub(super) fn check_authorization(wanted: &[AuthorizationRule]) -> Result<(), Wrong> {
-        let max = limits::AUTHORIZATION_RULES_MAX;
+        let max = jitney_base::limits::AUTHORIZATION_RULES_MAX;
         if max < wanted.len() {
             let found = format!("{} rules", wanted.len());
             let allowed = format!("{max} rules or less");
@@ -306,7 +306,7 @@ impl Properties {
         for (at, rule) in wanted.iter().enumerate() {
             let fits = |text: &str| {
                 let length = text.chars().count();
-                (1..=limits::AUTHORIZATION_TEXT_MAX).contains(&length)
+                (1..=jitney_base::limits::AUTHORIZATION_TEXT_MAX).contains(&length)
             };
             let before = wanted.iter().take(at);
             if !fits(&rule.name) || before.clone().any(|other| other.name == rule.name) {

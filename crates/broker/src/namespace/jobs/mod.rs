@@ -22,9 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::namespace::Room;
 use jitney_base::ids::{EntityId, JobId};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_queue::Until;
 use jitney_rules::{Action, SqlError};
@@ -164,7 +164,7 @@ pub enum JobRefused {
     #[error("action.body: {0}")]
     Template(#[from] TemplateError),
     /// Its statements are too long.
-    #[error("action.action has {0} characters, and {max} are the most", max = limits::SQL_LENGTH_MAX)]
+    #[error("action.action has {0} characters, and {max} are the most", max = jitney_rules::limits::SQL_LENGTH_MAX)]
     TooLong(usize),
 }
 
@@ -221,7 +221,7 @@ impl JobDescription {
                 action: Some(text), ..
             } => {
                 let length = text.chars().count();
-                if limits::SQL_LENGTH_MAX < length {
+                if jitney_rules::limits::SQL_LENGTH_MAX < length {
                     return Err(JobRefused::TooLong(length));
                 }
                 Some(Action::parse(text)?)

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::template::Template;
 use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Running};
+use crate::limits;
 use crate::namespace::forwarding::Forward;
 use crate::namespace::{Lack, Namespaces, Room, StepContext};
 use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, JobId};
-use jitney_base::limits;
 use jitney_message::{Amendments, Field, Message, Stamps, render_with_body};
 use jitney_queue::{
     Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, LookOn, Looks, Queue,

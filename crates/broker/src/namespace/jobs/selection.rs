@@ -1,7 +1,7 @@
 //! Which messages an operator means: by what their index entries tell, and by their bytes.
 
 use super::json_path::{Document, JsonPath, TooSlow};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_message::{Amendments, Field, Message, MessageState, Scalar, Stamps};
 use jitney_queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
@@ -98,7 +98,7 @@ pub enum SelectionError {
         max: usize,
     },
     /// It names too many messages.
-    #[error("numbers has {0} numbers, and {max} are the most", max = jitney_base::limits::SELECTED_NUMBERS_MAX)]
+    #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
     TooMany(usize),
 }
 
@@ -130,9 +130,9 @@ impl Selection {
     ///
     /// Which part of it cannot be read.
     pub fn compile(&self) -> Result<Selector, SelectionError> {
-        use jitney_base::limits::{
-            DEAD_LETTER_TEXT_MAX, SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
-        };
+        use crate::limits::{SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX};
+        use jitney_queue::limits::DEAD_LETTER_TEXT_MAX;
+        use jitney_rules::limits::SQL_LENGTH_MAX;
         let texts = [
             ("session_id", &self.session_id, SELECTION_TEXT_MAX),
             ("message_id", &self.message_id, SELECTION_TEXT_MAX),

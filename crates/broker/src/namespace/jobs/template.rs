@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use jitney_base::limits;
+use crate::limits;
 use jitney_message::{Amendments, Message, Scalar};
 
 /// A template.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::{AdminError, AdminRequest};
 use super::{asked, entry};
-use jitney_base::limits;
+use crate::limits;
 
 const REQUESTS: [&str; 4] = [
     include_str!("requests/python-queue-create.txt"),

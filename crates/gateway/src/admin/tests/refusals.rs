@@ -3,7 +3,7 @@
 use super::super::AdminError;
 use super::{asked, entry, operation, put};
 use crate::Tracking;
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Denied, DeniedKind};
 

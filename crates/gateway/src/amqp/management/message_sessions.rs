@@ -8,7 +8,7 @@ use serde_bytes::ByteBuf;
 use super::operations::{Answer, Failure, Holders, Operation, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
-use jitney_base::limits;
+use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{DeniedKind, Operation as Enlisted};
 use jitney_queue::{SessionList, SessionLost, StateRefused};

@@ -22,9 +22,9 @@ use super::send::Incoming;
 use super::windows::Load;
 use super::{Link, Reply, ResponseLink, Routed, ServiceNode, consumer_id};
 use crate::Gateway;
+use crate::limits;
 use jitney_amqp::{Fields, LinkId, SessionId};
 use jitney_base::ids::ConnectionId;
-use jitney_base::limits;
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp, UNIX_EPOCH_TICKS};
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 
@@ -35,7 +35,8 @@ pub(super) use response::{Body, Status};
 /// The link property from which clients take the size of a batch: a `long`
 /// (`messaging.md#sender-links`).
 pub(super) fn batch_size_property(bytes: u64) -> Fields {
-    let size = i64::try_from(bytes.min(limits::MESSAGE_SIZE_DEFAULT)).unwrap_or(i64::MAX);
+    let size =
+        i64::try_from(bytes.min(jitney_message::limits::MESSAGE_SIZE_DEFAULT)).unwrap_or(i64::MAX);
     let mut properties = Fields::new();
     properties.insert(
         "com.microsoft:max-message-batch-size".into(),

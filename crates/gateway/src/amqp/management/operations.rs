@@ -10,9 +10,9 @@ use super::{Body, Request, Status};
 use crate::Gateway;
 use crate::amqp::{Link, consumer_id, link_of};
 use jitney_amqp::codec::Encoded;
+use jitney_amqp::limits;
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_broker::namespace::{
     Denied, DeniedKind, ForwardingTarget, LostLock, Operation as Enlisted, StepContext,

@@ -1,6 +1,7 @@
 //! Requests to `$management`, with all around them: how many wait, what one brings, and how one
 //! that looks at much takes its turns.
 
+use crate::limits;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -87,7 +88,7 @@ fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
     }
     let at = |id| ended.iter().find(|(found, _)| *found == id).unwrap().1;
     assert_eq!(ended.len(), 3, "{ended:?}");
-    let needed = 2 * MESSAGES / limits::LOOKS;
+    let needed = 2 * MESSAGES / jitney_queue::limits::LOOKS;
     assert!(
         (needed..=needed + 2).contains(&at(one).max(at(two))),
         "{ended:?}"
@@ -332,13 +333,16 @@ fn peek() -> Report {
 #[test]
 fn a_peek_brings_so_many_messages_and_bytes() {
     let mut bench = Bench::new();
-    bench.run(|gateway, cx| gateway.fill(cx, limits::PEEK_MESSAGES_MAX + 1));
+    bench.run(|gateway, cx| gateway.fill(cx, jitney_queue::limits::PEEK_MESSAGES_MAX + 1));
     let (status, _, messages) = ask(&mut bench, "q", peek());
-    assert_eq!((status, messages), (200, limits::PEEK_MESSAGES_MAX));
+    assert_eq!(
+        (status, messages),
+        (200, jitney_queue::limits::PEEK_MESSAGES_MAX)
+    );
     // As many as fit.
     for (bytes, expected) in [
-        (limits::PEEK_BYTES_MAX / 4, 3),
-        (limits::PEEK_BYTES_MAX - 1_000, 1),
+        (jitney_queue::limits::PEEK_BYTES_MAX / 4, 3),
+        (jitney_queue::limits::PEEK_BYTES_MAX - 1_000, 1),
     ] {
         let mut bench = Bench::new();
         let mut body = vec![0x00, 0x53, 0x75, 0xb0];

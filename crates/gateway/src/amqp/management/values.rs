@@ -1,9 +1,9 @@
 //! Reading a request's map, in whatever types a client chose: any integer where a number is
 //! meant, a list where an array is, symbols for strings (`management.md#tolerated-types`).
 
+use crate::limits;
 use jitney_amqp::codec::{Encoded, Items};
 use jitney_base::ids::{LockToken, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 
 /// The map in a request's body. What is wrong with an entry is told as a sentence.

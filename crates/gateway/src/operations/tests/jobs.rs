@@ -4,6 +4,7 @@
 use super::*;
 use jitney_broker::access::Profile;
 use jitney_broker::namespace::{Lack, Room};
+use jitney_queue::limits;
 
 /// A `JSONPath` for whose nesting a parser may take very long.
 pub(super) fn deep_path() -> String {

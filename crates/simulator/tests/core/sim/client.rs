@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jitney_amqp::{Attach, Event, LinkRole, LinkTarget, Outcome, Value as AmqpValue};
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
 
 use self::states::{end, grant, plain, read_end};
 use super::acts::{Act, LinkKey, LinkKind};
@@ -812,9 +811,9 @@ impl Link {
     fn refuses(&self, bytes: usize, is_batch: bool) -> bool {
         let max = match (self.is_attached, self.message_max) {
             // Nobody has looked yet at who sends this.
-            (false, _) => u64::from(limits::FRAME_SIZE_MAX),
-            (true, 0) => limits::MESSAGE_SIZE_MAX,
-            (true, max) if is_batch => max + limits::ENVELOPE_BYTES,
+            (false, _) => u64::from(jitney_amqp::limits::FRAME_SIZE_MAX),
+            (true, 0) => jitney_base::limits::MESSAGE_SIZE_MAX,
+            (true, max) if is_batch => max + jitney_amqp::limits::ENVELOPE_BYTES,
             (true, max) => max,
         };
         max < u64::try_from(bytes).expect("it fits")

@@ -10,7 +10,7 @@ mod hear;
 use std::collections::{BTreeMap, VecDeque};
 
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
+use jitney_gateway::limits;
 use jitney_queue::EntityKind;
 
 use super::acts::{

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Profile;
+use jitney_broker::limits;
 use jitney_broker::namespace::{Damage, StepContext};
 use jitney_broker::namespace::{FoundBody, SearchPosition};
 use jitney_gateway::Gateway;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jitney_base::ids::{BodyRef, EntityId};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Profile;
+use jitney_broker::limits;
 use jitney_broker::namespace::SearchPosition;
 use jitney_broker::namespace::{Damage, Salvage, StepContext};
 use jitney_gateway::Gateway;

@@ -1,6 +1,6 @@
 //! One run: turns of clients, time, faults, and the log; then everything is collected and counted.
 
-use jitney_base::limits;
+use jitney_shard::limits;
 
 use super::acts::Act;
 use super::clients::Clients;

@@ -1,6 +1,7 @@
 //! A fleet in virtual time: every server beats and looks at every store, takes over and gives away as `Planner` decides, and sees
 //! what the others have done when it looks the next time.
 
+use crate::server::limits;
 use std::collections::VecDeque;
 
 use super::super::super::deaths::{self, Death, Rest};

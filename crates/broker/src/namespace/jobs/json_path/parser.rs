@@ -4,7 +4,7 @@
 use super::{
     Comparable, Condition, Number, Operator, PathError, Query, Reach, Segment, Selector, Start,
 };
-use jitney_base::limits;
+use crate::limits;
 
 /// Reads a query.
 pub(super) fn parse(text: &str) -> Result<Query, PathError> {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use jitney_base::limits::{JSON_PATH_DEPTH_MAX, JSON_PATH_STEPS_MAX, SELECTION_TEXT_MAX};
+use crate::limits::{JSON_PATH_DEPTH_MAX, JSON_PATH_STEPS_MAX, SELECTION_TEXT_MAX};
 
 fn steps_of(path: &str, json: &str) -> (Result<bool, TooSlow>, u64) {
     let path = JsonPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));

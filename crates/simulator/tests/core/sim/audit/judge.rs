@@ -8,7 +8,7 @@ mod transactions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
+use jitney_gateway::limits;
 use jitney_queue::EntityKind;
 
 use super::Expected;

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jitney_base::ids::LockToken;
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_queue::{Description, EntityKind};
 
@@ -39,7 +38,7 @@ pub(in crate::sim) struct Model {
     /// Receives without a link that are not answered; those that wait are among the links too.
     pub(super) receives: BTreeMap<LinkKey, Receive>,
     /// Where receivers without a message session received that have gone, the last one at the end. Of those that were detached, the shard
-    /// remembers the last [`limits::DEPARTED_LINKS_MAX`] of each connection.
+    /// remembers the last [`jitney_gateway::limits::DEPARTED_LINKS_MAX`] of each connection.
     pub(super) departed: Vec<(LinkKey, Place)>,
     pub(super) orphans: BTreeMap<u32, Vec<Call>>,
     /// Messages that have gone as the documentation allows, by their ids.
@@ -256,11 +255,13 @@ impl Call {
     pub(super) fn bytes(&self) -> usize {
         if self.has_room {
             let message = self.ask.message(&self.id, &self.reply_to, self.about);
-            return message.len() + limits::REQUEST_BYTES;
+            return message.len() + jitney_gateway::limits::REQUEST_BYTES;
         }
         // What the answer needs is kept: the encoded message-id, reply-to and the operation's name.
         let id = 2 + self.id.len();
-        id + self.reply_to.len() + self.ask.operation().len() + limits::REQUEST_BYTES
+        id + self.reply_to.len()
+            + self.ask.operation().len()
+            + jitney_gateway::limits::REQUEST_BYTES
     }
 }
 
@@ -571,7 +572,7 @@ impl Model {
             let holder = self.queue_mut(place).holders.remove(&session);
             let Holder { at, until } = holder.expect("it was found");
             let locked = self.locked_in(place, session);
-            let until = until.saturating_add(limits::SESSION_LINGER.as_millis());
+            let until = until.saturating_add(jitney_queue::limits::SESSION_LINGER.as_millis());
             if locked.is_empty() && now < until {
                 let lapsed = &mut self.queue_mut(place).lapsed;
                 lapsed.insert(session, Holder { at, until });
@@ -879,6 +880,6 @@ impl Model {
 
     /// Returns the window that a receiver begins with, bytes.
     pub(super) fn window() -> i64 {
-        limits::RECEIVER_WINDOW_BYTES
+        jitney_queue::limits::RECEIVER_WINDOW_BYTES
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jitney_base::ids::{LockToken, SequenceNumber};
-use jitney_base::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Denied, DeniedKind, JobState};
 use jitney_gateway::operations::{JobView, Operated};
@@ -14,7 +13,8 @@ use crate::sim::acts::Place;
 use crate::sim::operations::Request;
 
 /// Jobs that run at once: all are of one namespace.
-const JOBS_MAX: usize = limits::part_for_one(limits::JOBS_RUNNING_MAX, 0);
+const JOBS_MAX: usize =
+    jitney_base::limits::part_for_one(jitney_gateway::limits::JOBS_RUNNING_MAX, 0);
 
 /// What a request must be answered with.
 #[derive(Debug)]

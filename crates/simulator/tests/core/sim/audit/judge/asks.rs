@@ -29,7 +29,8 @@ impl Model {
     /// Returns whether a batch on a sender's link is larger than links announce: it ends the link.
     pub(in crate::sim::audit) fn is_over_batch_size(&self, at: LinkKey, drafts: &[Draft]) -> bool {
         let link = self.links.get(&at);
-        let max = limits::MESSAGE_SIZE_DEFAULT + limits::ENVELOPE_BYTES;
+        let max =
+            jitney_message::limits::MESSAGE_SIZE_DEFAULT + jitney_amqp::limits::ENVELOPE_BYTES;
         let bytes = u64::try_from(batch(drafts).len()).expect("fits");
         link.is_some_and(|link| link.kind == LinkKind::Sender) && max < bytes
     }
@@ -269,12 +270,12 @@ impl Model {
         };
         let count = usize::try_from(count).expect("it is positive");
         let (mut shown, mut bytes, mut pin) = (Vec::new(), 0, 0);
-        let most = count.min(limits::PEEK_MESSAGES_MAX);
+        let most = count.min(jitney_queue::limits::PEEK_MESSAGES_MAX);
         let messages = queue.messages.range(start..);
         let wanted = messages.filter(|(_, m)| session.is_none() || m.draft.session == session);
         for (&ordinal, message) in wanted.take(most) {
             bytes += message.size;
-            let max = u64::try_from(limits::PEEK_BYTES_MAX).expect("fits");
+            let max = u64::try_from(jitney_queue::limits::PEEK_BYTES_MAX).expect("fits");
             if max < bytes && !shown.is_empty() {
                 break;
             }

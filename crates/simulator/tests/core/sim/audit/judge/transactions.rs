@@ -20,7 +20,7 @@ impl Model {
             scope: None,
             parts: Vec::new(),
             spoiled: false,
-            ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),
+            ends: round.now + jitney_broker::limits::TRANSACTION_TIMEOUT.as_millis(),
         };
         match self.transactions.insert((at.connection, id), open) {
             None => Ok(()),
@@ -115,8 +115,9 @@ impl Model {
             Operation::Settle(..) => 1,
         };
         // Messages and settlements are counted apart (`transactions.md#transactions`).
-        let is_too_large = limits::TRANSACTION_MESSAGES_MAX < parts().map(sent).sum()
-            || limits::TRANSACTION_SETTLEMENTS_MAX < parts().map(settled).sum();
+        let is_too_large = jitney_broker::limits::TRANSACTION_MESSAGES_MAX
+            < parts().map(sent).sum()
+            || jitney_base::limits::TRANSACTION_SETTLEMENTS_MAX < parts().map(settled).sum();
         let before = open.scope;
         let taken_twice = match &part {
             Operation::Settle(place, token, ..) => self.is_enlisted(*place, *token),

@@ -1,5 +1,6 @@
 //! Jobs of operators, and the messages that are theirs.
 
+use jitney_broker::limits;
 use jitney_broker::namespace::JobState;
 
 use super::*;

@@ -1,7 +1,8 @@
 //! Bounds of servers that share stores: the stores, the other servers, and take-overs.
 
 use super::CLOCK_LOOK;
-use crate::time::Millis;
+use jitney_base::time::Millis;
+use jitney_journal::limits::{STORE_GATHERED_BYTES, STORE_ROW_BYTES};
 
 /// How long to wait for a connection of the store.
 pub const STORE_CONNECT_WAIT: Millis = Millis::from_secs(3);
@@ -38,12 +39,6 @@ pub const HANDOVERS_AT_ONCE: usize = 16;
 pub const TAKEOVERS_AT_ONCE: usize = 6;
 /// Sessions that read and record the configurations of namespaces at the same time.
 pub const CONFIGURED_AT_ONCE: usize = 2;
-/// Rows of one namespace that are sent and not answered. Groups that come meanwhile become one row.
-pub const STORE_APPENDS: usize = 3;
-/// While a row of a namespace is unanswered, groups of fewer bytes wait for the answer, and become one row.
-pub const STORE_GATHERED_BYTES: usize = 128 * 1024;
-/// Bytes of groups that become one row, about.
-pub const STORE_ROW_BYTES: usize = 512 * 1024;
 /// Bytes of bodies that are in the row itself; more are written first, in parts of this size. A row of 100 MiB would
 /// take several times that in the database's process.
 pub const STORE_PART_BYTES: usize = 1024 * 1024;
@@ -72,9 +67,6 @@ pub const STORE_BLOCKED_WAIT: Millis = Millis::from_millis(500);
 /// Epochs that are left out after the database was restored to an earlier point in time: no server has had one of those that
 /// follow.
 pub const RESTORED_EPOCHS: i64 = 1 << 32;
-/// Sequence numbers that are left out then, in each partition of each entity: more than are given in a week at 100,000 a
-/// second, and few of the 2^48 that there are.
-pub const RESTORED_NUMBERS: u64 = 1 << 36;
 /// How long the removal of a namespace waits for programs that read its tables.
 pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
 /// When a store is checked again that was away at the start and is refused.
