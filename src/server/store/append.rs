@@ -17,6 +17,7 @@ use super::connect::{Session, Store};
 use super::fence::{Fence, Uuid};
 use super::log::StoreLog;
 use super::ownership::QuarantinedBy;
+use super::sql::signed;
 use super::{StoreError, chain, ownership, schema};
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::limits;
@@ -647,11 +648,6 @@ async fn next_answer(sent: &mut VecDeque<Sent>) -> Result<u64, String> {
         Ok(done) => done.map_err(|error| chain(&error)),
         Err(_) => Err(format!("no answer within {} s", wait.as_secs())),
     }
-}
-
-/// Converts a position or a number to the database's type.
-pub(super) fn signed(value: u64) -> i64 {
-    i64::try_from(value).expect("positions and numbers of groups have 63 bits")
 }
 
 #[cfg(test)]

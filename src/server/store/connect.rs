@@ -320,11 +320,30 @@ impl Store {
         let (identity, origin): (String, String) = (self.get(&row, 0)?, self.get(&row, 1)?);
         self.expect_origin(&origin)?;
         self.expect(&identity)?;
-        session.timeline = Timeline::of(self, &session).await?;
+        session.timeline = self.timeline_of(&session).await?;
         if let Some(timeline) = session.timeline {
             self.record(timeline)?;
         }
         Ok(session)
+    }
+
+    /// Asks for the timeline of a session; none if the database does not tell it, as services that replicate below PostgreSQL may.
+    async fn timeline_of(&self, session: &Session) -> Result<Option<Timeline>, StoreError> {
+        // The name of a WAL file begins with the timeline, in eight hexadecimal digits.
+        let query = "select system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) from pg_control_system()";
+        let row = match session.one(query, &[]).await {
+            Ok(row) => row,
+            // The role may not call a function, or the database has none, or refuses it for a reason of its own.
+            Err(error) if error.is_refusal() => {
+                self.note_untold(&error);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let (system, digits): (i64, Option<String>) = (self.get(&row, 0)?, self.get(&row, 1)?);
+        let digits = digits.unwrap_or_default();
+        let number = u32::from_str_radix(&digits, 16).ok();
+        Ok(number.map(|number| Timeline::new(system, number)))
     }
 
     /// Records the timeline of a new session. After a promotion that ends the free sessions to the former primary.
@@ -347,7 +366,7 @@ impl Store {
     }
 
     /// Logs once that the database does not tell its timeline.
-    pub(super) fn note_untold(&self, why: &StoreError) {
+    fn note_untold(&self, why: &StoreError) {
         if !self.is_timeline_unknown.swap(true, Ordering::Relaxed) {
             warn!(
                 store = self.name,

@@ -10,8 +10,16 @@ use aws_lc_rs::rand;
 use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use super::ownership::Owned;
 use jitney_journal::appender::Claim;
+
+/// A namespace, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct Owned {
+    pub(in crate::server) id: i64,
+    pub(in crate::server) name: String,
+    pub(super) log_store: u64,
+    pub(super) epoch: i64,
+}
 
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]

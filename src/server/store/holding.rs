@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::connect::{self, Session, Store, StoreArgs};
-use super::fence::{Fence, Uuid, random_bits, random_id};
-use super::log::unsigned;
-use super::ownership::{self, Owned};
+use super::fence::{Fence, Owned, Uuid, random_bits, random_id};
+use super::ownership;
+use super::sql::unsigned;
 use super::stores::Reserving;
 use super::{StoreError, checks, schema};
 use crate::server::placement::PlacementError;

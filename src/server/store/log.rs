@@ -14,10 +14,10 @@ use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
 use tracing::{info, warn};
 
-use super::append::signed;
 use super::connect::{Session, Store};
 use super::fence::Fence;
-use super::{StoreError, ownership, removal, schema};
+use super::sql::{signed, unsigned};
+use super::{StoreError, ownership, schema};
 use crate::server::limits;
 use jitney_journal::appender::Appended;
 use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
@@ -246,7 +246,7 @@ impl StoreLog {
             let bodies = "delete from body_part where namespace = $1 and at >= $2 and at < $3";
             session.execute(bodies, &[&namespace, &from, &to]).await?;
             let table = schema::table(namespace, segment);
-            removal::drop_table(&session, &table).await?;
+            schema::drop_table(&session, &table).await?;
             let forget = "delete from segment where namespace = $1 and segment = $2 and removed";
             session.execute(forget, &[&namespace, &number]).await?;
         }
@@ -638,11 +638,6 @@ impl CheckpointSink for Sink<'_> {
 
 fn part_of(number: u64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-/// Converts a number of the database to a position.
-pub(super) fn unsigned(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or_default()
 }
 
 fn usize_of(value: u64) -> usize {

@@ -14,9 +14,10 @@ use super::clocks::{self, Skew};
 use super::connect::Session;
 use super::deaths::{Death, Served};
 use super::decide::{self, Fitness, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
-use super::fence::Fence;
+use super::fence::{Fence, Owned};
 use super::fleet::{self, Fleet, FleetStore, State};
-use super::ownership::{self, Owned, QuarantinedBy, Taker};
+use super::ownership::{self, QuarantinedBy};
+use super::take_over::{self, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
 use super::{StoreError, lease};
 use crate::server::clock::Testimony;
@@ -390,7 +391,7 @@ impl FleetStore {
             dead: self.counted(&seen).map(str::to_owned),
             timeline: seen.timeline.clone(),
         };
-        let mut owned = ownership::take(&self.store, &taker, namespace, make).await?;
+        let mut owned = take_over::take(&self.store, &taker, namespace, make).await?;
         let skipped = owned.skipped.take();
         let configuration = self.serving.parts().configuration.load_full();
         let is_applied = seen.applied.is_some();

@@ -14,10 +14,13 @@
 //! | `fence.rs` | the right to append: the epoch and the owner that every statement names |
 //! | `append.rs` | the committer of a namespace: appends rows, and finds out what became of them |
 //! | `log.rs` | the rest of the journal's seam: reading, checkpoints, removal |
-//! | `ownership.rs` | how a server takes a namespace over, and gives it away |
+//! | `ownership.rs` | what the row of a namespace says of its owner, and how that is changed |
+//! | `take_over.rs` | how a server takes a namespace over |
+//! | `sql.rs` | numbers, as statements and rows have them |
 //! | `lease.rs` | how long a server may answer without a beat |
 //! | `serving.rs` | the namespaces that this server owns, as shards |
-//! | `configuration.rs` | the configuration that servers share, and to which namespace it was applied |
+//! | `configuration.rs` | the configuration that servers share |
+//! | `configure.rs` | which of them is the newest, and to which namespace it was applied |
 //! | `deaths.rs` | what deaths of servers say of a namespace, and of a server |
 //! | `decide.rs` | which server takes which namespace, and gives one away |
 //! | `view.rs` | the servers and the namespaces, as the last looks at the stores have found them |
@@ -27,6 +30,7 @@
 //! | `namesake.rs` | whether another server has this one's name |
 //! | `looks.rs` | a server looks at each store, and does what is decided |
 //! | `rates.rs` | how busy namespaces are |
+//! | `measure.rs` | the messages a second of the namespaces that this server has |
 //! | `fleet.rs` | this server's part of the fleet |
 //! | `health.rs` | what an operator is to know of them |
 //! | `holding.rs` | namespaces that a command holds so that no server has them; their list, and the end of a quarantine |
@@ -44,6 +48,7 @@ mod checks;
 mod clocks;
 mod common;
 mod configuration;
+mod configure;
 mod connect;
 mod deaths;
 mod decide;
@@ -55,6 +60,7 @@ mod hosts;
 mod lease;
 mod log;
 mod looks;
+mod measure;
 mod namesake;
 mod ownership;
 mod rates;
@@ -62,7 +68,9 @@ mod removal;
 mod restored;
 mod schema;
 mod serving;
+mod sql;
 mod stores;
+mod take_over;
 mod timeline;
 mod transfer;
 mod view;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::StoreError;
 use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::fleet::{Fleet, FleetStore};
 use super::holding::{self, NotDone, Pending};
 use super::stores::Reserving;
+use super::{StoreError, schema};
 use crate::server::limits;
 
 /// Removes a namespace with all that it has, and the reservation of its name.
@@ -120,7 +120,7 @@ async fn drop_tables(store: &Arc<Store>, namespace: Option<i64>) -> Result<(), N
     let until = Instant::now() + limits::STORE_DROP_WAIT.as_duration();
     let mut session = store.take().await?;
     while let Some(table) = some_table(store, &session, namespace).await? {
-        let Err(error) = drop_table(&session, &table).await else {
+        let Err(error) = schema::drop_table(&session, &table).await else {
             continue;
         };
         if until < Instant::now() {
@@ -135,19 +135,6 @@ async fn drop_tables(store: &Arc<Store>, namespace: Option<i64>) -> Result<(), N
     }
     store.give_back(session);
     Ok(())
-}
-
-/// Drops a table of a log, if it is there and no other transaction uses it. After an error the session is in a transaction
-/// that has failed.
-///
-/// # Errors
-///
-/// Another transaction uses it; the store's.
-pub(super) async fn drop_table(session: &Session, table: &str) -> Result<(), StoreError> {
-    // Behind a drop that waits for a reader, every other statement on the table would wait.
-    let drop =
-        format!("begin; set local lock_timeout = '200ms'; drop table if exists {table}; commit");
-    session.batch("drop a table", &drop).await
 }
 
 /// Finds a table of the log of a namespace, or of one that is not there any more.

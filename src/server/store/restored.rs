@@ -10,7 +10,7 @@ use super::append::wait_durable;
 use super::connect::{Session, Store};
 use super::fence::{Fence, random_uuid};
 use super::holding::NotDone;
-use super::log::unsigned;
+use super::sql::unsigned;
 use super::{StoreError, schema};
 use crate::server::committer::SyncProgress;
 use crate::server::limits;

@@ -312,3 +312,16 @@ async fn is_recorded(
         .await?;
     store.get(&row, 0)
 }
+
+/// Drops a table of a log, if it is there and no other transaction uses it. After an error the session is in a transaction
+/// that has failed.
+///
+/// # Errors
+///
+/// Another transaction uses it; the store's.
+pub(super) async fn drop_table(session: &Session, table: &str) -> Result<(), StoreError> {
+    // Behind a drop that waits for a reader, every other statement on the table would wait.
+    let drop =
+        format!("begin; set local lock_timeout = '200ms'; drop table if exists {table}; commit");
+    session.batch("drop a table", &drop).await
+}

@@ -13,9 +13,10 @@ use tracing::{error, info, warn};
 
 use super::configuration::{self, StoreConfiguration};
 use super::connect::Store;
-use super::fence::Fence;
+use super::fence::{Fence, Owned};
 use super::lease::Lease;
-use super::ownership::{self, Owned, OwnedShard};
+use super::ownership;
+use super::take_over::OwnedShard;
 use super::view::NamespaceSeen;
 use super::{StoreError, StoreEvent};
 use crate::server::clock::Clock;

@@ -9,9 +9,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use super::StoreError;
-use super::connect::{Session, Store};
-
 /// A timeline of a database cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timeline {
@@ -46,23 +43,8 @@ impl Timeline {
         system == Some(self.system) && number.is_some_and(|number| number < self.number)
     }
 
-    /// Asks for the timeline of a session; none if the database does not tell it, as services that replicate below PostgreSQL may.
-    pub(super) async fn of(store: &Store, session: &Session) -> Result<Option<Self>, StoreError> {
-        // The name of a WAL file begins with the timeline, in eight hexadecimal digits.
-        let query = "select system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) from pg_control_system()";
-        let row = match session.one(query, &[]).await {
-            Ok(row) => row,
-            // The role may not call a function, or the database has none, or refuses it for a reason of its own.
-            Err(error) if error.is_refusal() => {
-                store.note_untold(&error);
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        let (system, digits): (i64, Option<String>) = (store.get(&row, 0)?, store.get(&row, 1)?);
-        let digits = digits.unwrap_or_default();
-        let number = u32::from_str_radix(&digits, 16).ok();
-        Ok(number.map(|number| Self { system, number }))
+    pub(super) const fn new(system: i64, number: u32) -> Self {
+        Self { system, number }
     }
 }
 

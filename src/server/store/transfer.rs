@@ -16,12 +16,11 @@ use tokio::sync::watch;
 
 use super::append::{StoreCommitter, StoreEvent};
 use super::connect::Store;
-use super::fence::{Fence, random_bits};
+use super::fence::{Fence, Owned, random_bits};
 use super::holding::{self, Held, NotDone, Pending};
 use super::log::StoreLog;
-use super::ownership::{self, Owned};
 use super::stores::Reserving;
-use super::{StoreError, removal, restored, schema};
+use super::{StoreError, removal, restored, schema, take_over};
 use crate::server::disk::FileDisk;
 use crate::server::files::{self, NotMade, Readers};
 use crate::server::limits;
@@ -444,7 +443,7 @@ fn put_into_directory(
     directory: &Path,
 ) -> Result<Summary, NotDone> {
     let mut summary = Summary::default();
-    if runtime.block_on(ownership::has_log(store, fence))? {
+    if runtime.block_on(take_over::has_log(store, fence))? {
         let log = log_of(runtime, store, fence);
         let mut recovering = read_log(&log, owned)?;
         let skips = runtime.block_on(restored::skips(store, fence))?;

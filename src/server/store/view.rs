@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::StoreError;
 use super::connect::{Session, Store};
 use super::decide::Fitness;
-use super::log::unsigned;
+use super::sql::unsigned;
 
 /// What the last looks have found.
 #[derive(Debug, Clone, Default)]
