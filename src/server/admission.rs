@@ -15,6 +15,7 @@ use tracing::warn;
 
 use super::namespace_connections::NamespaceConnections;
 use super::unauthenticated::{Beginning, Meter, Share, UnauthenticatedBytes};
+use super::warning::Warning;
 use crate::server::limits;
 use jitney_broker::access::PeerAddress;
 
@@ -166,24 +167,6 @@ struct PeerCount {
     permits: Arc<Semaphore>,
     /// Connections that are admitted or queued.
     connections: usize,
-}
-
-/// When a warning about connections was last logged: each kind of warning has one.
-#[derive(Debug, Default)]
-pub(super) struct Warning(Option<Instant>);
-
-impl Warning {
-    /// Returns whether the warning may be logged again, and notes that it is.
-    pub(super) fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let is_due = self
-            .0
-            .is_none_or(|logged| logged + limits::CONNECTION_WARNING_INTERVAL.as_duration() <= now);
-        if is_due {
-            self.0 = Some(now);
-        }
-        is_due
-    }
 }
 
 /// Admits one unauthenticated connection; dropped when it is authorized or ends.

@@ -12,9 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::admission::Warning;
-use super::listener::Scheme;
 use super::proxy_protocol::{HeaderError, ProxyHeader, field};
+use super::scheme::Scheme;
+use super::warning::Warning;
 use crate::server::limits;
 
 /// The arguments of `jitney serve` for balancers.

@@ -20,7 +20,7 @@ use super::committer::Sync;
 use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
 use super::health::{self, HealthArgs};
 use super::listen::ListenArgs;
-use super::logging::{self, LogFormat};
+use super::logging::{self, LogArgs};
 use super::memory::{self, Size};
 use super::metrics::MetricsArgs;
 use super::oidc::OidcArgs;
@@ -168,18 +168,6 @@ pub struct ServeArgs {
     /// Logs.
     #[command(flatten)]
     pub logs: LogArgs,
-}
-
-/// What is logged, and how.
-#[derive(Debug, Clone, Args)]
-pub struct LogArgs {
-    /// The format of log lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// Log a line for each message that is sent, delivered or settled, for each link and for each request: who, what, which
-    /// entity and sequence numbers, and the outcome.
-    #[arg(long)]
-    pub log_requests: bool,
 }
 
 /// `--auth`.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use tracing::{info, warn};
 
+use super::logging::{START, VERSION};
 use super::provision;
-use super::start_report::{START, VERSION};
 use jitney_config::{Configuration, Defaults, Expiring, Mistake};
 
 /// The configuration.

@@ -31,11 +31,12 @@ use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use super::api;
 use super::console;
 use super::header_case::Head;
-use super::listener::{self, Scheme, ServerState};
+use super::listener::{self, ServerState};
 use super::mailbox::Mail;
 use super::messages;
 use super::operator::NotOperator;
 use super::peer::{self, PeerConnection};
+use super::scheme::Scheme;
 use super::socket::Stream;
 use super::status::{self, Page};
 use super::tls;
@@ -44,10 +45,9 @@ use crate::server::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
 use jitney_broker::namespace::{Denied, DeniedKind};
-use jitney_gateway::Tracking;
 use jitney_gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
-use jitney_gateway::request_log;
 use jitney_gateway::rest::RequestLine;
+use jitney_gateway::{Tracking, request_log};
 use jitney_shard::Administration;
 
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).

@@ -6,7 +6,7 @@
 //! and 80 for administration, and the emulator's 5300. Every port takes every protocol.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use clap::Args;
 use tokio::net::TcpListener;
@@ -14,9 +14,8 @@ use tracing::field::display;
 use tracing::{debug, info};
 
 use super::balancers::BalancerArgs;
-use super::listen_address;
-use super::serve::StartError;
-use super::start_report::START;
+use super::listen_address::{self, Host};
+use super::logging::START;
 
 /// The flag of the addresses of AMQP.
 pub(super) const AMQP: &str = "--amqp";
@@ -62,38 +61,6 @@ pub struct ListenArgs {
     /// Balancers.
     #[command(flatten)]
     pub balancers: BalancerArgs,
-}
-
-/// Where the process runs, which gives the default addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
-    /// Clients are on the same machine.
-    Machine,
-    /// The process is the first one of a container: its clients are outside.
-    Container,
-}
-
-impl Host {
-    /// Returns where this process runs. The first process of a container has the id 1. A broker that a person starts by hand in
-    /// a container, such as one for development, has another.
-    pub(super) fn here() -> Self {
-        if std::process::id() == 1 {
-            Self::Container
-        } else {
-            Self::Machine
-        }
-    }
-
-    /// Returns the default address, and those that are listened on besides if the system has them.
-    const fn addresses(self) -> (IpAddr, Option<IpAddr>) {
-        match self {
-            Self::Machine => (
-                IpAddr::V4(Ipv4Addr::LOCALHOST),
-                Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
-            ),
-            Self::Container => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), None),
-        }
-    }
 }
 
 /// An address to listen on.
@@ -177,6 +144,17 @@ impl ListenArgs {
     }
 }
 
+/// Why an address that must be had cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}: cannot listen on {address}: {source}{remedy}")]
+pub(super) struct ListenError {
+    flag: &'static str,
+    address: SocketAddr,
+    /// What helps, as the end of the sentence.
+    remedy: String,
+    source: std::io::Error,
+}
+
 /// A bound port.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -194,7 +172,7 @@ pub(super) struct Listener {
 pub(super) async fn listen_all(
     args: &ListenArgs,
     metrics: &[SocketAddr],
-) -> Result<Vec<Listener>, StartError> {
+) -> Result<Vec<Listener>, ListenError> {
     let mut listeners = Vec::new();
     for wanted in args.wanted(Host::here(), metrics) {
         match (listen(wanted.flag, wanted.address).await, wanted.need) {
@@ -222,13 +200,8 @@ pub(super) async fn listen_all(
     Ok(listeners)
 }
 
-async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, StartError> {
-    let failed = |source: std::io::Error| StartError::Listen {
-        flag,
-        address,
-        remedy: remedy(address, source.kind()),
-        source,
-    };
+async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, ListenError> {
+    let failed = |source| ListenError::new(flag, address, source);
     let socket = TcpListener::bind(address).await.map_err(failed)?;
     let address = socket.local_addr().map_err(failed)?;
     Ok(Listener {
@@ -236,6 +209,17 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, Sta
         address,
         flag,
     })
+}
+
+impl ListenError {
+    pub(super) fn new(flag: &'static str, address: SocketAddr, source: std::io::Error) -> Self {
+        Self {
+            flag,
+            address,
+            remedy: remedy(address, source.kind()),
+            source,
+        }
+    }
 }
 
 /// Returns the name of this machine, or of the container.
@@ -248,7 +232,7 @@ pub(super) fn host_name() -> String {
 }
 
 /// Returns what helps where an address cannot be listened on, as the end of a sentence.
-pub(super) fn remedy(address: SocketAddr, fault: ErrorKind) -> String {
+fn remedy(address: SocketAddr, fault: ErrorKind) -> String {
     let port = address.port();
     if fault == ErrorKind::PermissionDenied {
         format!(

@@ -2,9 +2,39 @@
 //!
 //! A port alone is at loopback, or at all addresses for the first process of a container.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::listen::Host;
+/// Where the process runs, which gives the default addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Host {
+    /// Clients are on the same machine.
+    Machine,
+    /// The process is the first one of a container: its clients are outside.
+    Container,
+}
+
+impl Host {
+    /// Returns where this process runs. The first process of a container has the id 1. A broker that a person starts by hand in
+    /// a container, such as one for development, has another.
+    pub(super) fn here() -> Self {
+        if std::process::id() == 1 {
+            Self::Container
+        } else {
+            Self::Machine
+        }
+    }
+
+    /// Returns the default address, and those that are listened on besides if the system has them.
+    pub(super) const fn addresses(self) -> (IpAddr, Option<IpAddr>) {
+        match self {
+            Self::Machine => (
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+            ),
+            Self::Container => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), None),
+        }
+    }
+}
 
 /// Why a text is no address to listen at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, error, warn};
 
 use super::admission::{
-    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, Warning, peer_of,
+    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
 };
 use super::answers::Answers;
 use super::api::{Changes, Searches};
@@ -32,12 +32,14 @@ use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
 use super::peer::{Hop, Peers};
 use super::refusals::Refusals;
+use super::scheme::Scheme;
 use super::shards::Shards;
 use super::sign_in::ConsoleSignIn;
 use super::socket::{Socket, Stream};
 use super::store::Fleet;
 use super::tls::{self, Tls};
 use super::unauthenticated::Beginning;
+use super::warning::Warning;
 use crate::server::limits;
 use jitney_base::ids::ConnectionId;
 use jitney_broker::access::Origin;
@@ -74,27 +76,6 @@ pub(super) struct ServerState {
     pub(super) refused_tokens: Refusals,
     /// How many HTTP requests were refused.
     pub(super) refusals: AtomicU64,
-}
-
-/// The scheme of the URLs that a peer uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Http,
-    Https,
-}
-
-impl Scheme {
-    /// Returns the scheme of a client that came over TLS, or without it.
-    pub(super) const fn of(is_secure: bool) -> Self {
-        if is_secure { Self::Https } else { Self::Http }
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
 }
 
 /// The protocol that a first byte announces.

@@ -3,13 +3,18 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use tracing::{Level, enabled, error};
 use tracing_subscriber::EnvFilter;
 
-use super::cli::LogArgs;
 use super::print;
 use jitney_gateway::request_log;
+
+/// The target of the lines of a start.
+pub(super) const START: &str = "jitney";
+
+/// The version of the broker.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -18,6 +23,18 @@ pub enum LogFormat {
     Json,
     /// For people.
     Text,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// The format of log lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Log a line for each message that is sent, delivered or settled, for each link and for each request: who, what, which
+    /// entity and sequence numbers, and the outcome.
+    #[arg(long)]
+    pub log_requests: bool,
 }
 
 /// What is written to standard error as log lines. Names and texts of others are in them: nothing stays that could steer a terminal

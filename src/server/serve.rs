@@ -1,6 +1,5 @@
 //! `jitney serve`: starts all parts, and stops them in order.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,16 +26,15 @@ use super::disk::FileDisk;
 use super::history::{self, History};
 use super::listen::{HTTP, Listener, METRICS, listen_all};
 use super::listener::{self, ServerState};
-use super::logging;
+use super::logging::{self, START};
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
 use super::memory::{self, Plan};
 use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
-use super::oidc::{self, KeySource, OidcError};
+use super::oidc::{self, KeySource};
 use super::operator::Operator;
 use super::owner::{Owner, OwnerParts};
 use super::peer::{self, Peers};
-use super::placement::PlacementError;
 use super::reader::Reader;
 use super::refusals::Refusals;
 use super::reload::{self, Presence, SharedFile, WatchedConfig};
@@ -45,11 +43,12 @@ use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
 use super::shared::{self, CERTIFICATES, Shared, SharedParts};
 use super::sign_in::ConsoleSignIn;
-use super::start_report::{Data, Place, START, StartReport};
+use super::start_error::StartError;
+use super::start_report::{Data, Place, StartReport};
 use super::startup::{Started, StartedShard, Startup};
-use super::store::{Fleet, StoreError};
+use super::store::Fleet;
 use super::supervisor::{self, Task};
-use super::tls::{self, Tls, TlsError};
+use super::tls::{self, Tls};
 use super::traces::{Traces, TracesError};
 use super::unauthenticated::UnauthenticatedBytes;
 use crate::server::limits;
@@ -80,48 +79,6 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Why the broker does not start.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StartError {
-    #[error("{flag}: cannot listen on {address}: {source}{remedy}")]
-    Listen {
-        flag: &'static str,
-        address: SocketAddr,
-        /// What helps, as the end of the sentence.
-        remedy: String,
-        source: std::io::Error,
-    },
-    #[error("{0}")]
-    Config(String),
-    #[error(
-        "the limit of open files is {found}, and the broker needs at least {least}: raise it \
-         (ulimit -n)"
-    )]
-    Descriptors { found: usize, least: usize },
-    #[error("making certificates ended early: this is a bug")]
-    Certificates,
-    #[error("reading a log has ended early: this is a bug")]
-    Recovery,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-    #[error(transparent)]
-    Keys(#[from] root_key::KeysError),
-    #[error(transparent)]
-    Oidc(#[from] OidcError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error(transparent)]
-    Traces(#[from] TracesError),
-    #[error("the configuration cannot be applied:\n{0}")]
-    Entities(String),
-    #[error(transparent)]
-    Storage(#[from] jitney_journal::Error),
-    #[error("a thread or a signal handler cannot be set up: {0}")]
-    System(#[from] std::io::Error),
 }
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {

@@ -15,7 +15,7 @@ use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::configuration::Source;
 use super::disk;
-use super::listen;
+use super::listen::ListenError;
 use super::memory::Plan;
 use super::page_file::PageFile;
 use super::peer::{self, Owners, PeerTls, Peers};
@@ -23,7 +23,8 @@ use super::placement::Placement;
 use super::reload::SharedFile;
 use super::root_key;
 use super::runtime::ShardRuntime;
-use super::serve::{OfAllShards, Running, StartError};
+use super::serve::{OfAllShards, Running};
+use super::start_error::StartError;
 use super::startup::Started;
 use super::store::{
     self, Common, Fleet, FleetAuthority, FleetParts, ServingParts, Store, StoreConfiguration,
@@ -129,12 +130,7 @@ pub(super) async fn prepare(
     }
     let address = args.store.peer_listen;
     let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|source| StartError::Listen {
-        flag: "--peer-listen",
-        address,
-        remedy: listen::remedy(address, source.kind()),
-        source,
-    })?;
+    let listener = listener.map_err(|source| ListenError::new("--peer-listen", address, source))?;
     Ok(Some(Shared {
         stores,
         common,

@@ -8,14 +8,10 @@ use std::path::PathBuf;
 use tracing::{info, warn};
 
 use super::listen::{self, AMQP, AMQPS_PORT, HTTP, HTTPS_PORT, Listener, METRICS};
-use super::logging::LogFormat;
+use super::logging::{LogFormat, START};
 use super::root_key::{self, KeyPlace, RootKey};
+use super::tls::ShownCertificate;
 use jitney_broker::access::Profile;
-
-/// The target of the lines of a start.
-pub(super) const START: &str = "jitney";
-/// The version of the broker.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An address that is listened on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,17 +35,6 @@ pub(super) enum Data {
     Memory,
     Directory { path: PathBuf, messages: u64 },
     Store,
-}
-
-/// The certificate that clients see by default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ShownCertificate {
-    /// The names that it is for.
-    pub(super) names: Vec<String>,
-    /// The day on which it ends.
-    pub(super) end: String,
-    /// The broker hands out the authority that signed it.
-    pub(super) has_authority: bool,
 }
 
 /// What a start tells.

@@ -20,7 +20,7 @@ use super::memory::Plan;
 use super::page_file::PageFile;
 use super::placement::{self, Placement};
 use super::provision::{self, FirstNamespace};
-use super::serve::StartError;
+use super::start_error::StartError;
 use jitney_base::memory::{Memory, PageStore};
 use jitney_base::rights::Key;
 use jitney_broker::access::{FailedAttempts, Profile};

@@ -8,6 +8,7 @@
 //! Leaves to the listeners: deadlines of handshakes, and the protocol inside.
 
 pub(super) mod certificate;
+mod error;
 mod files;
 mod handshake;
 mod on_demand;
@@ -28,19 +29,18 @@ use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
-use tokio::task::JoinError;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, error, info, warn};
 
-use super::admission::Warning;
 use super::certs::shared::LatestAuthority;
 use super::certs::{CertsError, SubjectName};
-use super::start_report::ShownCertificate;
+use super::warning::Warning;
 use crate::server::limits;
 pub(super) use certificate::common_name;
-use files::{FileError, Pair};
+pub(super) use error::TlsError;
+use files::Pair;
 use on_demand::OnDemand;
 pub(super) use on_demand::is_local_name;
 use source::{Fingerprint, Inputs, Source};
@@ -74,58 +74,15 @@ pub struct TlsArgs {
     pub(super) tls_name: Vec<SubjectName>,
 }
 
-/// Why there is no TLS, or no new certificate.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum TlsError {
-    #[error(
-        "--tls-cert is given {certificates} times and --tls-key {keys} times; each certificate \
-         needs its key, in the same order"
-    )]
-    Count { certificates: usize, keys: usize },
-    #[error(transparent)]
-    PemFile(#[from] FileError),
-    #[error("the local certificates: {0}")]
-    Own(#[from] CertsError),
-    #[error(
-        "{error}; the broker made the files in {}: remove this directory, and it makes others, which \
-         clients have to trust anew",
-        directory.display()
-    )]
-    OwnFile {
-        directory: PathBuf,
-        error: Box<Self>,
-    },
-    /// Reading the files panicked. The old certificates stay.
-    #[error("certificates cannot be read: {0}, which is a bug")]
-    Reading(#[from] JoinError),
-    #[error("TLS cannot be set up: {0}")]
-    Setup(#[from] rustls::Error),
-}
-
-impl TlsError {
-    /// Returns the remedy for a file that the broker has made itself.
-    fn with_remedy(self, source: &Source) -> Self {
-        let Source::Own(directory) = source else {
-            return self;
-        };
-        let file = match &self {
-            Self::PemFile(error) => &error.file,
-            Self::Own(CertsError::Authority { file, .. }) => file,
-            Self::Count { .. }
-            | Self::Own(_)
-            | Self::OwnFile { .. }
-            | Self::Reading(_)
-            | Self::Setup(_) => {
-                return self;
-            }
-        };
-        if !file.starts_with(directory) {
-            return self;
-        }
-        let directory = directory.clone();
-        let error = Box::new(self);
-        Self::OwnFile { directory, error }
-    }
+/// The certificate that clients see by default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ShownCertificate {
+    /// The names that it is for.
+    pub(super) names: Vec<String>,
+    /// The day on which it ends.
+    pub(super) end: String,
+    /// The broker hands out the authority that signed it.
+    pub(super) has_authority: bool,
 }
 
 /// The certificates of the broker, shared by its listeners.

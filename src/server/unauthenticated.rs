@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use super::admission::Warning;
+use super::warning::Warning;
 use crate::server::limits;
 use jitney_broker::access::PeerAddress;
 

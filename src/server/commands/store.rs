@@ -12,9 +12,8 @@ use tokio::runtime::Runtime;
 use super::Output;
 use super::jobs::confirm;
 use super::table::Table;
-use crate::server::cli::LogArgs;
 use crate::server::limits;
-use crate::server::logging::{self, LogFormat};
+use crate::server::logging::{self, LogArgs, LogFormat};
 use crate::server::print;
 use crate::server::store::{self, Exported, Moved, NotDone, Release, Restored, Store, Tables};
 

@@ -19,7 +19,8 @@ use crate::server::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, peer_of,
 };
 use crate::server::limits;
-use crate::server::listener::{self, AcceptedSocket, Acceptor, Scheme, ServerState};
+use crate::server::listener::{self, AcceptedSocket, Acceptor, ServerState};
+use crate::server::scheme::Scheme;
 use crate::server::socket::Socket;
 use jitney_broker::access::Origin;
 

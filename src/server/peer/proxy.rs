@@ -17,7 +17,8 @@ use super::header::Client;
 use super::reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use crate::server::http::Caller;
 use crate::server::limits;
-use crate::server::listener::{Scheme, ServerState};
+use crate::server::listener::ServerState;
+use crate::server::scheme::Scheme;
 use crate::server::supervisor;
 
 /// When to try again a request to a namespace without a server.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use aws_lc_rs::digest;
 
-use super::TlsError;
+use super::error::TlsError;
 use super::files::{FileError, PemFile};
 use crate::server::certs::shared::{self, LatestAuthority};
 use crate::server::certs::{self, CertificateAuthority, CertsError, Issued};
@@ -48,6 +48,32 @@ impl Source {
             }
             Self::Memory(authority, _) => Some(Arc::clone(authority)),
         }
+    }
+}
+
+impl TlsError {
+    /// Returns the remedy for a file that the broker has made itself.
+    pub(super) fn with_remedy(self, source: &Source) -> Self {
+        let Source::Own(directory) = source else {
+            return self;
+        };
+        let file = match &self {
+            Self::PemFile(error) => &error.file,
+            Self::Own(CertsError::Authority { file, .. }) => file,
+            Self::Count { .. }
+            | Self::Own(_)
+            | Self::OwnFile { .. }
+            | Self::Reading(_)
+            | Self::Setup(_) => {
+                return self;
+            }
+        };
+        if !file.starts_with(directory) {
+            return self;
+        }
+        let directory = directory.clone();
+        let error = Box::new(self);
+        Self::OwnFile { directory, error }
     }
 }
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::server::commands::Output;
 use crate::server::commands::arguments::dead;
 use crate::server::commands::client::CommandError;
-use crate::server::commands::words;
+use crate::server::commands::{Output, words};
 use jitney_base::secret::Secret;
 
 /// Which namespace, with which credential.

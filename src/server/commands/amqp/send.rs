@@ -15,9 +15,8 @@ use super::arguments::MessageArgs;
 use super::connection::{Connected, of_rejection, of_send, of_sender, unique};
 use super::management::{elements, field, patiently, whole};
 use super::message::{AnyMessage, annotate, message};
-use crate::server::commands::Output;
 use crate::server::commands::client::CommandError;
-use crate::server::commands::words;
+use crate::server::commands::{Output, words};
 use crate::server::print;
 
 /// Messages that are sent before the outcome of the first is awaited.
