@@ -19,17 +19,17 @@ use crate::server::limits;
 
 /// The arguments of `jitney serve` for balancers.
 #[derive(Debug, Clone, Default, Args)]
-pub struct BalancerArgs {
+pub(super) struct BalancerArgs {
     /// The balancers that send a header of the PROXY protocol, version 2, before each connection at --amqp, --amqps, --http and
     /// --https: addresses or networks. Their header is required and says who the client is; a header from any other address is
     /// refused.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
-    pub proxy_protocol_from: Vec<Network>,
+    pub(super) proxy_protocol_from: Vec<Network>,
 }
 
 /// An address, or all that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub(super) struct Network {
     address: IpAddr,
     /// The prefix length: how many bits are the same.
     bits: u8,
@@ -37,7 +37,7 @@ pub struct Network {
 
 /// Why a text names no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkError {
+pub(super) enum NetworkError {
     #[error("an address or a network is expected, such as 10.0.0.7, 10.0.0.0/24 or 2001:db8::/32")]
     Malformed,
     #[error("{address} has {bits} bits, and the prefix length /{named} is longer")]

@@ -8,30 +8,18 @@ use std::process::ExitCode;
 use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{
-    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
-};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::certs::{self, CertsArgs};
 use super::commands::environment::EnvironmentArgs;
 use super::commands::{self, BrokerCommand, words};
-use super::committer::Sync;
-use super::configuration::{self, ConfigArgs, DefaultsArg, Reading, WithoutEffect};
+use super::configuration::{self, DefaultsArg, Reading, WithoutEffect};
 use super::health::{self, HealthArgs};
-use super::listen::ListenArgs;
-use super::logging::{self, LogArgs};
-use super::memory::{self, Size};
-use super::metrics::MetricsArgs;
-use super::oidc::OidcArgs;
-use super::operator::OperatorArgs;
+use super::logging;
 use super::print;
 use super::serve;
-use super::sign_in::ConsoleArgs;
-use super::store::StoreArgs;
-use super::tls::TlsArgs;
-use super::traces::TracesArgs;
-use crate::server::limits;
+use super::serve_arguments::ServeArgs;
 
 /// Which credential a command uses, for the end of the help.
 const CREDENTIALS: &str = "\
@@ -99,109 +87,6 @@ enum ConfigCommand {
         #[arg(long, value_enum, default_value_t)]
         config_defaults: DefaultsArg,
     },
-}
-
-/// The arguments of `jitney serve`.
-#[derive(Debug, Clone, Args)]
-pub struct ServeArgs {
-    /// The configuration.
-    #[command(flatten)]
-    pub configuration: ConfigArgs,
-    /// The directory of the log and other data.
-    #[arg(long, value_name = "DIR", default_value = "jitney-data")]
-    pub data_dir: PathBuf,
-    /// Keep messages in memory only; they are lost when the process ends.
-    #[arg(long)]
-    pub ephemeral: bool,
-    /// How many shards namespaces are divided among: each has a task, threads and a log of its own, so
-    /// that a busy namespace does not delay those of other shards. A namespace stays in the shard that
-    /// it got when it was new; shards that have namespaces are served whatever this says.
-    #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::SHARDS_MAX)))]
-    pub shards: u32,
-    /// Namespaces that several servers share.
-    #[command(flatten)]
-    pub store: StoreArgs,
-    /// Listeners.
-    #[command(flatten)]
-    pub listeners: ListenArgs,
-    /// Certificates.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-    /// Authentication.
-    #[arg(long, value_enum, default_value_t = AuthArg::Auto)]
-    pub auth: AuthArg,
-    /// Accept any key also on listeners beyond loopback: for containers and closed networks.
-    #[arg(long)]
-    pub allow_any_key_beyond_loopback: bool,
-    /// Identity tokens.
-    #[command(flatten)]
-    pub oidc: OidcArgs,
-    /// The web console.
-    #[command(flatten)]
-    pub console: ConsoleArgs,
-    /// The operator's key.
-    #[command(flatten)]
-    pub operator: OperatorArgs,
-    /// Metrics.
-    #[command(flatten)]
-    pub metrics: MetricsArgs,
-    /// Traces.
-    #[command(flatten)]
-    pub traces: TracesArgs,
-    /// When records are synced to the disk.
-    #[arg(long, value_enum, default_value_t = SyncArg::Always)]
-    pub sync: SyncArg,
-    /// Start although the log is damaged, without the damaged or missing parts: messages can be
-    /// lost, or delivered again. Use it for one start after the broker refused to start, and copy
-    /// the data directory before.
-    #[arg(long, conflicts_with = "ephemeral")]
-    pub accept_data_loss: bool,
-    /// The memory limit of the process, such as 512MiB or 2GB; at the limit no messages are
-    /// accepted. The default is no limit.
-    #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]
-    pub memory_limit: Option<Size>,
-    /// Memory for the bodies of recent messages, in MiB; 64, or 3/16 of the limit if that is
-    /// less.
-    #[arg(long, value_name = "MIB")]
-    pub cache_mb: Option<usize>,
-    /// Logs.
-    #[command(flatten)]
-    pub logs: LogArgs,
-}
-
-/// `--auth`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AuthArg {
-    /// As sas if the configuration has authorization rules, or if there is a listener beyond
-    /// loopback; else as development.
-    Auto,
-    /// Any key is accepted for everything, as in the emulator.
-    Development,
-    /// Keys and tokens are verified. Without authorization rules in the configuration a key is made
-    /// on the first start, and logged once.
-    Sas,
-}
-
-/// `--sync`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SyncArg {
-    /// Before a message is acknowledged.
-    Always,
-    /// Every 100 ms; a crash of the machine can lose messages acknowledged since the last sync.
-    Interval,
-    /// The operating system decides; a crash of the machine can lose acknowledged messages.
-    Never,
-}
-
-impl From<SyncArg> for Sync {
-    fn from(sync: SyncArg) -> Self {
-        match sync {
-            SyncArg::Always => Self::Always,
-            SyncArg::Interval => Self::Interval,
-            SyncArg::Never => Self::Never,
-        }
-    }
 }
 
 /// Returns the definition of the command line. Every option of `jitney serve` has a variable: `--data-dir` is `JITNEY_DATA_DIR`. A
@@ -383,8 +268,8 @@ fn check(file: &Path, reading: Reading) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::server::memory::Size;
 
     fn parsed(arguments: &[&str]) -> Result<Command, String> {
         let arguments = ["jitney"].iter().chain(arguments);

@@ -21,7 +21,7 @@ use jitney_base::time::{ClockStep, Millis, Timestamp};
 
 /// The time, for the broker and its connections.
 #[derive(Debug)]
-pub struct Clock {
+pub(super) struct Clock {
     began: Instant,
     line: Mutex<Line>,
     steps: AtomicU64,
@@ -62,7 +62,7 @@ pub(super) enum Testimony {
 
 /// What one of those that follow a clock has seen of its steps.
 #[derive(Debug, Default)]
-pub struct Seen(i64);
+pub(super) struct Seen(i64);
 
 /// Returns the system's time as it is, with its full precision: for spans, which other machines compare with theirs.
 pub(super) fn system_time() -> SystemTime {
@@ -73,7 +73,7 @@ impl Clock {
     /// Starts at the system's time; at `newest`, the newest time of the log, if that lies ahead by no
     /// more than a step that is held.
     #[must_use]
-    pub fn new(newest: Timestamp) -> Self {
+    pub(super) fn new(newest: Timestamp) -> Self {
         let (line, behind_log) = Line::start(newest.as_millis(), system());
         Self {
             began: Instant::now(),
@@ -99,7 +99,7 @@ impl Clock {
     /// Returns how far the system's clock lay before the log's newest time at the start, if the log
     /// was not followed.
     #[must_use]
-    pub fn behind_log(&self) -> Option<Millis> {
+    pub(super) fn behind_log(&self) -> Option<Millis> {
         self.behind_log
     }
 
@@ -110,7 +110,7 @@ impl Clock {
 
     /// Reads the clocks; returns the time, and how far the system's clock was set since the look that
     /// `seen` is of. Each shard has its own.
-    pub fn look(&self, seen: &mut Seen) -> (Timestamp, Option<ClockStep>) {
+    pub(super) fn look(&self, seen: &mut Seen) -> (Timestamp, Option<ClockStep>) {
         let elapsed = self.elapsed().as_millis();
         let mut line = self.line();
         let step = line.look(system(), elapsed);
@@ -126,7 +126,7 @@ impl Clock {
     }
 
     /// Returns the time.
-    pub fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         let elapsed = self.elapsed().as_millis();
         Timestamp::from_millis(self.line().at(elapsed))
     }
@@ -138,18 +138,18 @@ impl Clock {
     }
 
     /// Returns the time since the start, on a scale of its own: for time-outs.
-    pub fn elapsed(&self) -> Timestamp {
+    pub(super) fn elapsed(&self) -> Timestamp {
         let millis = self.began.elapsed().as_millis();
         Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 
     /// Returns the time until `deadline`; zero if it has passed.
-    pub fn until(&self, deadline: Timestamp) -> Duration {
+    pub(super) fn until(&self, deadline: Timestamp) -> Duration {
         span(deadline.since(self.now()))
     }
 
     /// Returns how long it is until `deadline`, a time of [`Clock::elapsed`].
-    pub fn until_elapsed(&self, deadline: Timestamp) -> Duration {
+    pub(super) fn until_elapsed(&self, deadline: Timestamp) -> Duration {
         span(deadline.since(self.elapsed()))
     }
 

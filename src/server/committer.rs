@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use tokio::sync::watch;
 use tracing::{error, warn};
 
@@ -31,6 +32,27 @@ pub(super) enum Sync {
     Interval,
     /// When the operating system decides.
     Never,
+}
+
+/// `--sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SyncArg {
+    /// Before a message is acknowledged.
+    Always,
+    /// Every 100 ms; a crash of the machine can lose messages acknowledged since the last sync.
+    Interval,
+    /// The operating system decides; a crash of the machine can lose acknowledged messages.
+    Never,
+}
+
+impl From<SyncArg> for Sync {
+    fn from(sync: SyncArg) -> Self {
+        match sync {
+            SyncArg::Always => Self::Always,
+            SyncArg::Interval => Self::Interval,
+            SyncArg::Never => Self::Never,
+        }
+    }
 }
 
 /// The committer's commands, in order.

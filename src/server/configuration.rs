@@ -14,34 +14,34 @@ use jitney_config::{Configuration, Defaults, Expiring, Mistake};
 
 /// The configuration.
 #[derive(Debug, Clone, Args)]
-pub struct ConfigArgs {
+pub(super) struct ConfigArgs {
     /// The emulator's Config.json. The default is `/ServiceBus_Emulator/ConfigFiles/Config.json` if
     /// it exists, as in an image of the emulator, and else the emulator's default entities.
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
-    pub config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// The whole text of a Config.json, instead of a file.
     #[arg(long, value_name = "TEXT", env = "CONFIG_JSON", hide_env_values = true)]
-    pub config_json: Option<String>,
+    pub(super) config_json: Option<String>,
     /// When the configuration file has changed while the broker runs, delete the entities that it named before and names no
     /// longer, with their messages. Without this they stay.
     #[arg(long)]
-    pub config_deletes: bool,
+    pub(super) config_deletes: bool,
     /// The values of properties that the configuration does not give. The emulator's delete a message after an hour; the service's
     /// keep it. `"Defaults"` in the file goes before it. Servers with a store have them in the file.
     #[arg(long, value_enum, default_value_t, conflicts_with = "store")]
-    pub config_defaults: DefaultsArg,
+    pub(super) config_defaults: DefaultsArg,
     /// Create a queue, or a subscription with its topic, when a client that may manage it first uses it: for tests, whose programs
     /// expect entities that no file names.
     #[arg(long, conflicts_with = "store")]
-    pub create_on_use: bool,
+    pub(super) create_on_use: bool,
     /// Refuse a configuration with anything that has no effect, such as names that are not known. Otherwise it is a warning.
     #[arg(long)]
-    pub strict_config: bool,
+    pub(super) strict_config: bool,
 }
 
 /// `--config-defaults`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum DefaultsArg {
+pub(super) enum DefaultsArg {
     /// A time to live of one hour, three deliveries.
     #[default]
     Emulator,

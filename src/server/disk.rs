@@ -42,7 +42,7 @@ const CHECKPOINT_TMP: &str = "checkpoint.tmp";
 const PREPARING: &str = "preparing.tmp";
 
 /// Files in a directory.
-pub struct FileDisk {
+pub(super) struct FileDisk {
     shared: Arc<Shared>,
     helper: Option<Thread>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
@@ -104,7 +104,7 @@ impl FileDisk {
     /// # Errors
     ///
     /// [`Error::Locked`] if another process has it.
-    pub fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
+    pub(super) fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
         Self::open_with(directory, jitney_journal::limits::SEGMENT_BYTES)
     }
 
@@ -113,7 +113,7 @@ impl FileDisk {
     /// # Errors
     ///
     /// [`Error::Locked`] if another process has it.
-    pub fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
+    pub(super) fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
         let failed = failure("open", directory);
         if let Some(mode) = files::make_private_directory(directory).map_err(&failed)? {
             let directory = directory.display();

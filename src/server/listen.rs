@@ -38,29 +38,29 @@ pub(super) const HTTPS_PORT: u16 = 443;
 /// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished
 /// by the first bytes of a connection. An address is a port, as in 5673 or :5673, or `localhost` or an IP address with one.
 #[derive(Debug, Clone, Default, Args)]
-pub struct ListenArgs {
+pub(super) struct ListenArgs {
     /// The address for AMQP clients. The default is port 5672 of this machine (127.0.0.1 and `::1`), and of all addresses where
     /// the broker is the first process of a container.
     #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
-    pub amqp: Vec<SocketAddr>,
+    pub(super) amqp: Vec<SocketAddr>,
     /// The address for AMQP clients with TLS. The default is port 5671 of the first --amqp, if it
     /// is free.
     #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
-    pub amqps: Vec<SocketAddr>,
+    pub(super) amqps: Vec<SocketAddr>,
     /// The address of the administration API and health, over HTTP. The default is port 5300 of the addresses that --amqp has by
     /// default, with ports 80 and 443 if they are free: some SDKs go there whatever the connection string says.
     #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
-    pub http: Vec<SocketAddr>,
+    pub(super) http: Vec<SocketAddr>,
     /// The port of the --http addresses, if it differs: the emulator's variable sets it. Port 5300 of this machine stays, if it
     /// is free.
     #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
-    pub http_port: Option<u16>,
+    pub(super) http_port: Option<u16>,
     /// The address of the administration API and WebSockets with TLS; the SDKs connect to port 443.
     #[arg(long, value_name = "ADDR", value_parser = listen_address::parse)]
-    pub https: Vec<SocketAddr>,
+    pub(super) https: Vec<SocketAddr>,
     /// Balancers.
     #[command(flatten)]
-    pub balancers: BalancerArgs,
+    pub(super) balancers: BalancerArgs,
 }
 
 /// An address to listen on.

@@ -18,7 +18,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(super) enum LogFormat {
     /// A JSON object a line.
     Json,
     /// For people.
@@ -27,14 +27,14 @@ pub enum LogFormat {
 
 /// What is logged, and how.
 #[derive(Debug, Clone, Args)]
-pub struct LogArgs {
+pub(super) struct LogArgs {
     /// The format of log lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
+    pub(super) log_format: LogFormat,
     /// Log a line for each message that is sent, delivered or settled, for each link and for each request: who, what, which
     /// entity and sequence numbers, and the outcome.
     #[arg(long)]
-    pub log_requests: bool,
+    pub(super) log_requests: bool,
 }
 
 /// What is written to standard error as log lines. Names and texts of others are in them: nothing stays that could steer a terminal

@@ -22,7 +22,7 @@ use jitney_shard::Pressure;
 
 /// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub(super) struct Size(pub(super) u64);
 
 impl FromStr for Size {
     type Err = String;

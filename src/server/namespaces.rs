@@ -12,11 +12,9 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::cli::ServeArgs;
 use super::mailbox::Mail;
 use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
-use super::serve;
 use super::shards::Shards;
 use super::store::{Fleet, NotDone, StoreError};
 use crate::server::limits;
@@ -119,20 +117,20 @@ fn fitting(name: &str) -> Result<String, NamespaceError> {
 }
 
 impl ServerNamespaces {
-    /// Takes the namespaces that were placed at the start.
+    /// Takes the namespaces that were placed at the start, the data directory, and how many shards get new namespaces.
     pub(super) fn new(
         shards: Arc<Shards>,
         placement: Placement,
-        args: &ServeArgs,
+        (directory, shards_of_new): (Option<&Path>, u32),
         config: &Configuration,
         root_key: Option<&Key>,
     ) -> Self {
         Self {
             shards,
-            directory: serve::directory(args).map(Path::to_owned),
+            directory: directory.map(Path::to_owned),
             configured: ArcSwap::from_pointee(names_of(config).collect()),
             root_key: root_key.cloned(),
-            shards_of_new: args.shards,
+            shards_of_new,
             placement: Mutex::new(placement),
         }
     }

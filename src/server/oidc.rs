@@ -30,14 +30,14 @@ use jitney_broker::access::{JwksError, TokenIssuer};
 
 /// The trusted issuer, besides shared access signatures.
 #[derive(Debug, Clone, Args)]
-pub struct OidcArgs {
+pub(super) struct OidcArgs {
     /// The trusted issuer, exactly as its tokens have it in `iss`. The default is none.
     #[arg(long, value_name = "URL")]
-    pub oidc_issuer: Option<String>,
+    pub(super) oidc_issuer: Option<String>,
     /// The URL or the file of the issuer's keys. The default is to read the URL from
     /// /.well-known/openid-configuration of the issuer.
     #[arg(long, value_name = "FILE|URL", requires = "oidc_issuer")]
-    pub oidc_jwks: Option<String>,
+    pub(super) oidc_jwks: Option<String>,
     /// The audience of valid tokens, in `aud`; may be given several times.
     #[arg(
         long,
@@ -45,10 +45,10 @@ pub struct OidcArgs {
         requires = "oidc_issuer",
         default_values = ["https://servicebus.azure.net", "https://servicebus.azure.net/"]
     )]
-    pub oidc_audience: Vec<String>,
+    pub(super) oidc_audience: Vec<String>,
     /// A PEM file of authorities for the issuer's certificate, instead of the system's.
     #[arg(long, value_name = "FILE", requires = "oidc_issuer")]
-    pub oidc_ca: Option<PathBuf>,
+    pub(super) oidc_ca: Option<PathBuf>,
 }
 
 impl OidcArgs {

@@ -24,11 +24,11 @@ use jitney_broker::limits;
 
 /// Where the operator's key is from.
 #[derive(Debug, Clone, Args)]
-pub struct OperatorArgs {
+pub(super) struct OperatorArgs {
     /// A file with the operator's key: any text of 16 to 256 visible characters. The default is a key that is made on the
     /// first start and kept in operator.key in the data directory.
     #[arg(long, value_name = "FILE", global = true)]
-    pub operator_key_file: Option<PathBuf>,
+    pub(super) operator_key_file: Option<PathBuf>,
     /// The operator's key itself.
     #[arg(
         long,
@@ -40,7 +40,7 @@ pub struct OperatorArgs {
         value_parser = given,
         conflicts_with = "operator_key_file"
     )]
-    pub operator_key: Option<Key>,
+    pub(super) operator_key: Option<Key>,
 }
 
 /// Who may do what only the operator may.

@@ -1,4 +1,4 @@
-//! The authentication profile, and the root key that is made where the operator has given none.
+//! The root key, which is made where the operator has given none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,9 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tracing::warn;
 
-use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
-use super::listen::{Listener, METRICS};
 use jitney_base::rights::Key;
-use jitney_broker::access::Profile;
 use jitney_config::Configuration;
 
 /// The name of the root key, as in every namespace of the service.
@@ -63,39 +59,6 @@ pub(super) enum KeyPlace {
     File(PathBuf),
     /// The servers of a store have it in common.
     Store,
-}
-
-/// Decides the authentication profile, and warns if any key is accepted from other machines.
-///
-/// # Errors
-///
-/// If any key would be accepted beyond loopback without the operator's consent.
-pub(super) fn profile(
-    args: &ServeArgs,
-    config: &Configuration,
-    listeners: &[Listener],
-) -> Result<Profile, KeysError> {
-    // The addresses of metrics accept no keys, and answer no request for messages or entities.
-    let outside = listeners
-        .iter()
-        .filter(|listener| listener.flag != METRICS && !listener.address.ip().is_loopback());
-    let outside: Vec<String> = outside
-        .map(|listener| listener.address.to_string())
-        .collect();
-    let may_be_open = outside.is_empty() || args.allow_any_key_beyond_loopback;
-    let is_verified = config.has_authorization() || args.oidc.oidc_issuer.is_some();
-    let profile = match args.auth {
-        AuthArg::Development if !may_be_open => {
-            return Err(KeysError::Open(outside.join(", ")));
-        }
-        AuthArg::Development => Profile::Development,
-        AuthArg::Auto if may_be_open && !is_verified => Profile::Development,
-        AuthArg::Auto | AuthArg::Sas => Profile::Verified,
-    };
-    if profile == Profile::Development && !outside.is_empty() {
-        warn!("any key is accepted for everything, also from other machines (--auth development)");
-    }
-    Ok(profile)
 }
 
 /// Returns the key for the namespaces without rules in the configuration: made on the first start,

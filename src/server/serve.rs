@@ -1,16 +1,14 @@
 //! `jitney serve`: starts all parts, and stops them in order.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
@@ -18,7 +16,6 @@ use super::answers::Answers;
 use super::api::{self, Changes, Searches};
 use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
-use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::committer::Sync;
 use super::configuration::{Kept as KeptMessages, Source};
@@ -27,29 +24,29 @@ use super::history::{self, History};
 use super::listen::{HTTP, Listener, METRICS, listen_all};
 use super::listener::{self, ServerState};
 use super::logging::{self, START};
-use super::mailbox::{Mailbox, PartialBytes, Vitals};
+use super::mailbox::PartialBytes;
 use super::memory::{self, Plan};
 use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::oidc::{self, KeySource};
 use super::operator::Operator;
-use super::owner::{Owner, OwnerParts};
 use super::peer::{self, Peers};
-use super::reader::Reader;
+use super::profile;
 use super::refusals::Refusals;
 use super::reload::{self, Presence, SharedFile, WatchedConfig};
 use super::root_key::{self, KeyPlace, RootKey};
-use super::runtime::ShardRuntime;
-use super::shards::{Member, Shards};
+use super::running::{OfAllShards, Running, run_shards};
+use super::serve_arguments::ServeArgs;
+use super::shards::Shards;
 use super::shared::{self, CERTIFICATES, Shared, SharedParts};
 use super::sign_in::ConsoleSignIn;
+use super::signals::{self, Signals};
 use super::start_error::StartError;
 use super::start_report::{Data, Place, StartReport};
 use super::startup::{Started, StartedShard, Startup};
 use super::store::Fleet;
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls};
-use super::traces::{Traces, TracesError};
 use super::unauthenticated::UnauthenticatedBytes;
 use crate::server::limits;
 use jitney_base::memory::Memory;
@@ -57,7 +54,6 @@ use jitney_base::rights::Key;
 use jitney_broker::access::Profile;
 use jitney_config::Configuration;
 use jitney_shard::Input;
-use jitney_shard::routing::Routes;
 
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
@@ -89,10 +85,10 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     let config = args.configuration.load(kept).map_err(StartError::Config)?;
     let descriptors = allow_descriptors()?;
-    survive_long_files()?;
+    signals::survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners, &args.metrics.metrics).await?;
-    let profile = root_key::profile(args, &config, &listeners)?;
+    let profile = profile::profile(&args.auth, &args.oidc, &config, &listeners)?;
     let places: Vec<Place> = listeners.iter().map(Place::of).collect();
     let shared = shared::prepare(args, &config, profile).await?;
     let (of_store, config) = match &shared {
@@ -112,7 +108,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let report = StartReport {
         profile,
         places,
-        data: match directory(args) {
+        data: match args.directory() {
             _ if prepared.shared.is_some() => Data::Store,
             None => Data::Memory,
             Some(path) => Data::Directory {
@@ -129,7 +125,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!(target: START, "Emulator Service is Successfully Up!");
     signals.next().await;
-    end_at_next_signal()?;
+    signals::end_at_next_signal()?;
     serving.stop().await;
     Ok(())
 }
@@ -195,7 +191,7 @@ fn start(
     let slots = listeners.slots(shards.len(), args.store.store.len())?;
     let backups = Arc::new(backups(args, shared.as_ref(), &shards));
     let partials = PartialBytes::new(plan.partials);
-    let common = OfAllShards::new(args, &clock)?;
+    let common = OfAllShards::new(&args.traces, &clock)?;
     let running = run_shards(shards, routes, &common, partials)?;
     let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
@@ -208,7 +204,13 @@ fn start(
     helpers.extend(watch_memory(plan, &memory, shards));
     helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let (all, of_new) = (Arc::clone(shards), root_key.as_ref());
-    let namespaces = Arc::new(ServerNamespaces::new(all, placement, args, &config, of_new));
+    let namespaces = Arc::new(ServerNamespaces::new(
+        all,
+        placement,
+        (args.directory(), args.shards),
+        &config,
+        of_new,
+    ));
     let file = shared.as_ref().and_then(|shared| shared.file.clone());
     let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
     helpers.extend(match &fleet {
@@ -289,7 +291,7 @@ fn backups(args: &ServeArgs, shared: Option<&SharedParts>, shards: &[StartedShar
         return Backups::new(Kept::Store);
     }
     let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
-    Backups::new(directory(args).map_or(Kept::Memory, |directory| {
+    Backups::new(args.directory().map_or(Kept::Memory, |directory| {
         Kept::Files(backup::Source::new(directory, disks.collect()))
     }))
 }
@@ -398,105 +400,6 @@ fn follow_shared_config(
     Ok(supervisor::spawn("configuration", watch))
 }
 
-/// The shards that run, with their tasks and threads.
-pub(super) struct Running {
-    pub(super) shards: Arc<Shards>,
-    owners: Vec<Task>,
-    runtimes: Vec<ShardRuntime>,
-}
-
-/// What all shards use.
-pub(super) struct OfAllShards {
-    pub(super) clock: Arc<Clock>,
-    /// Notified when a token was signed with a key that is not known.
-    pub(super) keys_wanted: Arc<Notify>,
-    pub(super) traces: Option<Traces>,
-}
-
-impl OfAllShards {
-    fn new(args: &ServeArgs, clock: &Arc<Clock>) -> Result<Self, TracesError> {
-        Ok(Self {
-            clock: Arc::clone(clock),
-            keys_wanted: Arc::default(),
-            traces: Traces::start(&args.traces, Handle::current())?,
-        })
-    }
-
-    /// Sends the last spans.
-    async fn stop(self) {
-        if let Some(traces) = self.traces {
-            // Not on this thread, which runs the requests to the collector.
-            let stopped = tokio::task::spawn_blocking(move || traces.stop()).await;
-            stopped.expect("it does not panic");
-        }
-    }
-}
-
-fn run_shards(
-    started: Vec<StartedShard>,
-    routes: Routes,
-    common: &OfAllShards,
-    partials: PartialBytes,
-) -> Result<Running, StartError> {
-    let bytes = limits::MAILBOX_BYTES_MAX / started.len().max(1);
-    let (mut owners, mut runtimes, mut members) = (Vec::new(), Vec::new(), Vec::new());
-    for shard in started {
-        let (owner, runtime, member) = run_shard(shard, bytes, common)?;
-        owners.push(owner);
-        runtimes.push(runtime);
-        members.push(member);
-    }
-    Ok(Running {
-        shards: Arc::new(Shards::new(routes, members, partials)),
-        owners,
-        runtimes,
-    })
-}
-
-/// Starts the threads and the owner of a shard, for whose batches there are so many bytes.
-fn run_shard(
-    started: StartedShard,
-    bytes: usize,
-    common: &OfAllShards,
-) -> Result<(Task, ShardRuntime, Member), StartError> {
-    let StartedShard {
-        number,
-        shard,
-        committer,
-        disk,
-    } = started;
-    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    let (controller, control) = mpsc::channel(1);
-    let vitals = Arc::new(Vitals::new());
-    let parts = OwnerParts {
-        shard,
-        clock: Arc::clone(&common.clock),
-        sender: sender.clone(),
-        mailbox,
-        control,
-        committer: Box::new(committer),
-        store: None,
-        reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end)?,
-        disk,
-        keys_wanted: Arc::clone(&common.keys_wanted),
-        vitals: Arc::clone(&vitals),
-        traces: common.traces.as_ref().map(Traces::of_shard),
-    };
-    let name = format!("owner of shard {number}");
-    let runtime = ShardRuntime::start()?;
-    let owner = {
-        let _within = runtime.handle().enter();
-        supervisor::spawn(name, Owner::new(parts).run())
-    };
-    let member = Member {
-        number,
-        owner: Mailbox::new(sender, controller, bytes.max(limits::MAILBOX_BYTES_MIN)),
-        runtime: runtime.handle().clone(),
-        vitals,
-    };
-    Ok((owner, runtime, member))
-}
-
 /// Returns how many descriptors there are for connections, and what they need of the first shard.
 fn descriptors_of_connections(
     found: usize,
@@ -532,11 +435,6 @@ async fn take_leave(acceptors: Vec<Task>, owners: Vec<Task>) {
     info!("stopped");
 }
 
-/// Returns the data directory, if messages are stored.
-pub(super) fn directory(args: &ServeArgs) -> Option<&Path> {
-    (!args.ephemeral).then_some(args.data_dir.as_path())
-}
-
 /// Everything that is needed before the first connection.
 struct Prepared {
     started: Started,
@@ -556,8 +454,8 @@ fn prepare(
     shared: Option<&Shared>,
 ) -> Result<Prepared, StartError> {
     let mut key_source = args.oidc.parse()?;
-    let console = ConsoleSignIn::new(args, profile, key_source.as_mut());
-    let directory = directory(args);
+    let console = ConsoleSignIn::new(&args.console, &args.oidc, profile, key_source.as_mut());
+    let directory = args.directory();
     let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
     // What is in the data directory is read once it is locked.
@@ -655,57 +553,6 @@ fn warn_of_risk(sync: Sync) {
         ),
         Sync::Never => warn!("--sync never: a crash of the machine can lose acknowledged messages"),
     }
-}
-
-/// A write beyond the limit of file sizes fails, and the writer reports it: the default action of
-/// its signal would end the process without a word.
-fn survive_long_files() -> std::io::Result<()> {
-    // The handler stays, though no task waits for the signal.
-    drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
-    Ok(())
-}
-
-/// The signals that end the broker.
-struct Signals {
-    terminate: Signalled,
-    interrupt: Signalled,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// Lets the next signal end the process at once, from a thread of its own, whatever the rest of the
-/// process waits for.
-fn end_at_next_signal() -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut signals = {
-        let _within = runtime.enter();
-        Signals::new()?
-    };
-    let wait = move || {
-        runtime.block_on(signals.next());
-        logging::fatal(
-            "a second signal: the broker ends at once, and the next start recovers the log",
-        );
-        std::process::exit(1);
-    };
-    supervisor::spawn_thread("signals", wait)?;
-    Ok(())
 }
 
 #[cfg(test)]

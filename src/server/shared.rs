@@ -11,7 +11,6 @@ use tokio::net::TcpListener;
 
 use super::certs;
 use super::certs::shared::LatestAuthority;
-use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::configuration::Source;
 use super::disk;
@@ -22,8 +21,9 @@ use super::peer::{self, Owners, PeerTls, Peers};
 use super::placement::Placement;
 use super::reload::SharedFile;
 use super::root_key;
+use super::running::{OfAllShards, Running};
 use super::runtime::ShardRuntime;
-use super::serve::{OfAllShards, Running};
+use super::serve_arguments::ServeArgs;
 use super::start_error::StartError;
 use super::startup::Started;
 use super::store::{

@@ -5,22 +5,21 @@ use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::cli::ServeArgs;
-use super::oidc::{KeySource, SignInEndpoints};
+use super::oidc::{KeySource, OidcArgs, SignInEndpoints};
 use jitney_broker::access::Profile;
 
 /// The web console.
 #[derive(Debug, Clone, Args)]
-pub struct ConsoleArgs {
+pub(super) struct ConsoleArgs {
     /// The client ID of the web console at the issuer, as a public client: it signs in there, by authorization code with
     /// PKCE. The endpoints are those of the issuer's /.well-known/openid-configuration.
     #[arg(long, value_name = "ID", requires = "oidc_issuer", conflicts_with = "oidc_jwks",
         value_parser = NonEmptyStringValueParser::new())]
-    pub console_client_id: Option<String>,
+    pub(super) console_client_id: Option<String>,
     /// The scope that the web console asks the issuer for.
     #[arg(long, value_name = "SCOPE", requires = "console_client_id", default_value = "openid profile",
         value_parser = NonEmptyStringValueParser::new())]
-    pub console_scope: String,
+    pub(super) console_scope: String,
 }
 
 /// How the console may sign in.
@@ -60,12 +59,17 @@ struct OidcDocument<'a> {
 
 impl ConsoleSignIn {
     /// Asks the source of the issuer's keys for the endpoints too, if the console is a client of the issuer.
-    pub(super) fn new(args: &ServeArgs, profile: Profile, source: Option<&mut KeySource>) -> Self {
+    pub(super) fn new(
+        args: &ConsoleArgs,
+        oidc: &OidcArgs,
+        profile: Profile,
+        source: Option<&mut KeySource>,
+    ) -> Self {
         let client = || {
             Some(Client {
-                id: args.console.console_client_id.clone()?,
-                issuer: args.oidc.oidc_issuer.clone()?,
-                scope: args.console.console_scope.clone(),
+                id: args.console_client_id.clone()?,
+                issuer: oidc.oidc_issuer.clone()?,
+                scope: args.console_scope.clone(),
                 endpoints: source?.follow_endpoints(),
             })
         };
@@ -144,11 +148,23 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Cli {
         #[command(flatten)]
-        args: ServeArgs,
+        console: ConsoleArgs,
+        #[command(flatten)]
+        oidc: OidcArgs,
     }
 
-    fn parsed(words: &[&str]) -> Result<ServeArgs, clap::Error> {
-        Cli::try_parse_from(["serve"].iter().chain(words)).map(|cli| cli.args)
+    fn parsed(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(["serve"].iter().chain(words))
+    }
+
+    fn sign_in(args: &Cli) -> ConsoleSignIn {
+        let mut source = args.oidc.parse().unwrap();
+        ConsoleSignIn::new(
+            &args.console,
+            &args.oidc,
+            Profile::Verified,
+            source.as_mut(),
+        )
     }
 
     fn told(sign_in: &ConsoleSignIn) -> Value {
@@ -172,10 +188,7 @@ mod tests {
         let empty = [&issuer[..], &["--console-client-id", ""]].concat();
         assert!(parsed(&empty).is_err());
 
-        let args = parsed(&client).unwrap();
-        let mut source = args.oidc.parse().unwrap();
-        let sign_in = ConsoleSignIn::new(&args, Profile::Verified, source.as_mut());
-        let oidc = &told(&sign_in)["oidc"];
+        let oidc = &told(&sign_in(&parsed(&client).unwrap()))["oidc"];
         assert_eq!(oidc["client_id"], "c");
         assert_eq!(oidc["scope"], "openid profile");
         let reason = oidc["unavailable"].as_str().unwrap();
@@ -183,13 +196,8 @@ mod tests {
             reason.contains("https://login.example/.well-known/"),
             "{reason}"
         );
-        let args = parsed(&issuer).unwrap();
-        let sign_in = ConsoleSignIn::new(
-            &args,
-            Profile::Verified,
-            args.oidc.parse().unwrap().as_mut(),
-        );
-        assert_eq!(told(&sign_in), json!({"open": false, "oidc": null}));
+        let without = sign_in(&parsed(&issuer).unwrap());
+        assert_eq!(told(&without), json!({"open": false, "oidc": null}));
     }
 
     #[test]

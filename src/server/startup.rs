@@ -12,7 +12,6 @@ use std::thread::{self, ScopedJoinHandle};
 
 use tracing::{debug, error, info, warn};
 
-use super::cli::ServeArgs;
 use super::clock::Clock;
 use super::committer::{CommitterHandle, SharedDisk};
 use super::disk::FileDisk;
@@ -20,6 +19,7 @@ use super::memory::Plan;
 use super::page_file::PageFile;
 use super::placement::{self, Placement};
 use super::provision::{self, FirstNamespace};
+use super::serve_arguments::ServeArgs;
 use super::start_error::StartError;
 use jitney_base::memory::{Memory, PageStore};
 use jitney_base::rights::Key;

@@ -50,7 +50,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
 
 /// The arguments of `jitney serve` for TLS.
 #[derive(Debug, Clone, Default, Args)]
-pub struct TlsArgs {
+pub(super) struct TlsArgs {
     /// The broker's certificate, as PEM, with those between it and its authority. Of several, the
     /// one for the client's host name is used; the first is the default. Without this option, a
     /// local authority and a certificate for localhost are made in the data directory; servers that

@@ -43,17 +43,17 @@ use jitney_queue::ReceiveMode;
 
 /// Where spans go.
 #[derive(Debug, Clone, Default, Args)]
-pub struct TracesArgs {
+pub(super) struct TracesArgs {
     /// Send spans of traced messages to a collector of OpenTelemetry, over OTLP/HTTP: its URL, such as
     /// `http://127.0.0.1:4318`. Without a path, /v1/traces is added. The default is no traces.
     #[arg(long, value_name = "URL")]
-    pub traces: Option<String>,
+    pub(super) traces: Option<String>,
     /// A header of the requests to the collector, as NAME=VALUE, such as one with a key; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", requires = "traces", value_parser = header)]
-    pub traces_header: Vec<(HeaderName, HeaderValue)>,
+    pub(super) traces_header: Vec<(HeaderName, HeaderValue)>,
     /// A PEM file of authorities for the collector's certificate, instead of the system's.
     #[arg(long, value_name = "FILE", requires = "traces")]
-    pub traces_ca: Option<PathBuf>,
+    pub(super) traces_ca: Option<PathBuf>,
 }
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {

@@ -25,15 +25,15 @@ use scrape::{FleetScrape, Scrape, ShardScrape};
 
 /// What metrics tell.
 #[derive(Debug, Clone, Args)]
-pub struct MetricsArgs {
+pub(super) struct MetricsArgs {
     /// An address for /metrics and /health alone, over HTTP, without a key: for a network that only the monitoring reaches.
     /// Elsewhere /metrics needs the operator's key.
     #[arg(long, value_name = "ADDR", value_parser = crate::server::listen_address::parse)]
-    pub metrics: Vec<std::net::SocketAddr>,
+    pub(super) metrics: Vec<std::net::SocketAddr>,
     /// How many entities of a shard have metrics of their own; the others are added up for each namespace, with the entity
     /// `*`. 0 leaves only these sums.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
-    pub metrics_entities: usize,
+    pub(super) metrics_entities: usize,
 }
 
 /// Makes metrics of what the shards and the process have counted.
