@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::clock::Clock;
-use super::mailbox::ShardReport;
+use super::mail::ShardReport;
 use super::shards::Shards;
 use crate::server::limits;
 use jitney_base::address::{self, SubQueue};

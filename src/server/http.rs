@@ -32,7 +32,7 @@ use super::api;
 use super::console;
 use super::header_case::Head;
 use super::listener::{self, ServerState};
-use super::mailbox::Mail;
+use super::mail::Mail;
 use super::messages;
 use super::operator::NotOperator;
 use super::peer::{self, PeerConnection};

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::mailbox::{Mail, Mailbox, Vitals};
+use super::mail::Mail;
+use super::mailbox::Mailbox;
 use super::outbox::Outbox;
 use super::quota::Quota;
 use super::shards::Shards;
+use super::vitals::Vitals;
 use jitney_amqp::Event;
 use jitney_base::ids::ConnectionId;
 use jitney_broker::access::Origin;

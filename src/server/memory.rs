@@ -325,8 +325,10 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::mailbox::{Control, Mail, Mailbox, Vitals};
+    use crate::server::mail::{Control, Mail};
+    use crate::server::mailbox::Mailbox;
     use crate::server::shards::Member;
+    use crate::server::vitals::Vitals;
     use jitney_shard::routing::ShardIndex;
 
     const MIB: usize = 1 << 20;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::mailbox::Mail;
+use super::mail::Mail;
 use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
 use super::shards::Shards;

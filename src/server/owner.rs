@@ -16,11 +16,13 @@ use std::time::{Duration, SystemTime};
 
 use super::clock::{self, Clock, Seen};
 use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
-use super::mailbox::{self, Control, Mail, ShardReport, Vitals};
+use super::lease::Lease;
+use super::mail::{Control, Mail, ShardReport};
+use super::mailbox;
 use super::outbox::Outbox;
 use super::reader::Reader;
-use super::store::{Lease, StoreEvent};
 use super::traces::ShardTraces;
+use super::vitals::Vitals;
 use super::{provision, supervisor};
 use crate::server::limits;
 use jitney_base::histogram::Histogram;
@@ -87,6 +89,20 @@ pub(super) struct OwnerParts {
     pub(super) keys_wanted: Arc<Notify>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) traces: Option<ShardTraces>,
+}
+
+/// What a namespace's owner is to know of the store: the latest is what counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoreEvent {
+    /// It is unknown whether this group was appended.
+    Unknown {
+        /// The group.
+        group: u64,
+    },
+    /// It is known what was appended.
+    Back,
+    /// Another server owns the namespace, or its log is not what was acknowledged.
+    Fenced,
 }
 
 /// What an owner is to know of the store that its log is in.

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use super::committer::SharedDisk;
 use super::logging;
-use super::mailbox::Mail;
+use super::mail::Mail;
 use super::supervisor::{self, Thread};
 use jitney_shard::{Input, ReadDone, ReadRequest};
 

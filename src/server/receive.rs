@@ -12,7 +12,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::mailbox::{self, Mail, Mailbox};
+use super::mail::Mail;
+use super::mailbox::{self, Mailbox};
 use crate::server::limits;
 use jitney_base::ids::RequestId;
 use jitney_broker::namespace::Denied;

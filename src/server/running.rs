@@ -6,8 +6,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use super::clock::Clock;
-use super::mailbox::{Mailbox, PartialBytes, Vitals};
+use super::mailbox::Mailbox;
 use super::owner::{Owner, OwnerParts};
+use super::partials::PartialBytes;
 use super::reader::Reader;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
@@ -15,6 +16,7 @@ use super::start_error::StartError;
 use super::startup::StartedShard;
 use super::supervisor::{self, Task};
 use super::traces::{Traces, TracesArgs, TracesError};
+use super::vitals::Vitals;
 use crate::server::limits;
 use jitney_shard::routing::Routes;
 

@@ -18,22 +18,22 @@ use super::backup::{self, Backups, Kept};
 use super::balancers::Balancers;
 use super::clock::Clock;
 use super::committer::Sync;
+use super::config_file::{self, Presence, SharedFile, WatchedConfig};
 use super::configuration::{Kept as KeptMessages, Source};
 use super::disk::FileDisk;
 use super::history::{self, History};
 use super::listen::{HTTP, Listener, METRICS, listen_all};
 use super::listener::{self, ServerState};
 use super::logging::{self, START};
-use super::mailbox::PartialBytes;
 use super::memory::{self, Plan};
 use super::metrics::Metrics;
 use super::namespaces::ServerNamespaces;
 use super::oidc::{self, KeySource};
 use super::operator::Operator;
+use super::partials::PartialBytes;
 use super::peer::{self, Peers};
 use super::profile;
 use super::refusals::Refusals;
-use super::reload::{self, Presence, SharedFile, WatchedConfig};
 use super::root_key::{self, KeyPlace, RootKey};
 use super::running::{OfAllShards, Running, run_shards};
 use super::serve_arguments::ServeArgs;
@@ -383,7 +383,7 @@ fn follow_config(
     };
     let hangup = signal(SignalKind::hangup())?;
     let served = (Arc::clone(shards), Arc::clone(namespaces));
-    let watch = reload::watch(watched, served, hangup, stopped.clone());
+    let watch = config_file::watch(watched, served, hangup, stopped.clone());
     Ok(Some(supervisor::spawn("configuration", watch)))
 }
 
@@ -396,7 +396,7 @@ fn follow_shared_config(
 ) -> Result<Task, StartError> {
     let hangup = signal(SignalKind::hangup())?;
     let served = (Arc::clone(fleet), Arc::clone(namespaces));
-    let watch = reload::watch_shared(file, served, hangup, stopped.clone());
+    let watch = config_file::watch_shared(file, served, hangup, stopped.clone());
     Ok(supervisor::spawn("configuration", watch))
 }
 

@@ -7,7 +7,10 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
-use super::mailbox::{Control, Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
+use super::mail::{Control, Mail, ShardReport};
+use super::mailbox::Mailbox;
+use super::partials::{PartialBytes, Partials};
+use super::vitals::Vitals;
 use jitney_journal::LogEnd;
 use jitney_shard::routing::{Routes, ShardIndex};
 use jitney_shard::{Input, Pressure, Shortage};

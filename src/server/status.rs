@@ -13,7 +13,7 @@ use serde_json::json;
 use super::admission::ListenerKind;
 use super::http::{self, Caller};
 use super::listener::ServerState;
-use super::mailbox::Mail;
+use super::mail::Mail;
 use super::operator::NotOperator;
 use super::store::Fleet;
 use crate::server::limits;

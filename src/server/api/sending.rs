@@ -18,7 +18,7 @@ use super::problem::fault;
 use super::selection::instant;
 use super::{Answer, Call, Object, Problem};
 use crate::server::limits;
-use crate::server::mailbox::Mail;
+use crate::server::mail::Mail;
 use jitney_base::rights::Right;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem};
-use crate::server::mailbox::ShardReport;
+use crate::server::mail::ShardReport;
 use crate::server::metrics::Usage;
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::server::admission::{Admission, ConnectionSlots};
-use crate::server::mailbox::Mail;
+use crate::server::mail::Mail;
 use crate::server::peer::{FakeOwners, PeerTls, make_authority};
 use jitney_amqp::Identity;
 use jitney_base::time::Timestamp;

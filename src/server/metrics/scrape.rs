@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::families::{self, Family, Kind};
 use super::process;
-use crate::server::mailbox::ShardReport;
+use crate::server::mail::ShardReport;
 use crate::server::store::{
     Fitness, Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View,
 };

@@ -21,6 +21,7 @@ use super::sql::signed;
 use super::{StoreError, chain, ownership, schema};
 use crate::server::committer::{LogCommand, LogSink, SyncProgress};
 use crate::server::limits;
+use crate::server::owner::StoreEvent;
 use crate::server::supervisor::{self, Task};
 use jitney_base::histogram::Histogram;
 use jitney_base::time::Millis;
@@ -29,20 +30,6 @@ use jitney_journal::appender::{
 };
 use jitney_journal::rows::{self, Row, RowPlace};
 use jitney_journal::{Frame, SegmentId};
-
-/// What a namespace's owner is to know of the store: the latest is what counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum StoreEvent {
-    /// It is unknown whether this group was appended.
-    Unknown {
-        /// The group.
-        group: u64,
-    },
-    /// It is known what was appended.
-    Back,
-    /// Another server owns the namespace, or its log is not what was acknowledged.
-    Fenced,
-}
 
 /// The owner's handle of the committer.
 pub(in crate::server) struct StoreCommitter {

@@ -11,10 +11,10 @@ use super::beating::{self, BeatIo, Beaten};
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
-use super::lease::{self, Lease};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
 use super::{StoreError, checks, common, deaths};
+use crate::server::lease::{self, Lease};
 use crate::server::limits;
 
 impl FleetStore {

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tracing::error;
 
 use crate::server::configuration::Reading;
-use crate::server::reload::Reloaded;
+use crate::server::mail::Reloaded;
 use jitney_config::{Configuration, Namespace};
 
 /// The store's configuration, as this server has read it last.

@@ -16,7 +16,8 @@ use super::common;
 use super::configuration::{Published, StoreConfiguration, hash_of, parse, report_refused};
 use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
-use crate::server::reload::{self, NamespaceKeys, Reload, Reloaded};
+use crate::server::mail::{NamespaceKeys, Reload, Reloaded};
+use crate::server::reload;
 use crate::server::supervisor;
 use jitney_config::Configuration;
 

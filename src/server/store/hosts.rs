@@ -11,7 +11,8 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
-use super::{StoreError, lease};
+use super::StoreError;
+use crate::server::lease;
 use crate::server::limits;
 
 /// The hosts of a store, with how each is connected to.

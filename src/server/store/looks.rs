@@ -10,6 +10,7 @@ use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, error, info, warn};
 
+use super::StoreError;
 use super::clocks::{self, Skew};
 use super::connect::Session;
 use super::deaths::{Death, Served};
@@ -19,8 +20,8 @@ use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, QuarantinedBy};
 use super::take_over::{self, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
-use super::{StoreError, lease};
 use crate::server::clock::Testimony;
+use crate::server::lease;
 use crate::server::limits;
 use crate::server::supervisor;
 use jitney_base::time::Millis;

@@ -12,7 +12,8 @@ use tracing::debug;
 use super::StoreError;
 use super::fleet::FleetStore;
 use crate::server::limits;
-use crate::server::mailbox::{Mailbox, ShardReport};
+use crate::server::mail::ShardReport;
+use crate::server::mailbox::Mailbox;
 
 /// Returns how many messages have come and were handed out.
 fn messages(report: &ShardReport) -> u64 {
@@ -98,7 +99,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::mailbox::Control;
+    use crate::server::mail::Control;
 
     #[tokio::test]
     async fn owners_that_do_not_answer_are_waited_for_at_the_same_time() {

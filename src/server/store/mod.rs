@@ -17,7 +17,6 @@
 //! | `ownership.rs` | what the row of a namespace says of its owner, and how that is changed |
 //! | `take_over.rs` | how a server takes a namespace over |
 //! | `sql.rs` | numbers, as statements and rows have them |
-//! | `lease.rs` | how long a server may answer without a beat |
 //! | `serving.rs` | the namespaces that this server owns, as shards |
 //! | `configuration.rs` | the configuration that servers share |
 //! | `configure.rs` | which of them is the newest, and to which namespace it was applied |
@@ -57,7 +56,6 @@ mod fleet;
 mod health;
 mod holding;
 mod hosts;
-mod lease;
 mod log;
 mod looks;
 mod measure;
@@ -75,7 +73,6 @@ mod timeline;
 mod transfer;
 mod view;
 
-pub(super) use append::StoreEvent;
 pub(super) use authority::FleetAuthority;
 pub(super) use common::{Common, Wanted, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
@@ -84,7 +81,6 @@ pub(super) use decide::Fitness;
 pub(super) use fleet::{Fleet, FleetParts};
 pub(super) use health::{Health, StoreHealth};
 pub(super) use holding::{NotDone, Release, Tables, lift, list, open, set_quota};
-pub(super) use lease::Lease;
 pub(super) use removal::remove;
 pub(super) use restored::{Restored, restored};
 pub(super) use serving::ServingParts;

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::append::{StoreCommitter, StoreEvent};
+use super::append::StoreCommitter;
 use super::connect::Store;
 use super::fence::{Fence, Owned, Uuid, random_bits};
 use super::log::StoreLog;
@@ -18,6 +18,7 @@ use super::restored::Skipped;
 use super::timeline::Timeline;
 use super::{StoreError, deaths, restored, schema};
 use crate::server::committer::LogSink as _;
+use crate::server::owner::StoreEvent;
 use crate::server::supervisor::Task;
 use jitney_gateway::Gateway;
 use jitney_journal::Disk;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::append::{StoreCommitter, StoreEvent};
+use super::append::StoreCommitter;
 use super::connect::Store;
 use super::fence::{Fence, Owned, random_bits};
 use super::holding::{self, Held, NotDone, Pending};
@@ -24,6 +24,7 @@ use super::{StoreError, removal, restored, schema, take_over};
 use crate::server::disk::FileDisk;
 use crate::server::files::{self, NotMade, Readers};
 use crate::server::limits;
+use crate::server::owner::StoreEvent;
 use crate::server::placement::{self, Placement};
 use crate::server::read_only::ReadOnlyDisk;
 use jitney_broker::access::Profile;

@@ -27,7 +27,7 @@ use super::jobs::Job;
 use super::{Answer, Call, Kind, Problem};
 use crate::server::answers::{Answers, Reservation};
 use crate::server::limits;
-use crate::server::mailbox::{Mail, ShardReport};
+use crate::server::mail::{Mail, ShardReport};
 use crate::server::shards::Shards;
 use jitney_base::address::SubQueue;
 use jitney_base::rights::Right;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::lease::Lease;
 use super::super::namesake::{Name, NameRow, Namesake};
 use super::*;
+use crate::server::lease::Lease;
 use crate::server::limits;
 
 /// A server with a store of which a test decides.

@@ -13,7 +13,7 @@ use crate::server::limits;
 
 /// The lease of this server.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Lease {
+pub(super) struct Lease {
     /// When it ends, in milliseconds of [`now`]; 0 before the first beat.
     until: AtomicU64,
 }
@@ -34,7 +34,7 @@ impl Lease {
 
     /// Lets it hold, or lapses it.
     #[cfg(test)]
-    pub(in crate::server) fn set(&self, holds: bool) {
+    pub(super) fn set(&self, holds: bool) {
         self.until
             .store(if holds { u64::MAX } else { 1 }, Ordering::SeqCst);
     }
@@ -57,7 +57,7 @@ impl Lease {
     }
 
     /// Returns whether this server may answer.
-    pub(in crate::server) fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.holds_at(now())
     }
 
