@@ -16,8 +16,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 
+use super::request::pairs;
 use super::sign_in::ConsoleSignIn;
-use super::status;
 
 /// The beginning of the paths of the files. No entity has such a name: they do not begin with a dollar sign.
 const PREFIX: &str = "/$console/";
@@ -67,7 +67,7 @@ static KEPT: Mutex<BTreeMap<String, Arc<Asset>>> = Mutex::new(BTreeMap::new());
 /// Returns the file that a request is for. What names a version of the administration API is for an entity.
 pub(super) fn path_of<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
     let is_read = *method == Method::GET || *method == Method::HEAD;
-    if !is_read || status::pairs(uri).any(|(name, _)| name == "api-version") {
+    if !is_read || pairs(uri).any(|(name, _)| name == "api-version") {
         return None;
     }
     match uri.path() {

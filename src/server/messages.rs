@@ -16,11 +16,11 @@ use hyper::body::Frame;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::header_case::Spelling;
-use super::http::{self, Caller};
-use super::listener::ServerState;
 use super::mail::Mail;
 use super::partials::Partials;
 use super::receive::{self, Received, Undelivered};
+use super::request::{self, Caller};
+use super::state::ServerState;
 use crate::server::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{Authority, Inquiry};
@@ -39,7 +39,7 @@ pub(super) async fn answer(
     parts: &Parts,
     body: Body,
 ) -> Response {
-    let host = http::host(&parts.headers, &caller.origin);
+    let host = request::host(&parts.headers, &caller.origin);
     let request = Request {
         server,
         caller,
@@ -47,7 +47,7 @@ pub(super) async fn answer(
         parts,
     };
     request.answer(line, body).await.unwrap_or_else(|refusal| {
-        let id = http::tracking_id(server);
+        let id = request::tracking_id(server);
         let refused = refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
@@ -133,7 +133,7 @@ impl Request<'_> {
             path: self.parts.uri.path().to_owned(),
             supplementary: Vec::new(),
         };
-        Ok(http::authorize(self.server, self.caller, inquiry).await?)
+        Ok(request::authorize(self.server, self.caller, inquiry).await?)
     }
 
     /// Reads the messages of a request.
@@ -187,9 +187,9 @@ impl Request<'_> {
             MessageOperation::Locked { .. } => None,
         };
         let owner = self.server.shards.owner_of(self.host);
-        let owner = owner.ok_or_else(http::stopping)?;
+        let owner = owner.ok_or_else(request::stopping)?;
         let permit = match bytes {
-            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(http::stopping)?),
+            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(request::stopping)?),
             None => None,
         };
         let request = Box::new(MessageRequest {
@@ -200,20 +200,20 @@ impl Request<'_> {
         let done: Option<Messaged> = owner
             .ask(|answer| Mail::Message(request, answer, permit))
             .await;
-        done.ok_or_else(http::stopping)??;
+        done.ok_or_else(request::stopping)??;
         Ok(())
     }
 
     async fn receive(&self, authority: Authority, receive: Receive) -> Result<Received, RestError> {
         let owner = self.server.shards.owner_of(self.host);
-        let owner = owner.ok_or_else(http::stopping)?;
+        let owner = owner.ok_or_else(request::stopping)?;
         let wanted = ReceiveRequest {
             host: Some(self.host.to_owned()),
             authority,
             receive,
         };
         let received = receive::receive(owner, wanted, self.caller.ending.clone()).await;
-        Ok(received.ok_or_else(http::stopping)?)
+        Ok(received.ok_or_else(request::stopping)?)
     }
 }
 

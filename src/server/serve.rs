@@ -23,7 +23,6 @@ use super::configuration::{Kept as KeptMessages, Source};
 use super::disk::FileDisk;
 use super::history::{self, History};
 use super::listen::{HTTP, Listener, METRICS, listen_all};
-use super::listener::{self, ServerState};
 use super::logging::{self, START};
 use super::memory::{self, Plan};
 use super::metrics::Metrics;
@@ -31,8 +30,9 @@ use super::namespaces::ServerNamespaces;
 use super::oidc::{self, KeySource};
 use super::operator::Operator;
 use super::partials::PartialBytes;
-use super::peer::{self, Peers};
+use super::peer::Peers;
 use super::profile;
+use super::protocols;
 use super::refusals::Refusals;
 use super::root_key::{self, KeyPlace, RootKey};
 use super::running::{OfAllShards, Running, run_shards};
@@ -44,6 +44,7 @@ use super::signals::{self, Signals};
 use super::start_error::StartError;
 use super::start_report::{Data, Place, StartReport};
 use super::startup::{Started, StartedShard, Startup};
+use super::state::ServerState;
 use super::store::Fleet;
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls};
@@ -304,7 +305,7 @@ fn accept_all(
 ) -> Vec<Task> {
     let accept = |listener| accept_at(listener, server);
     let of_peers = listeners.of_peers.zip(peers).map(|(socket, peers)| {
-        let accept = peer::accept(socket, peers, Arc::clone(server));
+        let accept = protocols::accept_passed(socket, peers, Arc::clone(server));
         supervisor::spawn("listener --peer-listen", accept)
     });
     let own = listeners.listeners.into_iter().map(accept);
@@ -418,7 +419,7 @@ fn descriptors_of_connections(
 /// Starts to accept connections.
 fn accept_at(listener: Listener, server: &Arc<ServerState>) -> Task {
     let name = format!("listener {} {}", listener.flag, listener.address);
-    let accept = listener::accept(listener.socket, kind_of(listener.flag), Arc::clone(server));
+    let accept = protocols::accept(listener.socket, kind_of(listener.flag), Arc::clone(server));
     supervisor::spawn(name, accept)
 }
 

@@ -11,10 +11,10 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::admission::ListenerKind;
-use super::http::{self, Caller};
-use super::listener::ServerState;
 use super::mail::Mail;
 use super::operator::NotOperator;
+use super::request::{self, Caller, pairs};
+use super::state::ServerState;
 use super::store::Fleet;
 use crate::server::limits;
 use jitney_shard::Shortage;
@@ -55,14 +55,6 @@ impl Page {
             Self::Metrics | Self::Ready => false,
         }
     }
-}
-
-/// Returns the pairs of a query.
-pub(super) fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
-    let query = uri.query().unwrap_or_default();
-    query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 /// Answers a request for a page.
@@ -212,7 +204,7 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
     if let Err(refused) = check_operator(server, caller, parts) {
         return refuse(refused);
     }
-    let host = http::host(&parts.headers, &caller.origin);
+    let host = request::host(&parts.headers, &caller.origin);
     let Some(owner) = server.shards.owner_of(&host) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
@@ -234,7 +226,7 @@ fn check_operator(server: &ServerState, caller: &Caller, parts: &Parts) -> Resul
         caller.authorized();
         return Ok(());
     }
-    http::check_operator(server, caller, parts)
+    request::check_operator(server, caller, parts)
 }
 
 fn refuse(refused: NotOperator) -> Response {
@@ -246,7 +238,7 @@ fn refuse(refused: NotOperator) -> Response {
         NotOperator::Throttled(wait) => {
             let seconds = wait.as_duration().as_secs() + 1;
             let after = [(header::RETRY_AFTER, seconds.to_string())];
-            let text = format!("{}\n", http::TOO_MANY_FAILED);
+            let text = format!("{}\n", request::TOO_MANY_FAILED);
             (StatusCode::SERVICE_UNAVAILABLE, after, text).into_response()
         }
     }

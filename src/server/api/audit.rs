@@ -4,9 +4,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call, from_number};
 use super::entities::{limited, number};
+use super::problem::Problem;
 use super::selection::instant;
-use super::{Answer, Call, Problem, from_number};
 use jitney_broker::namespace::{AuditEntry, AuditFilter};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{AuditPage, Operated, Operation};

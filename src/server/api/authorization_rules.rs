@@ -7,7 +7,8 @@ use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem};
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use crate::server::root_key::random_key;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_broker::access::Authority;

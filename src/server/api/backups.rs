@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem};
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use crate::server::backup::{BackupError, Made};
 use jitney_gateway::operations::{Note, Operation};
 

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json as object};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
+use super::page::Text;
+use super::problem::Problem;
 use super::rules::SubscriptionRules;
-use super::{Answer, Call, Problem, Text};
 use crate::server::limits;
 use crate::server::mail::{Mail, Reload, Reloaded};
 use jitney_base::address;

@@ -5,7 +5,9 @@ use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Answer, Call, Page, Problem};
+use super::call::{Answer, Call};
+use super::page::Page;
+use super::problem::Problem;
 use jitney_amqp::LinkId;
 use jitney_base::ids::ConnectionId;
 use jitney_gateway::admin::time;

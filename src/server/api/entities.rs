@@ -7,9 +7,10 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call, with_version};
 use super::history::RatesShown;
+use super::problem::Problem;
 use super::rules::{RuleFilter, RuleRequest};
-use super::{Answer, Call, Problem, with_version};
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,

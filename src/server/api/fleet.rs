@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem};
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use crate::server::store::{
     Fitness, Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View,
 };

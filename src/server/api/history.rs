@@ -4,8 +4,9 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use super::selection::instant;
-use super::{Answer, Call, Problem};
 use crate::server::history::{Point, Rates};
 use crate::server::limits;
 use jitney_base::rights::Right;

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
+use super::page::Page;
+use super::problem::Problem;
 use super::selection::{MessageSelection, instant};
-use super::{Answer, Call, Page, Problem};
 use crate::server::limits;
 use jitney_base::ids::JobId;
 use jitney_broker::namespace::{JobAction, JobDescription, JobState};

@@ -8,10 +8,12 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::call::{Answer, Call, Object, from_number};
 use super::messages::{BodyShown, MessageShown, Shown};
+use super::page::Page;
+use super::problem::Problem;
 use super::selection::compile;
 use super::sending::property_value;
-use super::{Answer, Call, Object, Page, Problem, from_number};
 use jitney_base::ids::{LockToken, SequenceNumber};
 use jitney_broker::namespace::{Denied, Selection};
 use jitney_gateway::operations::{Operated, Operation};

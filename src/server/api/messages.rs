@@ -9,10 +9,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call, from_number};
+use super::decoding;
 use super::entities::{limited, number};
+use super::page::Page;
+use super::problem::Problem;
 use super::searches::Chosen;
 use super::selection::{MessageSelection, State, compile, is_zero};
-use super::{Answer, Call, Page, Problem, decoding, from_number};
 use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::{Millis, Timestamp};

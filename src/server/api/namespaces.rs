@@ -6,7 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::authorization_rules::RightName;
-use super::{Answer, Call, Problem};
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use crate::server::namespaces::{NamespaceError, NamespaceInfo};
 use jitney_base::rights::Right;
 

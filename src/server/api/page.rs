@@ -7,7 +7,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 
-use super::{Call, Problem};
+use super::call::{Answer, Call};
+use super::problem::Problem;
 use crate::server::answers::Reservation;
 use crate::server::limits;
 
@@ -71,6 +72,15 @@ impl Text {
         let kind = HeaderValue::from_static("application/json");
         let body = self.reservation.body(self.bytes);
         (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+impl Call<'_> {
+    /// Answers with a value as JSON.
+    pub(super) async fn answer(&self, status: StatusCode, value: &impl Serialize) -> Answer {
+        let mut text = Text::begin(self, limits::ANSWER_STEP_BYTES).await?;
+        text.write_value(value)?;
+        Ok(text.respond(status))
     }
 }
 

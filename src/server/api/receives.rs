@@ -5,8 +5,9 @@ use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
 use super::entities::{limited, number};
-use super::{Answer, Call, Problem};
+use super::problem::Problem;
 use jitney_base::ids::RequestId;
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{Operated, Operation, ReceiveView};

@@ -6,9 +6,11 @@ use axum::body::Body;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::call::{Answer, Call, Object};
+use super::page::Page;
+use super::problem::Problem;
 use super::rules::SubscriptionRules;
 use super::sending::NewMessage;
-use super::{Answer, Call, Object, Page, Problem};
 use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::Millis;

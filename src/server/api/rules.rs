@@ -8,8 +8,10 @@ use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call, with_version};
 use super::entities::Version;
-use super::{Answer, Call, Page, Problem, with_version};
+use super::page::Page;
+use super::problem::Problem;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};

@@ -4,9 +4,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
 use super::entities::number;
+use super::problem::Problem;
 use super::selection::instant;
-use super::{Answer, Call, Problem};
 use crate::server::limits;
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{Operated, Operation};

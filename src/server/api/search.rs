@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call, from_number};
 use super::entities::{limited, number};
 use super::messages::{BodyShown, MessageShown, Shown};
+use super::page::Page;
+use super::problem::Problem;
 use super::searches::Search;
 use super::selection::{MessageSelection, State, compile, is_zero};
-use super::{Answer, Call, Page, Problem, from_number};
 use crate::server::limits;
 use jitney_broker::access::Authority;
 use jitney_gateway::operations::{Operated, Operation};

@@ -18,7 +18,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::server::limits;
 use jitney_base::ids::SequenceNumber;
 use jitney_broker::namespace::{Selector, Undecided};

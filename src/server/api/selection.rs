@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, Call, Problem, from_number};
+use super::call::{Answer, Call, from_number};
+use super::problem::Problem;
 use crate::server::limits;
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp};
 use jitney_broker::namespace::{Selection, Selector};

@@ -13,10 +13,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::call::{Answer, Call, Object};
 use super::entities::span;
-use super::problem::fault;
+use super::problem::{Problem, fault};
 use super::selection::instant;
-use super::{Answer, Call, Object, Problem};
 use crate::server::limits;
 use crate::server::mail::Mail;
 use jitney_base::rights::Right;

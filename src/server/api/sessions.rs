@@ -8,9 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
 use super::entities::{limited, number};
 use super::messages::Lock;
-use super::{Answer, Call, Problem};
+use super::problem::Problem;
 use jitney_gateway::operations::{Operated, Operation, SessionView};
 
 /// A message session.

@@ -109,7 +109,7 @@ impl PeerTls {
     /// # Errors
     ///
     /// It is not another server's.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
+    pub(in crate::server) async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -121,7 +121,10 @@ impl PeerTls {
     /// # Errors
     ///
     /// It cannot be reached, or is not a server of the store.
-    pub(super) async fn connect(&self, address: &str) -> io::Result<client::TlsStream<TcpStream>> {
+    pub(in crate::server) async fn connect(
+        &self,
+        address: &str,
+    ) -> io::Result<client::TlsStream<TcpStream>> {
         self.connect_over(TcpStream::connect(address).await?).await
     }
 

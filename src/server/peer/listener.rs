@@ -16,32 +16,42 @@ use tracing::debug;
 use super::header::{Client, ClientError};
 use super::reach::Peers;
 use crate::server::admission::{
-    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, peer_of,
+    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind,
 };
 use crate::server::limits;
-use crate::server::listener::{self, AcceptedSocket, Acceptor, ServerState};
-use crate::server::scheme::Scheme;
+use crate::server::listener::{AcceptedSocket, Acceptor};
 use crate::server::socket::Socket;
-use jitney_broker::access::Origin;
 
-/// Serves the connections of other servers until the stop, and then waits for all of them to end.
-pub(in crate::server) async fn accept(
+/// What bounds the connections of a listener, and when it stops.
+pub(in crate::server) struct Bounds {
+    pub(in crate::server) slots: ConnectionSlots,
+    pub(in crate::server) admission: Admission,
+    pub(in crate::server) stopped: watch::Receiver<bool>,
+}
+
+/// Serves the connections of other servers until the stop, and then waits for all of them to end. `serve` returns the future that serves
+/// one of them.
+pub(in crate::server) async fn accept<F>(
     socket: TcpListener,
     peers: Arc<Peers>,
-    server: Arc<ServerState>,
-) {
+    bounds: Bounds,
+    serve: impl Fn(Passed) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let Bounds {
+        slots,
+        admission,
+        stopped,
+    } = bounds;
     let handshakes = Handshakes {
         peers,
-        slots: server.slots.clone(),
-        admission: server.admission_of(ListenerKind::Peer).clone(),
+        slots,
+        admission,
         wait: limits::PEER_CONNECT_WAIT.as_duration(),
-        stopped: server.stopped.clone(),
+        stopped,
     };
-    accept_verified(handshakes, socket, move |passed| {
-        let server = Arc::clone(&server);
-        async move { serve(passed, &server).await }
-    })
-    .await;
+    accept_verified(handshakes, socket, serve).await;
 }
 
 /// What verifies connections of other servers, and the bounds of those that are not verified yet.
@@ -55,10 +65,10 @@ struct Handshakes {
 }
 
 /// A connection that another server passes on.
-struct Passed {
-    stream: TlsStream<Socket>,
-    client: Client,
-    slot: ConnectionSlot,
+pub(in crate::server) struct Passed {
+    pub(in crate::server) stream: TlsStream<Socket>,
+    pub(in crate::server) client: Client,
+    pub(in crate::server) slot: ConnectionSlot,
 }
 
 /// Why a connection is not another server's.
@@ -128,23 +138,6 @@ impl Handshakes {
             }
         }
     }
-}
-
-async fn serve(passed: Passed, server: &Arc<ServerState>) {
-    let Passed {
-        stream,
-        client,
-        slot,
-    } = passed;
-    let address = client.address;
-    let origin = Origin {
-        peer: peer_of(address),
-        server_name: client.server_name,
-        certificate: client.certificate,
-        ..Origin::default()
-    };
-    let scheme = Scheme::of(client.is_secure);
-    listener::serve_passed(server, slot, stream, address, scheme, origin).await;
 }
 
 #[cfg(test)]

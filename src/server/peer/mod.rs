@@ -10,7 +10,6 @@
 //! | `header.rs` | who the client is, in front of its bytes: the PROXY protocol |
 //! | `splice.rs` | AMQP connections that are passed on |
 //! | `copy.rs` | their bytes |
-//! | `proxy.rs` | HTTP requests that are passed on |
 //! | `listener.rs` | the other end |
 
 mod authority;
@@ -19,15 +18,13 @@ mod header;
 mod listener;
 mod owners;
 mod places;
-mod proxy;
 mod reach;
 mod splice;
 
 pub(super) use authority::{PeerTls, make_authority};
 pub(super) use header::Client;
-pub(super) use listener::accept;
-#[cfg(test)]
-pub(super) use owners::FakeOwners;
+pub(super) use listener::{Bounds, Passed, accept};
 pub(super) use owners::Owners;
-pub(super) use proxy::{forward, reach};
+#[cfg(test)]
+pub(super) use owners::{FakeOwners, Owner};
 pub(super) use reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};

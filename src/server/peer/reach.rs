@@ -62,11 +62,11 @@ pub(in crate::server) enum Reached {
 /// A connection to the server that has a namespace. The client's bytes are to follow.
 #[derive(Debug)]
 pub(in crate::server) struct PeerConnection {
-    pub(super) stream: TlsStream<TcpStream>,
-    pub(super) namespace: String,
-    pub(super) owner: Owner,
+    pub(in crate::server) stream: TlsStream<TcpStream>,
+    pub(in crate::server) namespace: String,
+    pub(in crate::server) owner: Owner,
     /// The connection's own, beside that of the client's.
-    pub(super) slot: ConnectionSlot,
+    pub(in crate::server) slot: ConnectionSlot,
 }
 
 /// A connection or a request whose server is looked for.
@@ -270,7 +270,7 @@ impl Peers {
 
     /// Waits until a server no longer has a namespace. If no server has it, the wait continues for a moment: the last server may still
     /// close its connections by itself.
-    pub(super) async fn until_moved(&self, namespace: &str, owner: &Owner) {
+    pub(in crate::server) async fn until_moved(&self, namespace: &str, owner: &Owner) {
         let mut changes = self.owners.changes();
         let mut until = None;
         loop {

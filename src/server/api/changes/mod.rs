@@ -21,10 +21,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 
+use super::call::{Answer, Call};
 use super::connections::{Connection, FIRST};
-use super::entities::EntityStatus;
+use super::entities::{EntityStatus, Kind};
 use super::jobs::Job;
-use super::{Answer, Call, Kind, Problem};
+use super::problem::Problem;
 use crate::server::answers::{Answers, Reservation};
 use crate::server::limits;
 use crate::server::mail::{Mail, ShardReport};

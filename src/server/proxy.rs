@@ -13,13 +13,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
-use super::header::Client;
-use super::reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
-use crate::server::http::Caller;
+use super::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
+use super::request::Caller;
+use super::scheme::Scheme;
+use super::state::ServerState;
+use super::supervisor;
 use crate::server::limits;
-use crate::server::listener::ServerState;
-use crate::server::scheme::Scheme;
-use crate::server::supervisor;
 
 /// When to try again a request to a namespace without a server.
 const RETRY_SECONDS: u64 = 1;
@@ -29,7 +28,7 @@ const RETRY_SECONDS: u64 = 1;
 /// # Errors
 ///
 /// The answer that says why no server was found.
-pub(in crate::server) async fn reach(
+pub(super) async fn reach(
     server: &ServerState,
     caller: &Caller,
     host: &str,
@@ -58,7 +57,7 @@ pub(in crate::server) async fn reach(
 }
 
 /// Passes a request on, and returns the other server's response.
-pub(in crate::server) async fn forward(
+pub(super) async fn forward(
     server: &ServerState,
     caller: &Caller,
     connection: PeerConnection,
@@ -144,8 +143,7 @@ mod tests {
 
     use super::*;
     use crate::server::admission::ConnectionSlots;
-    use crate::server::peer::authority::{PeerTls, make_authority};
-    use crate::server::peer::owners::{FakeOwners, Owner};
+    use crate::server::peer::{FakeOwners, Owner, PeerTls, make_authority};
 
     /// Longer than any test takes.
     const LONG: Duration = Duration::from_mins(1);
