@@ -14,7 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::commands::{self, words};
+use super::commands::{shell, words};
 use super::exchange;
 use super::listen_address;
 use super::operator::{self, OperatorArgs, Peer};
@@ -60,7 +60,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Asks once. The exit code is 0 if the broker is well.
 pub(super) fn run(args: &HealthArgs) -> ExitCode {
-    let asked = commands::block_on(ask(args));
+    let asked = shell::block_on(ask(args));
     match asked.unwrap_or_else(|error| Err(error.to_string())) {
         Ok((StatusCode::OK, text)) => {
             print::line(text);

@@ -1,7 +1,7 @@
 //! Queues, topics and subscriptions.
 
 use axum::body::Body;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use super::call::{Answer, Call, with_version};
 use super::history::RatesShown;
 use super::problem::Problem;
 use super::rules::{RuleFilter, RuleRequest};
+use super::version::Version;
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
@@ -323,42 +324,6 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
     call.administer(authority, AdminOperation::Delete { path, revision })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// What a request says in `If-Match`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    /// Nothing.
-    Unsaid,
-    /// Any version that is there.
-    Any,
-    /// This one.
-    Is(u64),
-}
-
-impl Version {
-    pub(super) fn read(call: &Call<'_>) -> Result<Self, Problem> {
-        let Some(value) = call.parts.headers.get(header::IF_MATCH) else {
-            return Ok(Self::Unsaid);
-        };
-        let text = value.to_str().unwrap_or_default().trim();
-        if text == "*" {
-            return Ok(Self::Any);
-        }
-        let number = text.trim_start_matches("W/").trim_matches('"').parse();
-        number.map(Self::Is).map_err(|_| {
-            let text = format!("If-Match is '{text}'; a version as in ETag, or * is allowed.");
-            Problem::bad_request(text)
-        })
-    }
-
-    /// Returns the version that must be there, if it must be a certain one.
-    pub(super) const fn required(self) -> Option<u64> {
-        match self {
-            Self::Unsaid | Self::Any => None,
-            Self::Is(revision) => Some(revision),
-        }
-    }
 }
 
 async fn shown(

@@ -39,6 +39,7 @@ mod server;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use axum::body::Body;
 use axum::http::request::Parts;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::authorization_rules::RightName;
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, NamespaceQuery};
 use super::problem::Problem;
 use crate::server::namespaces::{NamespaceError, NamespaceInfo};
 use jitney_base::rights::Right;
@@ -94,10 +94,10 @@ pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
 }
 
 /// Says who the client is, and what it may do in the namespace.
-#[utoipa::path(get, path = "/api/v1/access", operation_id = "get_access", tag = "server", params(super::NamespaceQuery),
+#[utoipa::path(get, path = "/api/v1/access", operation_id = "get_access", tag = "server", params(NamespaceQuery),
     responses((status = 200, body = Access), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn access(call: &Call<'_>) -> Answer {
-    let _: super::NamespaceQuery = call.query()?;
+    let _: NamespaceQuery = call.query()?;
     let authority = call.authorize("").await?;
     let names = call.server.namespaces.all().into_iter();
     let is_operator = authority.is_operator();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::call::{Answer, Call, with_version};
-use super::entities::Version;
 use super::page::Page;
 use super::problem::Problem;
+use super::version::Version;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::client::{CommandError, encoded};
+use super::error::CommandError;
+use super::path::encoded;
 use super::words;
 
 /// What can be done with the entities of one kind.

@@ -8,8 +8,9 @@ use clap::Args;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::client::CommandError;
-use super::{Shell, words};
+use super::error::CommandError;
+use super::shell::Shell;
+use super::words;
 use crate::server::{print, restore as restoring};
 
 /// Back up a broker that runs.

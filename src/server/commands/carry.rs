@@ -13,8 +13,10 @@ use serde_json::error::Category;
 use serde_json::{Value, json};
 
 use super::arguments::{ExportCommand, ImportCommand, SelectionArgs};
-use super::client::{CommandError, encoded};
-use super::{Shell, words};
+use super::error::CommandError;
+use super::path::encoded;
+use super::shell::Shell;
+use super::words;
 use crate::server::limits;
 use crate::server::print;
 

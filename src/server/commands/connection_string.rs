@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
 use hyper::http::uri::Authority;
 
-use super::client::{CommandError, encoded};
+use super::error::CommandError;
+use super::path::encoded;
 use crate::server::listen::{AMQP_PORT, AMQPS_PORT, EMULATOR_HTTP_PORT, HTTP_PORT, HTTPS_PORT};
 use crate::server::root_key::{self, ROOT};
 use jitney_base::secret::Secret;

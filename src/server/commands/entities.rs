@@ -13,9 +13,11 @@ use super::arguments::{
     ConnectionCommand, EntityCommand, FirstRuleArgs, JobCommand, KeyCommand, RuleCommand,
     SessionCommand,
 };
-use super::client::{CommandError, encoded};
+use super::error::CommandError;
 use super::jobs::{confirm, sentence};
-use super::{Output, Shell, table, words};
+use super::path::encoded;
+use super::shell::{Output, Shell};
+use super::{table, words};
 use crate::server::print;
 
 /// How often a change is tried that others come before: each time it is made of what they have changed.

@@ -21,8 +21,9 @@ use rustls_pki_types::pem::PemObject as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::client::CommandError;
 use super::connection_string::{place_of, url_host};
+use super::error::CommandError;
+use super::shell::{block_on, ended};
 use crate::server::files::{self, Readers};
 use crate::server::listen::{AMQPS_PORT, HTTPS_PORT};
 use crate::server::{certs, exchange, print, root_key};
@@ -72,7 +73,7 @@ const SYSTEM_AUTHORITIES: [&str; 4] = [
 
 /// Runs `jitney env`. The exit codes are those of other commands.
 pub(in crate::server) fn run(args: &EnvironmentArgs) -> ExitCode {
-    super::ended(super::block_on(environment(args)))
+    ended(block_on(environment(args)))
 }
 
 async fn environment(args: &EnvironmentArgs) -> Result<ExitCode, CommandError> {

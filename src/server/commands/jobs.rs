@@ -9,12 +9,12 @@ use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::Shell;
 use super::arguments::{
     ActivateArgs, DeadLetterArgs, JobArgs, MoveArgs, PurgeArgs, RedriveArgs, RescheduleArgs,
     SelectionArgs, dead,
 };
-use super::client::CommandError;
+use super::error::CommandError;
+use super::shell::Shell;
 use super::words;
 use crate::server::print;
 

@@ -6,9 +6,10 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::Shell;
 use super::arguments::dead;
-use super::client::{CommandError, encoded};
+use super::error::CommandError;
+use super::path::encoded;
+use super::shell::Shell;
 use super::table;
 
 /// Lock messages by their sequence numbers, and show them with their lock tokens.

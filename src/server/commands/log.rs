@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Output;
+use super::shell::Output;
 use crate::server::disk;
 use crate::server::placement::{self, Placement, PlacementError};
 use crate::server::print;

@@ -8,8 +8,10 @@ use super::arguments::{
     AuditArgs, ConditionArgs, HistoryArgs, ListArgs, MessageCommand, ScheduledArgs, SearchArgs,
     SelectionArgs, StateArg, dead,
 };
-use super::client::{CommandError, encoded};
-use super::{Output, Shell, jobs, table, words};
+use super::error::CommandError;
+use super::path::encoded;
+use super::shell::{Output, Shell};
+use super::{jobs, table, words};
 use crate::server::print;
 use jitney_gateway::limits::INSPECTED_MAX;
 

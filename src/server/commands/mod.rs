@@ -8,12 +8,15 @@ mod client;
 mod connection_string;
 mod entities;
 pub(super) mod environment;
+mod error;
 mod jobs;
 mod locks;
 pub(super) mod log;
 mod messages;
+mod path;
 mod screen;
 mod server;
+pub(super) mod shell;
 mod stats;
 pub(super) mod store;
 mod table;
@@ -22,18 +25,15 @@ pub(super) mod words;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
-use hyper::Method;
-use serde_json::{Value, json};
+use clap::{Args, Subcommand};
 
-use super::print;
 use arguments::{
     ActivateArgs, AuditArgs, ConnectionCommand, DeadLetterArgs, EntityCommand, ExportCommand,
     HistoryArgs, ImportCommand, JobCommand, KeyCommand, MessageCommand, MoveArgs, PurgeArgs,
     RedriveArgs, RescheduleArgs, RuleCommand, ScheduledArgs, SearchArgs, SessionCommand,
 };
-use client::{Client, ClientArgs, CommandError, encoded};
-use table::Table;
+use error::CommandError;
+use shell::{Common, Shell, block_on, ended};
 
 /// A command for a broker that runs.
 #[derive(Debug, Subcommand)]
@@ -124,54 +124,10 @@ pub(super) struct EntityArgs {
     entity: String,
 }
 
-/// The format of a command's output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Columns for people.
-    #[default]
-    Table,
-    /// JSON.
-    Json,
-}
-
-/// What every command over the API has.
-#[derive(Debug, Clone, Args)]
-pub(super) struct Common {
-    /// The format of the output.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    output: Output,
-    /// Which broker, with which credential.
-    #[command(flatten)]
-    client: ClientArgs,
-}
-
-/// Runs a future on a runtime of this thread.
-///
-/// # Errors
-///
-/// The system's, if there can be no runtime.
-pub(super) fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    Ok(runtime.block_on(future))
-}
-
 /// Carries a command out. The exit code is 0 if it is done, 1 if the broker refuses it or a job leaves messages, 2 if it was
 /// called wrongly, 3 if the broker cannot be reached, and 4 if what it names is not there.
 pub(super) fn run(command: &BrokerCommand) -> ExitCode {
     ended(block_on(command.carry_out()))
-}
-
-/// Returns the exit code of a command, and says why it has failed.
-fn ended(done: std::io::Result<Result<ExitCode, CommandError>>) -> ExitCode {
-    match done.unwrap_or_else(|error| Err(CommandError::Unreachable(error.to_string()))) {
-        Ok(code) => code,
-        Err(error) => {
-            print::complain(format_args!("jitney: {error}"));
-            ExitCode::from(error.exit_code())
-        }
-    }
 }
 
 impl BrokerCommand {
@@ -211,85 +167,6 @@ impl BrokerCommand {
             Self::Top(it) => of(&it.common)?.top(&it.command).await,
             Self::Backup(it) => of(&it.common)?.back_up(&it.command).await,
             Self::Amqp(command) => Box::pin(command.carry_out()).await,
-        }
-    }
-}
-
-/// A client, and the form of the output.
-struct Shell {
-    client: Client,
-    output: Output,
-}
-
-impl Shell {
-    fn new(common: &Common) -> Result<Self, CommandError> {
-        Ok(Self {
-            client: Client::new(&common.client)?,
-            output: common.output,
-        })
-    }
-
-    async fn get(&self, path: &str) -> Result<Value, CommandError> {
-        self.client.ask(Method::GET, path, None, &[]).await
-    }
-
-    /// Shows an answer: as it is, or the list in it as a table.
-    fn show(&self, answer: &Value, list: &str, table: &Table) {
-        match self.output {
-            Output::Json => print::json(answer),
-            Output::Table => {
-                let rows = answer.get(list).and_then(Value::as_array);
-                print::line(table.render(rows.map(Vec::as_slice).unwrap_or_default()));
-            }
-        }
-    }
-
-    /// Shows what a command has done: a sentence for people, and the answer for programs.
-    fn done(&self, answer: &Value, sentence: &str) {
-        match self.output {
-            Output::Json => print::json(answer),
-            Output::Table => print::line(sentence),
-        }
-    }
-
-    /// Shows one thing, with a line for each of its fields.
-    fn show_one(&self, answer: &Value) {
-        match self.output {
-            Output::Json => print::json(answer),
-            Output::Table => print::line(table::fields(answer)),
-        }
-    }
-
-    /// Returns a list with the entries of all its pages.
-    async fn all_pages(&self, query: &str, list: &str) -> Result<Value, CommandError> {
-        let separator = if query.contains('?') { '&' } else { '?' };
-        let mut all = Vec::new();
-        let mut next = String::new();
-        loop {
-            let mut page = self.get(&format!("{query}{next}")).await?;
-            let found = page.get_mut(list).and_then(Value::as_array_mut);
-            all.append(found.unwrap_or(&mut Vec::new()));
-            let places = [
-                ("next_skip", "skip"),
-                ("next_after", "after"),
-                ("next_before", "before"),
-                ("next", "from"),
-            ];
-            let mut further = places.iter().filter_map(|(told, asked)| {
-                let place = match page.get(told)? {
-                    Value::String(text) => encoded(text),
-                    place @ (Value::Null
-                    | Value::Bool(_)
-                    | Value::Number(_)
-                    | Value::Array(_)
-                    | Value::Object(_)) => place.to_string(),
-                };
-                Some(format!("{separator}{asked}={place}"))
-            });
-            next = match further.next() {
-                Some(further) => further,
-                None => return Ok(json!({ list: all })),
-            };
         }
     }
 }

@@ -7,9 +7,11 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use serde_json::json;
 
-use super::client::{CommandError, encoded};
+use super::error::CommandError;
 use super::jobs::confirm;
-use super::{Shell, table, words};
+use super::path::encoded;
+use super::shell::Shell;
+use super::{table, words};
 
 /// Show the server.
 #[derive(Debug, Args)]

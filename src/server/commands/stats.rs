@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::client::{CommandError, encoded};
-use super::{Shell, table};
+use super::error::CommandError;
+use super::path::encoded;
+use super::shell::Shell;
+use super::table;
 
 /// Count messages.
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::Output;
 use super::jobs::confirm;
+use super::shell::Output;
 use super::table::Table;
 use crate::server::limits;
 use crate::server::logging::{self, LogArgs, LogFormat};

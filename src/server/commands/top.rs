@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::client::CommandError;
+use super::error::CommandError;
 use super::screen::{Action, Screen, Size};
-use super::{Output, Shell, table, words};
+use super::shell::{Output, Shell};
+use super::{table, words};
 use crate::server::print;
 
 /// Show entities and their rates, the busiest first: in a terminal until q, where j, k and the arrow keys scroll.

@@ -3,12 +3,13 @@
 //! While a client follows a namespace, its state is compared with that of a second ago. The id of an event is a version of the
 //! namespace in this process: a client that names it in `Last-Event-ID` gets what has changed since.
 
+mod followed;
 mod known;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -17,7 +18,7 @@ use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use hyper::body::Frame;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 
@@ -26,45 +27,20 @@ use super::connections::{Connection, FIRST};
 use super::entities::{EntityStatus, Kind};
 use super::jobs::Job;
 use super::problem::Problem;
-use crate::server::answers::{Answers, Reservation};
+use crate::server::answers::Reservation;
 use crate::server::limits;
 use crate::server::mail::{Mail, ShardReport};
 use crate::server::shards::Shards;
+pub(in crate::server) use followed::Changes;
+use followed::OpenStream;
 use jitney_base::address::SubQueue;
 use jitney_base::rights::Right;
-use jitney_base::time::Timestamp;
 use jitney_broker::access::{Authority, Inquiry};
 use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{ConnectionView, Operated, Operation};
 use jitney_shard::{OperationAnswer, OperationRequest};
-use known::{Item, Known, More, Seen};
-
-/// Namespaces that clients follow.
-#[derive(Debug)]
-pub(in crate::server) struct Changes {
-    /// Tells this process from others.
-    run: String,
-    followed: Mutex<BTreeMap<String, Followed>>,
-    /// The bytes of what is known of all of them.
-    bytes: Answers,
-    /// Notified when a stream of events is opened.
-    opened: Notify,
-    /// The number of the last look.
-    looks: watch::Sender<u64>,
-}
-
-/// A namespace that clients follow, or did a short while ago.
-#[derive(Debug)]
-struct Followed {
-    known: Known,
-    /// The bytes of what is known; taken while it is looked at.
-    reservation: Option<Reservation>,
-    /// The streams of events that are open.
-    streams: usize,
-    /// When the last was closed.
-    closed_at: Instant,
-}
+use known::{Item, More, Seen};
 
 /// How changes are followed.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -140,31 +116,6 @@ pub(in crate::server) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>
 }
 
 impl Changes {
-    /// Takes the time of the start, and how many bytes may be known of all namespaces.
-    pub(in crate::server) fn new(begun: Timestamp, bytes: usize) -> Self {
-        Self {
-            run: format!("{:x}", begun.as_millis()),
-            followed: Mutex::default(),
-            bytes: Answers::new(bytes, 0),
-            opened: Notify::new(),
-            looks: watch::Sender::new(0),
-        }
-    }
-
-    fn followed(&self) -> MutexGuard<'_, BTreeMap<String, Followed>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the namespaces that are to be looked at, and forgets those that no client follows any more.
-    fn wanted(&self, now: Instant) -> Vec<String> {
-        let mut followed = self.followed();
-        followed.retain(|_, it| {
-            0 < it.streams || now < it.closed_at + limits::CHANGES_KEPT.as_duration()
-        });
-        let wanted = followed.iter().filter(|(_, it)| 0 < it.streams);
-        wanted.map(|(name, _)| name.clone()).collect()
-    }
-
     async fn look(&self, shards: &Shards) {
         let names = self.wanted(Instant::now());
         if names.is_empty() {
@@ -189,12 +140,6 @@ impl Changes {
             }
         }
         self.looks.send_modify(|look| *look += 1);
-    }
-
-    /// Reads an id of an event of this process.
-    fn version_of(&self, id: &str) -> Option<u64> {
-        let (run, version) = id.trim().split_once('-')?;
-        version.parse().ok().filter(|_| run == self.run)
     }
 }
 
@@ -407,50 +352,6 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
     let fresh = HeaderValue::from_static("no-store");
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, fresh)];
     Ok((StatusCode::OK, headers, Body::new(Events::new(follower))).into_response())
-}
-
-/// A stream's place among those that may be open.
-#[derive(Debug)]
-struct OpenStream {
-    changes: Arc<Changes>,
-    namespace: String,
-}
-
-impl OpenStream {
-    /// Opens one, if the namespace has less than half of the places that the streams of others leave.
-    fn open(changes: &Arc<Changes>, namespace: &str) -> Result<Self, Problem> {
-        let mut followed = changes.followed();
-        let open: usize = followed.values().map(|it| it.streams).sum();
-        let own = followed.get(namespace).map_or(0, |it| it.streams);
-        let most = jitney_base::limits::part_for_one(limits::CHANGES_STREAMS_MAX, open - own);
-        if most <= own {
-            let text =
-                format!("{own} clients follow changes of the namespace already; {most} may now.");
-            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", text));
-        }
-        let entry = followed.entry(namespace.to_owned());
-        let entry = entry.or_insert_with(|| Followed {
-            known: Known::default(),
-            reservation: None,
-            streams: 0,
-            closed_at: Instant::now(),
-        });
-        entry.streams += 1;
-        drop(followed);
-        Ok(Self {
-            changes: Arc::clone(changes),
-            namespace: namespace.to_owned(),
-        })
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        if let Some(followed) = self.changes.followed().get_mut(&self.namespace) {
-            followed.streams -= 1;
-            followed.closed_at = Instant::now();
-        }
-    }
 }
 
 /// The token of a stream, which has to hold for as long as the stream is open.

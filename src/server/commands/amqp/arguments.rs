@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::server::commands::arguments::dead;
-use crate::server::commands::client::CommandError;
-use crate::server::commands::{Output, words};
+use crate::server::commands::error::CommandError;
+use crate::server::commands::shell::Output;
+use crate::server::commands::words;
 use jitney_base::secret::Secret;
 
 /// Which namespace, with which credential.

@@ -1,18 +1,14 @@
 //! An authorized connection to a namespace.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fe2o3_amqp::connection::{Connection, ConnectionHandle};
-use fe2o3_amqp::link::{
-    LinkStateError, ReceiverAttachError, RecvError, SendError, SenderAttachError,
-};
 use fe2o3_amqp::sasl_profile::SaslProfile;
 use fe2o3_amqp::session::{Session, SessionHandle};
-use fe2o3_amqp::types::definitions;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -20,14 +16,13 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::arguments::AmqpArgs;
-use super::management::{self, Requests};
-use crate::server::commands::client::{CommandError, check_authorities};
+use super::management::{self, PATIENCE, Requests, unique};
+use crate::server::commands::client::check_authorities;
 use crate::server::commands::connection_string::{ConnectionString, Origin};
+use crate::server::commands::error::CommandError;
 use crate::server::commands::words;
 use crate::server::fetch;
 
-/// How long one exchange with the broker may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A connection that is authorized for an entity.
 #[derive(Debug)]
 pub(super) struct Connected {
@@ -151,14 +146,6 @@ where
     Ok((connection, session.map_err(|error| error.to_string())?))
 }
 
-/// Returns a name that no other has.
-pub(super) fn unique() -> String {
-    let mut bytes = [0; 16];
-    // A failure of the random source is fatal to TLS too; a repeated name fails at the broker.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    format!("{:032x}", u128::from_be_bytes(bytes))
-}
-
 /// The condition of a missing right.
 const UNAUTHORIZED: &str = "amqp:unauthorized-access";
 
@@ -179,77 +166,4 @@ fn give(what: &str) -> String {
     format!(
         "give {what} with --connection STRING, or with --data-dir DIR of a broker on this machine that has made one (root.key)"
     )
-}
-
-/// Makes an error of what the broker said.
-pub(super) fn refusal(condition: &str, text: &str) -> CommandError {
-    let (said, is_missing) = words::said(text);
-    match condition {
-        _ if is_missing => CommandError::NotFound(said),
-        "amqp:not-found" | "com.microsoft:message-not-found" => {
-            CommandError::NotFound(format!("{said} ({condition})"))
-        }
-        _ => CommandError::Refused(format!("{said} ({condition})")),
-    }
-}
-
-fn from_broker(error: &definitions::Error) -> CommandError {
-    let condition = serde_json::to_value(&error.condition).ok();
-    let condition = condition.as_ref().and_then(serde_json::Value::as_str);
-    let text = error.description.as_deref().unwrap_or_default();
-    refusal(condition.unwrap_or("amqp:error"), text)
-}
-
-fn other(place: &str, error: impl Display) -> CommandError {
-    CommandError::Unreachable(format!("{place}: {error}"))
-}
-
-/// Makes an error of a failed attach of a sender.
-pub(super) fn of_sender(place: &str, error: &SenderAttachError) -> CommandError {
-    if let SenderAttachError::RemoteClosedWithError(error) = error {
-        return from_broker(error);
-    }
-    other(place, error)
-}
-
-/// Makes an error of a failed attach of a receiver.
-pub(super) fn of_receiver(place: &str, error: &ReceiverAttachError) -> CommandError {
-    if let ReceiverAttachError::RemoteClosedWithError(error) = error {
-        return from_broker(error);
-    }
-    other(place, error)
-}
-
-fn of_link(place: &str, error: &LinkStateError) -> CommandError {
-    if let LinkStateError::RemoteClosedWithError(error)
-    | LinkStateError::RemoteDetachedWithError(error) = error
-    {
-        return from_broker(error);
-    }
-    other(place, error)
-}
-
-/// Makes an error of a failed send.
-pub(super) fn of_send(place: &str, error: &SendError) -> CommandError {
-    if let SendError::LinkStateError(error) = error {
-        return of_link(place, error);
-    }
-    // Else the message cannot be sent: it is too large, for example.
-    CommandError::Refused(format!("{place}: {error}"))
-}
-
-/// Makes an error of a failed receive.
-pub(super) fn of_recv(place: &str, error: &RecvError) -> CommandError {
-    if let RecvError::LinkStateError(error) = error {
-        return of_link(place, error);
-    }
-    other(place, error)
-}
-
-/// Makes an error of the state that a send ended in.
-pub(super) fn of_rejection(place: &str, error: Option<&definitions::Error>) -> CommandError {
-    match error {
-        Some(error) => from_broker(error),
-        None => CommandError::Refused(format!("{place}: the message is not accepted")),
-    }
 }

@@ -1,6 +1,7 @@
 //! Requests and their responses: `$cbs`, and the management nodes of entities.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use fe2o3_amqp::link::{Receiver, Sender};
 use fe2o3_amqp::session::SessionHandle;
@@ -11,12 +12,13 @@ use fe2o3_amqp::types::messaging::{
 use fe2o3_amqp::types::primitives::{OrderedMap, SimpleValue, Value};
 use tokio::time::timeout;
 
-use super::connection::{
-    PATIENCE, of_receiver, of_recv, of_rejection, of_send, of_sender, refusal, unique,
-};
 use super::message::AnyMessage;
-use crate::server::commands::client::CommandError;
+use super::refusal::{of_receiver, of_recv, of_rejection, of_send, of_sender, refusal};
 use crate::server::commands::connection_string::ConnectionString;
+use crate::server::commands::error::CommandError;
+
+/// How long one exchange with the broker may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The links to a node that answers requests.
 #[derive(Debug)]
@@ -239,4 +241,12 @@ pub(super) async fn patiently<T>(
 ) -> Result<T, CommandError> {
     let answered = timeout(PATIENCE, answer).await;
     answered.map_err(|_| failed(place, "no answer in 30 seconds"))
+}
+
+/// Returns a name that no other has.
+pub(super) fn unique() -> String {
+    let mut bytes = [0; 16];
+    // A failure of the random source is fatal to TLS too; a repeated name fails at the broker.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    format!("{:032x}", u128::from_be_bytes(bytes))
 }

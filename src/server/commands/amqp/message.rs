@@ -9,7 +9,7 @@ use fe2o3_amqp::types::messaging::{
 use fe2o3_amqp::types::primitives::{Binary, OrderedMap, SimpleValue, Symbol, Value};
 
 use super::arguments::MessageArgs;
-use crate::server::commands::client::CommandError;
+use crate::server::commands::error::CommandError;
 
 /// A message with any body.
 pub(super) type AnyMessage = Message<Body<Value>>;

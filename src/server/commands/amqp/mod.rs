@@ -5,6 +5,7 @@ mod connection;
 mod management;
 mod message;
 mod receive;
+mod refusal;
 mod send;
 mod shown;
 
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::client::CommandError;
+use super::error::CommandError;
 use arguments::{
     AmqpArgs, CancelArgs, DeferredArgs, PeekArgs, ReceiveArgs, ScheduleArgs, SendArgs,
 };

@@ -12,13 +12,14 @@ use fe2o3_amqp::types::primitives::{Array, Symbol, Uuid, Value};
 use tokio::time::timeout;
 
 use super::arguments::{DeferredArgs, Outcome, PeekArgs, ReceiveArgs, SettleArgs};
-use super::connection::{Connected, of_receiver, of_recv, unique};
-use super::management::{Response, elements, field, patiently};
+use super::connection::Connected;
+use super::management::{Response, elements, field, patiently, unique};
 use super::message::AnyMessage;
+use super::refusal::{of_receiver, of_recv};
 use super::send::longs;
 use super::shown;
-use crate::server::commands::Output;
-use crate::server::commands::client::CommandError;
+use crate::server::commands::error::CommandError;
+use crate::server::commands::shell::Output;
 use crate::server::print;
 
 /// Messages that are printed and settled together.

@@ -12,11 +12,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::arguments::MessageArgs;
-use super::connection::{Connected, of_rejection, of_send, of_sender, unique};
-use super::management::{elements, field, patiently, whole};
+use super::connection::Connected;
+use super::management::{elements, field, patiently, unique, whole};
 use super::message::{AnyMessage, annotate, message};
-use crate::server::commands::client::CommandError;
-use crate::server::commands::{Output, words};
+use super::refusal::{of_rejection, of_send, of_sender};
+use crate::server::commands::error::CommandError;
+use crate::server::commands::shell::Output;
+use crate::server::commands::words;
 use crate::server::print;
 
 /// Messages that are sent before the outcome of the first is awaited.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::management::whole;
 use super::message::AnyMessage;
-use crate::server::commands::{Output, table};
+use crate::server::commands::shell::Output;
+use crate::server::commands::table;
 use crate::server::print;
 
 /// Prints messages: a table, or a line of JSON for each.
