@@ -16,7 +16,6 @@ use super::mail::Mail;
 use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
 use super::shards::Shards;
-use super::store::{Fleet, NotDone, StoreError};
 use crate::server::limits;
 use jitney_base::rights::Key;
 use jitney_broker::access::Authority;
@@ -87,10 +86,6 @@ pub(super) enum NamespaceError {
     Denied(Denied),
     #[error("The broker is stopping.")]
     Stopping,
-    #[error("{0}")]
-    Store(#[from] StoreError),
-    #[error("{0}")]
-    NotRemoved(NotDone),
     #[error(transparent)]
     Record(#[from] PlacementError),
 }
@@ -105,7 +100,7 @@ fn names_of(config: &Configuration) -> impl Iterator<Item = String> {
 /// # Errors
 ///
 /// No namespace may have it.
-fn fitting(name: &str) -> Result<String, NamespaceError> {
+pub(super) fn fitting(name: &str) -> Result<String, NamespaceError> {
     if fits_namespace(name) {
         return Ok(name.to_lowercase());
     }
@@ -191,48 +186,6 @@ impl ServerNamespaces {
         })
     }
 
-    /// Makes a namespace in the store that servers share, and returns once it is recorded: a server takes it within a second.
-    ///
-    /// # Errors
-    ///
-    /// Nothing has changed then.
-    pub(super) async fn make_in_store(
-        &self,
-        fleet: &Fleet,
-        name: &str,
-    ) -> Result<NamespaceInfo, NamespaceError> {
-        let name = fitting(name)?;
-        if !fleet.make_namespace(&name).await? {
-            return Err(NamespaceError::Exists(name));
-        }
-        Ok(NamespaceInfo {
-            name,
-            shard: None,
-            is_first: false,
-            is_configured: false,
-        })
-    }
-
-    /// Drops a namespace of the store that servers share, and returns once all that it had is gone.
-    ///
-    /// # Errors
-    ///
-    /// It is still there, or it is in quarantine with a part of what it had.
-    pub(super) async fn drop_in_store(
-        &self,
-        fleet: &Fleet,
-        name: &str,
-    ) -> Result<(), NamespaceError> {
-        let name = name.to_lowercase();
-        self.check_drop(&name, NamespaceError::FirstOfStore)?;
-        match fleet.remove_namespace(&name).await {
-            Ok(()) => Ok(()),
-            Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name)),
-            Err(NotDone::Store(error)) => Err(NamespaceError::Store(error)),
-            Err(error) => Err(NamespaceError::NotRemoved(error)),
-        }
-    }
-
     /// Places the namespaces of a configuration that was read again. Those that are not served yet are recorded; they are served
     /// once their keys and entities are there, and [`PlacedNamespaces::serve`] is called.
     ///
@@ -309,7 +262,7 @@ impl ServerNamespaces {
     }
 
     /// Checks that a namespace is not the first, nor one that the configuration names.
-    fn check_drop(
+    pub(super) fn check_drop(
         &self,
         name: &str,
         is_first: fn(String) -> NamespaceError,

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use super::authorization_rules::RightName;
 use super::call::{Answer, Call, NamespaceQuery};
 use super::problem::Problem;
-use crate::server::namespaces::{NamespaceError, NamespaceInfo};
+use crate::server::namespaces::{NamespaceError, NamespaceInfo, ServerNamespaces, fitting};
+use crate::server::store::{Fleet, NotDone, StoreError};
 use jitney_base::rights::Right;
 
 /// A namespace.
@@ -72,7 +73,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
 pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
     let made = match &call.server.fleet {
-        Some(fleet) => call.server.namespaces.make_in_store(fleet, name).await?,
+        Some(fleet) => make_in_store(fleet, name).await?,
         None => call.server.namespaces.make(name, authority).await?,
     };
     call.answer(StatusCode::CREATED, &Namespace::of(made)).await
@@ -87,10 +88,53 @@ pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
     let namespaces = &call.server.namespaces;
     match &call.server.fleet {
-        Some(fleet) => namespaces.drop_in_store(fleet, name).await?,
+        Some(fleet) => drop_in_store(namespaces, fleet, name).await?,
         None => namespaces.drop_one(name, authority).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Makes a namespace in the store that servers share, and returns once it is recorded: a server takes it within a second.
+async fn make_in_store(fleet: &Fleet, name: &str) -> Result<NamespaceInfo, Problem> {
+    let name = fitting(name)?;
+    let made = fleet.make_namespace(&name).await;
+    if !made.map_err(|error| of_store(&error))? {
+        return Err(NamespaceError::Exists(name).into());
+    }
+    Ok(NamespaceInfo {
+        name,
+        shard: None,
+        is_first: false,
+        is_configured: false,
+    })
+}
+
+/// Drops a namespace of the store that servers share, and returns once all that it had is gone.
+///
+/// # Errors
+///
+/// It is still there, or it is in quarantine with a part of what it had.
+async fn drop_in_store(
+    namespaces: &ServerNamespaces,
+    fleet: &Fleet,
+    name: &str,
+) -> Result<(), Problem> {
+    let name = name.to_lowercase();
+    namespaces.check_drop(&name, NamespaceError::FirstOfStore)?;
+    match fleet.remove_namespace(&name).await {
+        Ok(()) => Ok(()),
+        Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name).into()),
+        Err(NotDone::Store(error)) => Err(of_store(&error)),
+        Err(error) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "in_use",
+            error.to_string(),
+        )),
+    }
+}
+
+fn of_store(error: &StoreError) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string())
 }
 
 /// Says who the client is, and what it may do in the namespace.
@@ -143,12 +187,9 @@ impl From<NamespaceError> for Problem {
             NamespaceError::Configured(_)
             | NamespaceError::First(_)
             | NamespaceError::FirstOfStore(_) => (StatusCode::CONFLICT, "not_allowed"),
-            NamespaceError::Busy(_) | NamespaceError::NotRemoved(_) => {
-                (StatusCode::CONFLICT, "in_use")
-            }
+            NamespaceError::Busy(_) => (StatusCode::CONFLICT, "in_use"),
             NamespaceError::Denied(denied) => return denied.clone().into(),
             NamespaceError::Stopping => return Self::stopping(),
-            NamespaceError::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             NamespaceError::Record(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         Self::new(status, reason, error.to_string())
