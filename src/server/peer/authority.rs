@@ -27,7 +27,7 @@ const NAME: &str = "peer.jitney";
 /// # Errors
 ///
 /// The system's.
-pub(in crate::server) fn make_authority() -> io::Result<String> {
+pub(crate) fn make_authority() -> io::Result<String> {
     let key = KeyPair::generate().map_err(io::Error::other)?;
     let mut params = valid(limits::AUTHORITY_DAYS);
     params
@@ -50,7 +50,7 @@ fn valid(days: u32) -> CertificateParams {
 const DAY: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// TLS between servers.
-pub(in crate::server) struct PeerTls {
+pub(crate) struct PeerTls {
     acceptor: TlsAcceptor,
     connector: TlsConnector,
 }
@@ -61,7 +61,7 @@ impl PeerTls {
     /// # Errors
     ///
     /// The authority cannot be read.
-    pub(in crate::server) fn new(authority: &str) -> io::Result<Self> {
+    pub(crate) fn new(authority: &str) -> io::Result<Self> {
         let der = CertificateDer::from_pem_slice(authority.as_bytes()).map_err(io::Error::other)?;
         let begin = authority.find("-----BEGIN PRIVATE KEY").unwrap_or_default();
         let key = authority.get(begin..).unwrap_or_default();
@@ -109,7 +109,7 @@ impl PeerTls {
     /// # Errors
     ///
     /// It is not another server's.
-    pub(in crate::server) async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -121,10 +121,7 @@ impl PeerTls {
     /// # Errors
     ///
     /// It cannot be reached, or is not a server of the store.
-    pub(in crate::server) async fn connect(
-        &self,
-        address: &str,
-    ) -> io::Result<client::TlsStream<TcpStream>> {
+    pub(crate) async fn connect(&self, address: &str) -> io::Result<client::TlsStream<TcpStream>> {
         self.connect_over(TcpStream::connect(address).await?).await
     }
 

@@ -4,7 +4,7 @@
 //! - The client may end its output first. Then it gets the last answers for a bounded time.
 //! - The other server closes a connection, and no longer reads from it: then the client's is closed, too, as a direct one would be.
 //! - What a peer does not read blocks the bytes behind it, the end of the other peer among them. A server that closes resets a
-//!   connection whose bytes are not taken ([`crate::server::connection`]), and a look at the socket finds that.
+//!   connection whose bytes are not taken ([`crate::server::amqp::connection`]), and a look at the socket finds that.
 
 use std::io;
 use std::ops::Range;

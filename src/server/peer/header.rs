@@ -6,18 +6,18 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::io::AsyncRead;
 
 use crate::server::limits;
-use crate::server::proxy_protocol::{HeaderError, ProxyHeader, field, fields, write_field};
+use crate::server::net::proxy_protocol::{HeaderError, ProxyHeader, field, fields, write_field};
 
 /// The client of a connection that is passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct Client {
-    pub(in crate::server) address: IpAddr,
+pub(crate) struct Client {
+    pub(crate) address: IpAddr,
     /// The name of the server that it asked TLS or HTTP for.
-    pub(in crate::server) server_name: Option<String>,
+    pub(crate) server_name: Option<String>,
     /// Whom its certificate names, if it showed one and it was verified.
-    pub(in crate::server) certificate: Option<String>,
+    pub(crate) certificate: Option<String>,
     /// It came over TLS.
-    pub(in crate::server) is_secure: bool,
+    pub(crate) is_secure: bool,
 }
 
 /// Why a connection of another server is refused.

@@ -1,7 +1,7 @@
 //! The listener for the other servers of the fleet: they show a certificate of the store's authority, and then the client.
 //!
 //! A connection takes a slot before it is accepted, as at every listener. Until it has shown both, it counts as an
-//! unauthenticated connection from its own address ([`crate::server::admission`]), and from then on as one from its client's.
+//! unauthenticated connection from its own address ([`crate::server::net::admission`]), and from then on as one from its client's.
 
 use std::io;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use tracing::debug;
 
 use super::header::{Client, ClientError};
 use super::reach::Peers;
-use crate::server::admission::{
+use crate::server::limits;
+use crate::server::net::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind,
 };
-use crate::server::limits;
-use crate::server::listener::{AcceptedSocket, Acceptor};
-use crate::server::socket::Socket;
+use crate::server::net::listener::{AcceptedSocket, Acceptor};
+use crate::server::net::socket::Socket;
 
 /// What bounds the connections of a listener, and when it stops.
-pub(in crate::server) struct Bounds {
-    pub(in crate::server) slots: ConnectionSlots,
-    pub(in crate::server) admission: Admission,
-    pub(in crate::server) stopped: watch::Receiver<bool>,
+pub(crate) struct Bounds {
+    pub(crate) slots: ConnectionSlots,
+    pub(crate) admission: Admission,
+    pub(crate) stopped: watch::Receiver<bool>,
 }
 
-/// Serves the connections of other servers until the stop, and then waits for all of them to end. `serve` returns the future that serves
-/// one of them.
-pub(in crate::server) async fn accept<F>(
+/// Serves the connections of other servers until the stop, and then waits for all of them to end. `serve` returns the
+/// future that serves one of them.
+pub(crate) async fn accept<F>(
     socket: TcpListener,
     peers: Arc<Peers>,
     bounds: Bounds,
@@ -65,10 +65,10 @@ struct Handshakes {
 }
 
 /// A connection that another server passes on.
-pub(in crate::server) struct Passed {
-    pub(in crate::server) stream: TlsStream<Socket>,
-    pub(in crate::server) client: Client,
-    pub(in crate::server) slot: ConnectionSlot,
+pub(crate) struct Passed {
+    pub(crate) stream: TlsStream<Socket>,
+    pub(crate) client: Client,
+    pub(crate) slot: ConnectionSlot,
 }
 
 /// Why a connection is not another server's.
@@ -278,7 +278,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_say_who_the_client_is_is_closed() {
         let bench = Bench::new(LONG).await;
-        let local = crate::server::proxy_protocol::ProxyHeader::default().encode();
+        let local = crate::server::net::proxy_protocol::ProxyHeader::default().encode();
         for bytes in [&b"AMQP\0\x01\0\0"[..], b"PROXY UNKNOWN\r\n", &local] {
             let mut stream = bench.tls().connect(&bench.address).await.unwrap();
             stream.write_all(bytes).await.unwrap();

@@ -6,7 +6,7 @@ use crate::server::store::{Fleet, ServerSeen};
 
 /// Another server, which has a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct Owner {
+pub(crate) struct Owner {
     pub(super) server: String,
     /// Another one after each of its starts.
     pub(super) incarnation: String,
@@ -16,7 +16,7 @@ pub(in crate::server) struct Owner {
 
 /// Whether a server still has a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Holding {
+pub(crate) enum Holding {
     Holds,
     /// No server has it.
     Unowned,
@@ -25,7 +25,7 @@ pub(in crate::server) enum Holding {
 }
 
 /// What knows the owners of namespaces, whose names are in lower case.
-pub(in crate::server) trait Owners: Send + Sync {
+pub(crate) trait Owners: Send + Sync {
     /// Returns the other server that has a namespace; none while this server has it, or none has.
     fn other_owner_of(&self, namespace: &str) -> Option<Owner>;
 
@@ -76,7 +76,7 @@ impl Holding {
 /// Owners that a test decides.
 #[cfg(test)]
 #[derive(Default)]
-pub(in crate::server) struct FakeOwners {
+pub(crate) struct FakeOwners {
     owners: std::sync::Mutex<std::collections::BTreeMap<String, Owner>>,
     /// How many owners were copied.
     copied: std::sync::atomic::AtomicUsize,
@@ -86,23 +86,23 @@ pub(in crate::server) struct FakeOwners {
 #[cfg(test)]
 impl FakeOwners {
     /// The name of this server.
-    pub(in crate::server) const THIS: &str = "one";
+    pub(super) const THIS: &str = "one";
 
     /// Says that a server has a namespace from now on.
-    pub(in crate::server) fn set(&self, namespace: &str, owner: Owner) {
+    pub(crate) fn set(&self, namespace: &str, owner: Owner) {
         let mut owners = self.owners.lock().unwrap();
         owners.insert(namespace.to_owned(), owner);
         self.changes.send_replace(());
     }
 
     /// Says that no server has a namespace from now on.
-    pub(in crate::server) fn remove(&self, namespace: &str) {
+    pub(crate) fn remove(&self, namespace: &str) {
         self.owners.lock().unwrap().remove(namespace);
         self.changes.send_replace(());
     }
 
     /// Returns how many owners were copied.
-    pub(in crate::server) fn copied(&self) -> usize {
+    pub(crate) fn copied(&self) -> usize {
         self.copied.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
@@ -130,7 +130,7 @@ impl Owners for FakeOwners {
 #[cfg(test)]
 impl Owner {
     /// Makes another server that is reached at an address.
-    pub(in crate::server) fn other(server: &str, address: impl ToString) -> Self {
+    pub(crate) fn other(server: &str, address: impl ToString) -> Self {
         Self {
             server: server.to_owned(),
             incarnation: "1".to_owned(),

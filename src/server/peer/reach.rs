@@ -16,13 +16,13 @@ use super::authority::PeerTls;
 use super::header::Client;
 use super::owners::{Holding, Owner, Owners};
 use super::places::WaitingPlaces;
-use crate::server::admission::{ConnectionSlot, ConnectionSlots, ListenerKind};
+use crate::server::host::shards::Shards;
 use crate::server::limits;
-use crate::server::shards::Shards;
+use crate::server::net::admission::{ConnectionSlot, ConnectionSlots, ListenerKind};
 use jitney_shard::routing::ShardIndex;
 
 /// The other servers, as connections reach them.
-pub(in crate::server) struct Peers {
+pub(crate) struct Peers {
     owners: Arc<dyn Owners>,
     tls: PeerTls,
     /// For connections that wait for the server of their namespace.
@@ -33,7 +33,7 @@ pub(in crate::server) struct Peers {
 
 /// Whether a connection may be passed on to another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Hop {
+pub(crate) enum Hop {
     /// It is a client's.
     First,
     /// Another server has passed it on: it is served here or not at all.
@@ -42,7 +42,7 @@ pub(in crate::server) enum Hop {
 
 impl Hop {
     /// Returns the hop of a connection that came to a listener of some kind.
-    pub(in crate::server) const fn of(kind: ListenerKind) -> Self {
+    pub(crate) const fn of(kind: ListenerKind) -> Self {
         match kind {
             ListenerKind::Peer => Self::Last,
             ListenerKind::General | ListenerKind::Administration | ListenerKind::Metrics => {
@@ -54,36 +54,36 @@ impl Hop {
 
 /// Where a connection is served.
 #[derive(Debug)]
-pub(in crate::server) enum Reached {
+pub(crate) enum Reached {
     Here(ShardIndex),
     Elsewhere(Box<PeerConnection>),
 }
 
 /// A connection to the server that has a namespace. The client's bytes are to follow.
 #[derive(Debug)]
-pub(in crate::server) struct PeerConnection {
-    pub(in crate::server) stream: TlsStream<TcpStream>,
-    pub(in crate::server) namespace: String,
-    pub(in crate::server) owner: Owner,
+pub(crate) struct PeerConnection {
+    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) namespace: String,
+    pub(crate) owner: Owner,
     /// The connection's own, beside that of the client's.
-    pub(in crate::server) slot: ConnectionSlot,
+    pub(crate) slot: ConnectionSlot,
 }
 
 /// A connection or a request whose server is looked for.
 #[derive(Clone, Copy)]
-pub(in crate::server) struct Lookup<'a> {
-    pub(in crate::server) shards: &'a Shards,
+pub(crate) struct Lookup<'a> {
+    pub(crate) shards: &'a Shards,
     /// For a connection to another server.
-    pub(in crate::server) slots: &'a ConnectionSlots,
+    pub(crate) slots: &'a ConnectionSlots,
     /// The name that the client has for this server: it names the namespace.
-    pub(in crate::server) host: Option<&'a str>,
-    pub(in crate::server) client: &'a Client,
-    pub(in crate::server) hop: Hop,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) client: &'a Client,
+    pub(crate) hop: Hop,
 }
 
 /// Why a connection is not served, here or elsewhere.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::server) enum NotPassed {
+pub(crate) enum NotPassed {
     #[error("no server has the namespace now: connect again")]
     NoServer,
     #[error("the namespace has another server now: connect again")]
@@ -100,7 +100,7 @@ pub(in crate::server) enum NotPassed {
 
 /// The limit that a connection or a request would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in crate::server) enum TooMany {
+pub(crate) enum TooMany {
     #[error("too many connections wait for their namespaces to have servers")]
     Waiting,
     #[error("all file descriptors for connections to other servers are in use")]
@@ -128,7 +128,7 @@ impl Routed {
 }
 
 impl Peers {
-    pub(in crate::server) fn new(owners: Arc<dyn Owners>, tls: PeerTls) -> Self {
+    pub(crate) fn new(owners: Arc<dyn Owners>, tls: PeerTls) -> Self {
         Self {
             owners,
             tls,
@@ -139,7 +139,7 @@ impl Peers {
 
     /// Lets connections wait for another time.
     #[cfg(test)]
-    pub(in crate::server) fn waiting(self, wait: Duration) -> Self {
+    pub(crate) fn waiting(self, wait: Duration) -> Self {
         Self { wait, ..self }
     }
 
@@ -168,7 +168,7 @@ impl Peers {
     /// # Errors
     ///
     /// No server was found in time, too many connections wait or are open, or this server stops.
-    pub(in crate::server) async fn reach(
+    pub(crate) async fn reach(
         &self,
         lookup: Lookup<'_>,
         mut stopped: watch::Receiver<bool>,
@@ -270,7 +270,7 @@ impl Peers {
 
     /// Waits until a server no longer has a namespace. If no server has it, the wait continues for a moment: the last server may still
     /// close its connections by itself.
-    pub(in crate::server) async fn until_moved(&self, namespace: &str, owner: &Owner) {
+    pub(crate) async fn until_moved(&self, namespace: &str, owner: &Owner) {
         let mut changes = self.owners.changes();
         let mut until = None;
         loop {

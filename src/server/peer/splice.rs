@@ -14,9 +14,9 @@ use tracing::{debug, info};
 
 use super::copy::{CopyWaits, copy};
 use super::reach::{NotPassed, PeerConnection, Peers};
-use crate::server::admission::Permit;
 use crate::server::limits;
-use crate::server::socket::Stream;
+use crate::server::net::admission::Permit;
+use crate::server::net::socket::Stream;
 
 impl Peers {
     /// Passes a connection on until one side ends it, or another server takes the namespace. `received` is everything that the client
@@ -25,7 +25,7 @@ impl Peers {
     /// # Errors
     ///
     /// The client has got nothing yet; why it is to be closed.
-    pub(in crate::server) async fn pass(
+    pub(crate) async fn pass(
         &self,
         stream: &mut impl Stream,
         (received, permit): (&[u8], Option<Permit>),

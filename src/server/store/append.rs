@@ -19,10 +19,10 @@ use super::log::StoreLog;
 use super::ownership::QuarantinedBy;
 use super::sql::signed;
 use super::{StoreError, chain, ownership, schema};
-use crate::server::committer::{LogCommand, LogSink, SyncProgress};
+use crate::server::host::committer::{LogCommand, LogSink, SyncProgress};
+use crate::server::host::owner::StoreEvent;
 use crate::server::limits;
-use crate::server::owner::StoreEvent;
-use crate::server::supervisor::{self, Task};
+use crate::server::system::supervisor::{self, Task};
 use jitney_base::histogram::Histogram;
 use jitney_base::time::Millis;
 use jitney_journal::appender::{
@@ -32,7 +32,7 @@ use jitney_journal::rows::{self, Row, RowPlace};
 use jitney_journal::{Frame, SegmentId};
 
 /// The owner's handle of the committer.
-pub(in crate::server) struct StoreCommitter {
+pub(super) struct StoreCommitter {
     orders: Arc<Orders>,
     progress: watch::Receiver<SyncProgress>,
     times: Arc<Mutex<Histogram>>,

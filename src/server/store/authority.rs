@@ -15,29 +15,29 @@ use tracing::{error, info};
 use super::StoreError;
 use super::connect::Store;
 use super::stores::Stores;
-use crate::server::certs::shared::{self, LatestAuthority};
 use crate::server::limits;
+use crate::server::net::certs::shared::{self, LatestAuthority};
 
 /// The authority, as a server follows it.
-pub(in crate::server) struct FleetAuthority {
+pub(crate) struct FleetAuthority {
     stores: Arc<Stores>,
     latest: LatestAuthority,
 }
 
 impl FleetAuthority {
     /// Takes what the stores had at the start.
-    pub(in crate::server) fn new(stores: Arc<Stores>, text: String) -> Self {
+    pub(crate) fn new(stores: Arc<Stores>, text: String) -> Self {
         let latest = Arc::new(ArcSwap::from_pointee(text));
         Self { stores, latest }
     }
 
     /// Returns where the latest one is.
-    pub(in crate::server) fn latest(&self) -> LatestAuthority {
+    pub(crate) fn latest(&self) -> LatestAuthority {
         Arc::clone(&self.latest)
     }
 
     /// Follows it until the stop.
-    pub(in crate::server) async fn follow(self, mut stopped: watch::Receiver<bool>) {
+    pub(crate) async fn follow(self, mut stopped: watch::Receiver<bool>) {
         let mut ticks = interval(limits::CERTIFICATE_CHECK_INTERVAL.as_duration());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reported = String::new();

@@ -14,7 +14,7 @@ use super::fleet::{FleetStore, formats};
 use super::namesake::{Name, NameRow};
 use super::view::StoreView;
 use super::{StoreError, checks, common, deaths};
-use crate::server::lease::{self, Lease};
+use crate::server::host::lease::{self, Lease};
 use crate::server::limits;
 
 impl FleetStore {

@@ -12,37 +12,37 @@ use super::{StoreError, authority, checks, schema};
 use crate::server::limits;
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
-pub(in crate::server) struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// The name of this server.
-    pub(in crate::server) server: &'a str,
+    pub(crate) server: &'a str,
     /// The names of the namespaces of the configuration, the first one first.
-    pub(in crate::server) namespaces: Vec<&'a str>,
+    pub(crate) namespaces: Vec<&'a str>,
     /// The text of the configuration file, if there is one, and its hash.
-    pub(in crate::server) config: Option<(&'a str, &'a str)>,
+    pub(crate) config: Option<(&'a str, &'a str)>,
     /// The root key and the operator's key, where the store has none yet; none where keys are not verified.
-    pub(in crate::server) new_keys: Option<(String, String)>,
+    pub(crate) new_keys: Option<(String, String)>,
     /// The authority of the servers' certificates with its key, where the store has none yet.
-    pub(in crate::server) new_authority: String,
+    pub(crate) new_authority: String,
     /// The authority of the certificates for clients with its key, where the store has none yet; none if this server shows a
     /// certificate of its operator.
-    pub(in crate::server) new_tls_authority: Option<String>,
+    pub(crate) new_tls_authority: Option<String>,
     /// Whether a database with which messages can be lost is used all the same.
-    pub(in crate::server) is_unchecked: bool,
+    pub(crate) is_unchecked: bool,
 }
 
 /// What all servers have in common.
-pub(in crate::server) struct Common {
+pub(crate) struct Common {
     /// The text of the configuration that counts, its hash, and its number.
-    pub(in crate::server) config: Option<(String, String, i64)>,
+    pub(crate) config: Option<(String, String, i64)>,
     /// The number of the text of this server's file; none if there is no file, or it is not recorded yet.
-    pub(in crate::server) file_number: Option<i64>,
-    pub(in crate::server) root_key: Option<String>,
-    pub(in crate::server) operator_key: Option<String>,
-    pub(in crate::server) first: String,
+    pub(crate) file_number: Option<i64>,
+    pub(crate) root_key: Option<String>,
+    pub(crate) operator_key: Option<String>,
+    pub(crate) first: String,
     /// The authority of the servers' certificates, with its key, as PEM.
-    pub(in crate::server) peer_authority: String,
+    pub(crate) peer_authority: String,
     /// The authority of the certificates for clients, with its key, as PEM; none if this server shows a certificate of its operator.
-    pub(in crate::server) tls_authority: Option<String>,
+    pub(crate) tls_authority: Option<String>,
 }
 
 /// The part of what is common that one store has.
@@ -104,10 +104,7 @@ impl Values {
 /// # Errors
 ///
 /// A store's, unless it is away and others are not.
-pub(in crate::server) async fn prepare(
-    stores: &Stores,
-    wanted: &Wanted<'_>,
-) -> Result<Common, StoreError> {
+pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Common, StoreError> {
     if wanted.is_unchecked {
         stores.use_unchecked();
     }

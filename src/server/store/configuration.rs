@@ -3,23 +3,23 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use tracing::error;
 
-use crate::server::configuration::Reading;
-use crate::server::mail::Reloaded;
+use crate::server::host::configuration::Reading;
+use crate::server::host::mail::Reloaded;
 use jitney_config::{Configuration, Namespace};
 
 /// The store's configuration, as this server has read it last.
 #[derive(Debug, Clone)]
-pub(in crate::server) struct StoreConfiguration {
+pub(crate) struct StoreConfiguration {
     /// It grows with each that is written; 0 where none was, and the emulator's default entities count.
-    pub(in crate::server) number: i64,
+    pub(crate) number: i64,
     /// Of the text.
-    pub(in crate::server) hash: String,
-    pub(in crate::server) config: Configuration,
+    pub(crate) hash: String,
+    pub(crate) config: Configuration,
 }
 
 /// What became of a text that was to be the store's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Published {
+pub(crate) enum Published {
     /// It counts now.
     Written(i64),
     /// Another server was faster: the store has had it since then.
@@ -28,7 +28,7 @@ pub(in crate::server) enum Published {
 
 impl Published {
     /// Returns the text's number.
-    pub(in crate::server) const fn number(self) -> i64 {
+    pub(crate) const fn number(self) -> i64 {
         let (Self::Written(number) | Self::Known(number)) = self;
         number
     }
@@ -51,7 +51,7 @@ const PLACE: &str = "the store's configuration";
 /// # Errors
 ///
 /// All mistakes in it.
-pub(in crate::server) fn parse(text: &str) -> Result<Configuration, String> {
+pub(crate) fn parse(text: &str) -> Result<Configuration, String> {
     Reading::SHARED.parse(PLACE, text)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn report_refused(namespace: &str, done: &Reloaded) {
 }
 
 /// Returns the hash by which a text is known.
-pub(in crate::server) fn hash_of(text: &str) -> String {
+pub(crate) fn hash_of(text: &str) -> String {
     let sum = digest(&SHA256, text.as_bytes());
     let bytes = sum.as_ref().iter();
     bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))

@@ -16,9 +16,9 @@ use super::common;
 use super::configuration::{Published, StoreConfiguration, hash_of, parse, report_refused};
 use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
-use crate::server::mail::{NamespaceKeys, Reload, Reloaded};
-use crate::server::reload;
-use crate::server::supervisor;
+use crate::server::host::mail::{NamespaceKeys, Reload, Reloaded};
+use crate::server::host::reload;
+use crate::server::system::supervisor;
 use jitney_config::Configuration;
 
 /// A namespace that this server has, to which another configuration was applied.
@@ -33,7 +33,7 @@ struct Outdated {
 
 impl Fleet {
     /// Returns the store's configuration, as this server has read it last.
-    pub(in crate::server) fn configuration(&self) -> Arc<StoreConfiguration> {
+    pub(crate) fn configuration(&self) -> Arc<StoreConfiguration> {
         self.serving_parts().configuration.load_full()
     }
 
@@ -42,11 +42,7 @@ impl Fleet {
     /// # Errors
     ///
     /// The store's.
-    pub(in crate::server) async fn publish(
-        &self,
-        text: &str,
-        before: i64,
-    ) -> Result<Published, StoreError> {
+    pub(crate) async fn publish(&self, text: &str, before: i64) -> Result<Published, StoreError> {
         let hash = hash_of(text);
         let store = self.stores.home();
         let session = store.take().await?;
@@ -71,7 +67,7 @@ impl Fleet {
     /// # Errors
     ///
     /// Those of the stores; what is left is done at the next call.
-    pub(in crate::server) async fn follow_configuration(&self) -> Result<(), StoreError> {
+    pub(crate) async fn follow_configuration(&self) -> Result<(), StoreError> {
         let store = self.stores.home();
         let session = store.take().await?;
         let query = "select hash, number from configuration order by number desc limit 1";

@@ -26,29 +26,29 @@ use tracing::{debug, info, warn};
 use super::StoreError;
 use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
+use crate::server::host::root_key;
 use crate::server::limits;
-use crate::server::root_key;
-use crate::server::supervisor;
+use crate::server::system::supervisor;
 use jitney_base::secret::Secret;
 
 /// The arguments of namespaces in a store.
 #[derive(Debug, Clone, Args)]
-pub(in crate::server) struct StoreArgs {
+pub(crate) struct StoreArgs {
     /// Keep namespaces in this PostgreSQL database, and share them with the other servers that have it. Without this they are in
     /// the data directory of this server. Given several times, as `--store NAME=URL`, namespaces are spread over several databases;
     /// all servers name the same ones.
     #[arg(long, value_name = "[NAME=]URL", env = "JITNEY_STORE", hide_env_values = true, value_delimiter = '\n',
         conflicts_with_all = ["ephemeral", "sync", "accept_data_loss"], requires = "server")]
-    pub(in crate::server) store: Vec<Secret>,
+    pub(crate) store: Vec<Secret>,
     /// The certificate authorities of the database, as PEM. The default is those of the system.
     #[arg(long, value_name = "FILE", requires = "store")]
-    pub(in crate::server) store_ca: Option<PathBuf>,
+    pub(crate) store_ca: Option<PathBuf>,
     /// Use the store although its version or a setting that durability needs is refused: for offers that replicate below PostgreSQL.
     #[arg(long, requires = "store")]
-    pub(in crate::server) store_unchecked: bool,
+    pub(crate) store_unchecked: bool,
     /// The name of this server. No other server of the store may have it.
     #[arg(long, value_name = "NAME", env = "JITNEY_SERVER", requires = "store")]
-    pub(in crate::server) server: Option<String>,
+    pub(crate) server: Option<String>,
     /// The address at which the other servers reach this one.
     #[arg(
         long,
@@ -56,14 +56,14 @@ pub(in crate::server) struct StoreArgs {
         default_value = "127.0.0.1:5670",
         requires = "store"
     )]
-    pub(in crate::server) peer_listen: std::net::SocketAddr,
+    pub(crate) peer_listen: std::net::SocketAddr,
     /// The address at which the other servers reach this one, where it is not the one of `--peer-listen`, as behind NAT.
     #[arg(long, value_name = "HOST:PORT", requires = "store")]
-    pub(in crate::server) peer_address: Option<String>,
+    pub(crate) peer_address: Option<String>,
 }
 
 /// A store, and how it is reached.
-pub(in crate::server) struct Store {
+pub(crate) struct Store {
     /// Its name among the stores of the fleet.
     name: String,
     hosts: Hosts,
@@ -153,7 +153,7 @@ impl Store {
     /// # Errors
     ///
     /// What is wrong in them.
-    pub(in crate::server) fn all(args: &StoreArgs) -> Result<Vec<Self>, StoreError> {
+    pub(crate) fn all(args: &StoreArgs) -> Result<Vec<Self>, StoreError> {
         let malformed = |what: String| Err(StoreError::Url(what));
         if limits::STORES_MAX < args.store.len() {
             let max = limits::STORES_MAX;
@@ -236,7 +236,7 @@ impl Store {
     }
 
     /// Returns its name among the stores of the fleet.
-    pub(in crate::server) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -283,7 +283,7 @@ impl Store {
     }
 
     /// Returns the host and the database.
-    pub(in crate::server) fn place(&self) -> &str {
+    pub(crate) fn place(&self) -> &str {
         &self.place
     }
 

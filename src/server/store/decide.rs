@@ -39,7 +39,7 @@ impl StoreSet {
 
 /// Whether a server is to have namespaces of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::server) enum Fitness {
+pub(crate) enum Fitness {
     #[default]
     Fit,
     /// It has died too often of late, or the answers to its beats come too late: it has namespaces only while no other server is fit.

@@ -14,16 +14,16 @@ use jitney_journal::appender::Claim;
 
 /// A namespace, as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct Owned {
-    pub(in crate::server) id: i64,
-    pub(in crate::server) name: String,
+pub(crate) struct Owned {
+    pub(crate) id: i64,
+    pub(crate) name: String,
     pub(super) log_store: u64,
     pub(super) epoch: i64,
 }
 
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]
-pub(in crate::server) struct Fence {
+pub(super) struct Fence {
     namespace: i64,
     /// For the log of the server.
     name: String,
@@ -81,7 +81,7 @@ impl Fence {
     }
 
     /// Returns whether another server has the namespace.
-    pub(in crate::server) fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.locked().is_lost
     }
 

@@ -25,10 +25,10 @@ use super::rates::Rates;
 use super::serving::{Serving, ServingParts};
 use super::stores::Stores;
 use super::view::{ServerSeen, StoreView, View};
-use crate::server::clock::Clock;
-use crate::server::lease::Lease;
+use crate::server::host::lease::Lease;
 use crate::server::limits;
-use crate::server::supervisor::{self, Task};
+use crate::server::system::clock::Clock;
+use crate::server::system::supervisor::{self, Task};
 use jitney_broker::access::FailedAttempts;
 
 /// Returns the newest kind of record that this release reads.
@@ -37,21 +37,21 @@ pub(super) fn formats() -> i32 {
 }
 
 /// What a server's part of the fleet is made of.
-pub(in crate::server) struct FleetParts {
-    pub(in crate::server) stores: Arc<Stores>,
+pub(crate) struct FleetParts {
+    pub(crate) stores: Arc<Stores>,
     /// Its name.
-    pub(in crate::server) server: String,
+    pub(crate) server: String,
     /// Where the other servers reach it.
-    pub(in crate::server) address: String,
+    pub(crate) address: String,
     /// The name of the namespace that answers to every host that is no other's.
-    pub(in crate::server) first: String,
-    pub(in crate::server) serving: ServingParts,
+    pub(crate) first: String,
+    pub(crate) serving: ServingParts,
     /// The lock of the data directory.
-    pub(in crate::server) lock: std::fs::File,
+    pub(crate) lock: std::fs::File,
 }
 
 /// This server's part of the fleet.
-pub(in crate::server) struct Fleet {
+pub(crate) struct Fleet {
     pub(super) stores: Arc<Stores>,
     /// By the names of the stores.
     pub(super) parts: Vec<Arc<FleetStore>>,
@@ -109,7 +109,7 @@ pub(super) struct State {
 }
 
 impl Fleet {
-    pub(in crate::server) fn new(parts: FleetParts) -> Arc<Self> {
+    pub(crate) fn new(parts: FleetParts) -> Arc<Self> {
         let serving = Arc::new(parts.serving);
         let (attempts, next) = (FailedAttempts::default(), Arc::new(AtomicUsize::new(0)));
         let owner_changes = watch::Sender::new(());
@@ -150,7 +150,7 @@ impl Fleet {
     }
 
     /// Returns the servers and the namespaces, as the last looks found them.
-    pub(in crate::server) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> View {
         let stores = self.parts.iter().map(|part| part.view.load_full());
         View {
             stores: stores.collect(),
@@ -159,7 +159,7 @@ impl Fleet {
 
     /// Looks at the server that has a namespace, whose name is in lower case, as the last look found it; none while no server
     /// has it.
-    pub(in crate::server) fn look_at_owner<T>(
+    pub(crate) fn look_at_owner<T>(
         &self,
         namespace: &str,
         look: impl FnOnce(&ServerSeen) -> T,
@@ -170,7 +170,7 @@ impl Fleet {
     }
 
     /// Returns a receiver that is notified when a look has found other owners than the one before.
-    pub(in crate::server) fn owner_changes(&self) -> watch::Receiver<()> {
+    pub(crate) fn owner_changes(&self) -> watch::Receiver<()> {
         self.owner_changes.subscribe()
     }
 
@@ -179,7 +179,7 @@ impl Fleet {
     /// # Errors
     ///
     /// The store cannot be reached in which the name is to be reserved, or servers are alive that do not know all stores.
-    pub(in crate::server) async fn make_namespace(&self, name: &str) -> Result<bool, StoreError> {
+    pub(crate) async fn make_namespace(&self, name: &str) -> Result<bool, StoreError> {
         let names = [name.to_lowercase()];
         Ok(self.stores.make(&self.server, &names).await? == 1)
     }
@@ -190,28 +190,28 @@ impl Fleet {
     }
 
     /// Returns this server's name.
-    pub(in crate::server) fn server(&self) -> &str {
+    pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
     /// Returns whether this server may answer for the namespaces that it has of all stores.
-    pub(in crate::server) fn holds_lease(&self) -> bool {
+    pub(crate) fn holds_lease(&self) -> bool {
         self.parts.iter().all(|part| part.lease.load().holds())
     }
 
     /// Returns whether a store is another one than at the start: it was restored. This server serves none of its namespaces.
-    pub(in crate::server) fn is_replaced(&self) -> bool {
+    pub(crate) fn is_replaced(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.state().is_replaced)
     }
 
     /// Returns whether this server may answer for the namespaces that it has of some store.
-    pub(in crate::server) fn holds_some_lease(&self) -> bool {
+    pub(crate) fn holds_some_lease(&self) -> bool {
         self.parts.iter().any(|part| part.lease.load().holds())
     }
 
     /// Returns whether this server has joined the servers of some store.
-    pub(in crate::server) fn has_joined_some_store(&self) -> bool {
+    pub(crate) fn has_joined_some_store(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| !part.state().incarnation.is_empty())
     }
@@ -221,7 +221,7 @@ impl Fleet {
     /// # Errors
     ///
     /// Another server that is alive has the name; or a store refuses this one.
-    pub(in crate::server) async fn join(
+    pub(crate) async fn join(
         self: &Arc<Self>,
         stopped: &watch::Receiver<bool>,
     ) -> Result<Vec<Task>, StoreError> {
@@ -258,7 +258,7 @@ impl Fleet {
     }
 
     /// Waits for a while until each namespace of the stores that are reached has a server, and those of this one are served.
-    pub(in crate::server) async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         let until = Instant::now() + limits::STORE_ANSWER_WAIT.as_duration();
         while Instant::now() < until {
             let view = self.view();
@@ -284,7 +284,7 @@ impl Fleet {
     }
 
     /// Gives every namespace away, and leaves the fleet.
-    pub(in crate::server) async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         let mut left = JoinSet::new();
         for part in &self.parts {
             let ids = part.serving.ids().into_iter();

@@ -16,34 +16,34 @@ use jitney_broker::access::Actor;
 
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct Health {
+pub(crate) struct Health {
     /// The age of the oldest of the last looks at the stores; none before each store was looked at.
-    pub(in crate::server) looked: Option<Duration>,
+    pub(crate) looked: Option<Duration>,
     /// How long ago the beat of each live server changed, as this one has seen it, by the servers' names: in the store where that is
     /// longest, of those that are reached. Of this server, since it was sent.
-    pub(in crate::server) beat_ages: BTreeMap<String, Duration>,
+    pub(crate) beat_ages: BTreeMap<String, Duration>,
     /// The namespaces in lower case that have an owner, and are not served at the moment, with why.
-    pub(in crate::server) suspended: BTreeMap<String, &'static str>,
+    pub(crate) suspended: BTreeMap<String, &'static str>,
     /// How often clients were made to wait for the quota of each namespace that this server has.
-    pub(in crate::server) quota_waits: BTreeMap<String, u64>,
+    pub(crate) quota_waits: BTreeMap<String, u64>,
     /// By the names of the stores.
-    pub(in crate::server) stores: Vec<StoreHealth>,
+    pub(crate) stores: Vec<StoreHealth>,
 }
 
 /// The state of a store, as this server sees it now.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct StoreHealth {
-    pub(in crate::server) name: String,
+pub(crate) struct StoreHealth {
+    pub(crate) name: String,
     /// The host and the database, without the password.
-    pub(in crate::server) place: String,
+    pub(crate) place: String,
     /// The random identity that it got when it was made; empty if it was never reached.
-    pub(in crate::server) identity: String,
+    pub(crate) identity: String,
     /// The last look at it has succeeded.
-    pub(in crate::server) is_reached: bool,
+    pub(crate) is_reached: bool,
     /// This server may answer for the namespaces that it has there.
-    pub(in crate::server) holds_lease: bool,
+    pub(crate) holds_lease: bool,
     /// By how much this server's clock is ahead of the database's, in milliseconds.
-    pub(in crate::server) clock_offset: i64,
+    pub(crate) clock_offset: i64,
 }
 
 /// Why a namespace that has an owner is not served.
@@ -52,7 +52,7 @@ const APPEND_UNKNOWN: &str = "it is unknown whether the store has taken its last
 
 impl Fleet {
     /// Returns the state of the fleet, as this server sees it now.
-    pub(in crate::server) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> Health {
         let mut health = Health::default();
         let mut looked = Vec::new();
         for part in &self.parts {
@@ -84,11 +84,7 @@ impl Fleet {
     /// # Errors
     ///
     /// The store's.
-    pub(in crate::server) async fn release(
-        &self,
-        name: &str,
-        actor: &Actor,
-    ) -> Result<Release, StoreError> {
+    pub(crate) async fn release(&self, name: &str, actor: &Actor) -> Result<Release, StoreError> {
         let name = name.to_lowercase();
         let of = |part: &&Arc<FleetStore>| part.view.load().namespaces.contains_key(&name);
         let Some(part) = self.parts.iter().find(of) else {
@@ -162,7 +158,7 @@ fn reason(
 
 impl ServerSeen {
     /// Returns how many namespaces it has.
-    pub(in crate::server) fn count<'a>(
+    pub(crate) fn count<'a>(
         &self,
         namespaces: impl IntoIterator<Item = &'a NamespaceSeen>,
     ) -> usize {

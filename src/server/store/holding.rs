@@ -12,12 +12,12 @@ use super::ownership;
 use super::sql::unsigned;
 use super::stores::Reserving;
 use super::{StoreError, checks, schema};
-use crate::server::placement::PlacementError;
+use crate::server::host::placement::PlacementError;
 use jitney_journal::appender::Claim;
 
 /// Why a command on a store was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::server) enum NotDone {
+pub(crate) enum NotDone {
     /// The store cannot be reached, or a statement failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -45,7 +45,7 @@ pub(in crate::server) enum NotDone {
 
 impl NotDone {
     /// Returns the exit code: 1 if it is refused, 3 if the store cannot be reached or used, 4 if there is no such namespace.
-    pub(in crate::server) fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(_) | Self::Journal(_) | Self::Placement(_) | Self::Io { .. } => 1,
             Self::Store(_) => 3,
@@ -128,30 +128,30 @@ pub(super) struct Found {
 
 /// A namespace of the store, for its operator.
 #[derive(Debug, serde::Serialize)]
-pub(in crate::server) struct Listed {
-    pub(in crate::server) name: String,
-    pub(in crate::server) number: i64,
-    pub(in crate::server) epoch: i64,
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) number: i64,
+    pub(crate) epoch: i64,
     /// The server that took it last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::server) server: Option<String>,
+    pub(crate) server: Option<String>,
     /// Why no server takes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::server) quarantined: Option<String>,
+    pub(crate) quarantined: Option<String>,
     /// Tables of its log.
-    pub(in crate::server) segments: i64,
+    pub(crate) segments: i64,
     /// Bytes of these tables in the database.
-    pub(in crate::server) bytes: i64,
+    pub(crate) bytes: i64,
     /// Bytes a second that its clients may send together, if that is bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::server) quota: Option<i64>,
+    pub(crate) quota: Option<i64>,
     /// It answers to every host that is no other's.
-    pub(in crate::server) first: bool,
+    pub(crate) first: bool,
 }
 
 /// What a command does where the database has no tables of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Tables {
+pub(crate) enum Tables {
     /// It refuses.
     Needed,
     /// It makes them, after the checks of a server's start.
@@ -162,7 +162,7 @@ pub(in crate::server) enum Tables {
 
 /// What became of the wish to end a quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum Release {
+pub(crate) enum Release {
     /// Servers may take it; this was the reason of the quarantine.
     Done(String),
     /// It is in no quarantine.
@@ -178,7 +178,7 @@ pub(in crate::server) enum Release {
 /// # Errors
 ///
 /// It cannot be reached or used, has no tables, or its servers call it otherwise.
-pub(in crate::server) async fn open(
+pub(crate) async fn open(
     url: &str,
     ca: Option<PathBuf>,
     tables: Tables,
@@ -232,7 +232,7 @@ pub(in crate::server) async fn open(
 /// # Errors
 ///
 /// The store's.
-pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDone> {
+pub(crate) async fn list(store: &Store) -> Result<Vec<Listed>, NotDone> {
     let session = store.take().await?;
     let query = "select n.name, n.id, n.epoch, n.server, q.quarantined, \
                  coalesce(l.segments, 0), coalesce(l.bytes, 0)::bigint, n.name is not distinct from lower(f.first_namespace), q.quota \
@@ -266,7 +266,7 @@ pub(in crate::server) async fn list(store: &Store) -> Result<Vec<Listed>, NotDon
 /// # Errors
 ///
 /// The store's.
-pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release, StoreError> {
+pub(crate) async fn lift(store: &Store, name: &str) -> Result<Release, StoreError> {
     let session = store.take().await?;
     let name = name.to_lowercase();
     // A command that holds it for an export has it no longer, also where it was in quarantine before.
@@ -297,7 +297,7 @@ pub(in crate::server) async fn lift(store: &Store, name: &str) -> Result<Release
 /// # Errors
 ///
 /// The store's.
-pub(in crate::server) async fn set_quota(
+pub(crate) async fn set_quota(
     store: &Store,
     name: &str,
     quota: Option<u64>,

@@ -12,7 +12,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::StoreError;
-use crate::server::lease;
+use crate::server::host::lease;
 use crate::server::limits;
 
 /// The hosts of a store, with how each is connected to.

@@ -20,10 +20,10 @@ use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, QuarantinedBy};
 use super::take_over::{self, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
-use crate::server::clock::Testimony;
-use crate::server::lease;
+use crate::server::host::lease;
 use crate::server::limits;
-use crate::server::supervisor;
+use crate::server::system::clock::Testimony;
+use crate::server::system::supervisor;
 use jitney_base::time::Millis;
 
 impl Fleet {

@@ -1,5 +1,5 @@
-//! The server that has a namespace measures its messages a second, and says so in the store when that has changed by a lot: all servers
-//! spread namespaces by it.
+//! The server that has a namespace measures its messages a second, and says so in the store when that has changed by a
+//! lot: all servers spread namespaces by it.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use tracing::debug;
 
 use super::StoreError;
 use super::fleet::FleetStore;
+use crate::server::host::mail::ShardReport;
+use crate::server::host::mailbox::Mailbox;
 use crate::server::limits;
-use crate::server::mail::ShardReport;
-use crate::server::mailbox::Mailbox;
 
 /// Returns how many messages have come and were handed out.
 fn messages(report: &ShardReport) -> u64 {
@@ -99,7 +99,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::mail::Control;
+    use crate::server::host::mail::Control;
 
     #[tokio::test]
     async fn owners_that_do_not_answer_are_waited_for_at_the_same_time() {

@@ -1,5 +1,5 @@
-//! What the row of a namespace says of its owner, and how that is changed: the claim is raised, confirmed and given away, and a namespace
-//! is put into quarantine.
+//! What the row of a namespace says of its owner, and how that is changed: the claim is raised, confirmed and given
+//! away, and a namespace is put into quarantine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use crate::server::limits;
 ///
 /// There is none of that name, its name is reserved in another store, or another program reads its tables; the store's. Where it
 /// was begun it is in quarantine.
-pub(in crate::server) async fn remove(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
+pub(crate) async fn remove(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
     let name = name.to_lowercase();
     let reserving = Reserving::read(store).await?;
     if let Some(other) = reserving.elsewhere(&name) {
@@ -49,7 +49,7 @@ impl Fleet {
     /// # Errors
     ///
     /// Those of [`remove`].
-    pub(in crate::server) async fn remove_namespace(&self, name: &str) -> Result<(), NotDone> {
+    pub(crate) async fn remove_namespace(&self, name: &str) -> Result<(), NotDone> {
         let name = name.to_lowercase();
         let knows = |part: &&Arc<FleetStore>| part.view.load().namespaces.contains_key(&name);
         let known = self.parts.iter().find(knows);

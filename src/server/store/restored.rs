@@ -12,23 +12,23 @@ use super::fence::{Fence, random_uuid};
 use super::holding::NotDone;
 use super::sql::unsigned;
 use super::{StoreError, schema};
-use crate::server::committer::SyncProgress;
+use crate::server::host::committer::SyncProgress;
 use crate::server::limits;
 use jitney_journal::SegmentId;
 
 /// What was done.
 #[derive(Debug)]
-pub(in crate::server) struct Restored {
-    pub(in crate::server) identity_before: String,
-    pub(in crate::server) identity: String,
+pub(crate) struct Restored {
+    pub(crate) identity_before: String,
+    pub(crate) identity: String,
     /// Sessions of servers that were ended.
-    pub(in crate::server) sessions_ended: i64,
+    pub(crate) sessions_ended: i64,
     /// Namespaces by their names, and the last group of each.
-    pub(in crate::server) namespaces: Vec<(String, i64)>,
+    pub(crate) namespaces: Vec<(String, i64)>,
     /// Those that were in quarantine because their logs lacked what was acknowledged, and are not any more.
-    pub(in crate::server) ended: Vec<String>,
+    pub(crate) ended: Vec<String>,
     /// Those that stay in quarantine, each with the reason.
-    pub(in crate::server) kept: Vec<(String, String)>,
+    pub(crate) kept: Vec<(String, String)>,
 }
 
 /// Gives the store another identity, and raises all epochs. The first identity stays recorded: other stores know the store by it.
@@ -39,7 +39,7 @@ pub(in crate::server) struct Restored {
 /// # Errors
 ///
 /// The store's; nothing has changed then, or it is to be done again.
-pub(in crate::server) async fn restored(store: &Store) -> Result<Restored, NotDone> {
+pub(crate) async fn restored(store: &Store) -> Result<Restored, NotDone> {
     let identity = random_uuid();
     let session = store.bare_session().await?;
     let before = session.one("select identity::text from store", &[]).await?;

@@ -18,22 +18,21 @@ use super::fence::{Fence, Owned};
 use super::ownership;
 use super::take_over::OwnedShard;
 use super::view::NamespaceSeen;
-use crate::server::clock::Clock;
-use crate::server::lease::Lease;
+use crate::server::host::lease::Lease;
+use crate::server::host::mail::{Mail, NamespaceKeys, Reload};
+use crate::server::host::mailbox::Mailbox;
+use crate::server::host::memory::Plan;
+use crate::server::host::oidc::OidcArgs;
+use crate::server::host::owner::{Owner, OwnerParts, StoreEvent, StoreParts};
+use crate::server::host::reader::Reader;
+use crate::server::host::shards::{Member, Shards};
+use crate::server::host::traces::Traces;
+use crate::server::host::vitals::Vitals;
+use crate::server::host::{provision, reload};
 use crate::server::limits;
-use crate::server::mail::{Mail, NamespaceKeys, Reload};
-use crate::server::mailbox::Mailbox;
-use crate::server::memory::Plan;
-use crate::server::oidc::OidcArgs;
-use crate::server::owner::{Owner, OwnerParts, StoreEvent, StoreParts};
-use crate::server::provision;
-use crate::server::reader::Reader;
-use crate::server::reload;
-use crate::server::runtime::ShardRuntime;
-use crate::server::shards::{Member, Shards};
-use crate::server::supervisor::{self, Task};
-use crate::server::traces::Traces;
-use crate::server::vitals::Vitals;
+use crate::server::system::clock::Clock;
+use crate::server::system::runtime::ShardRuntime;
+use crate::server::system::supervisor::{self, Task};
 use jitney_base::memory::Memory;
 use jitney_base::rights::Key;
 use jitney_broker::access::{FailedAttempts, Profile};
@@ -44,22 +43,22 @@ use jitney_shard::routing::ShardIndex;
 use jitney_shard::{Input, Recovering, Shard};
 
 /// What shards of namespaces in a store are made of.
-pub(in crate::server) struct ServingParts {
-    pub(in crate::server) shards: Arc<Shards>,
-    pub(in crate::server) clock: Arc<Clock>,
-    pub(in crate::server) memory: Memory,
-    pub(in crate::server) plan: Plan,
-    pub(in crate::server) profile: Profile,
-    pub(in crate::server) oidc: OidcArgs,
-    pub(in crate::server) keys_wanted: Arc<Notify>,
-    pub(in crate::server) traces: Option<Traces>,
+pub(crate) struct ServingParts {
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) memory: Memory,
+    pub(crate) plan: Plan,
+    pub(crate) profile: Profile,
+    pub(crate) oidc: OidcArgs,
+    pub(crate) keys_wanted: Arc<Notify>,
+    pub(crate) traces: Option<Traces>,
     /// For the namespaces that have no keys in the configuration.
-    pub(in crate::server) root_key: Option<Key>,
+    pub(crate) root_key: Option<Key>,
     /// The configuration that is applied.
-    pub(in crate::server) configuration: ArcSwap<StoreConfiguration>,
+    pub(crate) configuration: ArcSwap<StoreConfiguration>,
     /// Entities that the configuration names no longer are deleted.
-    pub(in crate::server) config_deletes: bool,
-    pub(in crate::server) runtimes: Vec<ShardRuntime>,
+    pub(crate) config_deletes: bool,
+    pub(crate) runtimes: Vec<ShardRuntime>,
 }
 
 /// Bytes of batches that may wait for the owner of one namespace.
@@ -70,7 +69,7 @@ const MAILBOX_BYTES: usize = if limits::MAILBOX_BYTES_MIN < limits::MAILBOX_BYTE
 };
 
 /// The namespaces of a store that this server owns.
-pub(in crate::server) struct Serving {
+pub(crate) struct Serving {
     parts: Arc<ServingParts>,
     /// The place of the store among those of the fleet.
     at: usize,

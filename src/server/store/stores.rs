@@ -21,7 +21,7 @@ use super::fence::random_id;
 
 /// The stores of a fleet, by their names.
 #[derive(Debug)]
-pub(in crate::server) struct Stores {
+pub(crate) struct Stores {
     all: Vec<Arc<Store>>,
     /// The names and identities of all, as stores record them.
     set: OnceLock<String>,
@@ -135,7 +135,7 @@ fn stores_of(set: &str) -> impl Iterator<Item = (&str, &str)> {
 
 impl Stores {
     /// Takes the stores, of which there is one at least.
-    pub(in crate::server) fn new(all: Vec<Store>) -> Self {
+    pub(crate) fn new(all: Vec<Store>) -> Self {
         Self {
             all: all.into_iter().map(Arc::new).collect(),
             set: OnceLock::new(),
@@ -160,7 +160,7 @@ impl Stores {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::server) fn all(&self) -> &[Arc<Store>] {
+    pub(crate) fn all(&self) -> &[Arc<Store>] {
         &self.all
     }
 

@@ -17,9 +17,9 @@ use super::ownership::unblocked;
 use super::restored::Skipped;
 use super::timeline::Timeline;
 use super::{StoreError, deaths, restored, schema};
-use crate::server::committer::LogSink as _;
-use crate::server::owner::StoreEvent;
-use crate::server::supervisor::Task;
+use crate::server::host::committer::LogSink as _;
+use crate::server::host::owner::StoreEvent;
+use crate::server::system::supervisor::Task;
 use jitney_gateway::Gateway;
 use jitney_journal::Disk;
 use jitney_journal::appender::{Answer, Appended, Appender, Command, Question};
@@ -28,17 +28,17 @@ use jitney_shard::Recovering;
 use jitney_shard::limits;
 
 /// A namespace that this server has taken over, with its log read.
-pub(in crate::server) struct OwnedShard {
-    pub(in crate::server) namespace: Owned,
-    pub(in crate::server) fence: Arc<Fence>,
-    pub(in crate::server) recovering: Recovering,
-    pub(in crate::server) committer: StoreCommitter,
+pub(super) struct OwnedShard {
+    pub(crate) namespace: Owned,
+    pub(super) fence: Arc<Fence>,
+    pub(crate) recovering: Recovering,
+    pub(crate) committer: StoreCommitter,
     /// Ends when the committer was dropped and is done.
-    pub(in crate::server) committing: Task,
-    pub(in crate::server) events: watch::Receiver<StoreEvent>,
+    pub(super) committing: Task,
+    pub(crate) events: watch::Receiver<StoreEvent>,
     /// Where the reader says that the log cannot be read.
-    pub(in crate::server) teller: watch::Sender<StoreEvent>,
-    pub(in crate::server) disk: Arc<dyn Disk>,
+    pub(super) teller: watch::Sender<StoreEvent>,
+    pub(crate) disk: Arc<dyn Disk>,
     /// Sequence numbers that are left out, because the database was restored or lacked what was acknowledged.
     pub(super) skipped: Option<Skipped>,
 }

@@ -21,12 +21,12 @@ use super::holding::{self, Held, NotDone, Pending};
 use super::log::StoreLog;
 use super::stores::Reserving;
 use super::{StoreError, removal, restored, schema, take_over};
-use crate::server::disk::FileDisk;
-use crate::server::files::{self, NotMade, Readers};
+use crate::server::host::disk::FileDisk;
+use crate::server::host::owner::StoreEvent;
+use crate::server::host::placement::{self, Placement};
+use crate::server::host::read_only::ReadOnlyDisk;
 use crate::server::limits;
-use crate::server::owner::StoreEvent;
-use crate::server::placement::{self, Placement};
-use crate::server::read_only::ReadOnlyDisk;
+use crate::server::system::files::{self, NotMade, Readers};
 use jitney_broker::access::Profile;
 use jitney_gateway::Gateway;
 use jitney_journal::appender::Appender;
@@ -40,21 +40,21 @@ const KEYS: [(&str, &str); 2] = [("root.key", "root_key"), ("operator.key", "ope
 
 /// A namespace that was moved or copied.
 #[derive(Debug)]
-pub(in crate::server) struct Moved {
-    pub(in crate::server) name: String,
-    pub(in crate::server) entities: usize,
-    pub(in crate::server) messages: u64,
-    pub(in crate::server) bytes: u64,
+pub(crate) struct Moved {
+    pub(crate) name: String,
+    pub(crate) entities: usize,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
     /// The store has another root key than the data directory, if that has one.
-    pub(in crate::server) has_other_key: bool,
+    pub(crate) has_other_key: bool,
 }
 
 /// A namespace that was exported.
 #[derive(Debug)]
-pub(in crate::server) struct Exported {
-    pub(in crate::server) moved: Moved,
+pub(crate) struct Exported {
+    pub(crate) moved: Moved,
     /// Why it is in quarantine in the store, if it is.
-    pub(in crate::server) quarantined: Option<String>,
+    pub(crate) quarantined: Option<String>,
 }
 
 impl Moved {
@@ -99,7 +99,7 @@ fn options(namespace: &Owned) -> jitney_journal::Options {
 ///
 /// No broker may have the directory, and no namespace of these names may be in the store; it must be the one of its fleet in
 /// which these names are reserved. The store's, those of the log.
-pub(in crate::server) fn import(
+pub(crate) fn import(
     runtime: &Handle,
     store: &Arc<Store>,
     directory: &Path,
@@ -391,7 +391,7 @@ async fn keep_keys(store: &Store, directory: &Path, first: Option<&str>) -> Resu
 /// # Errors
 ///
 /// There is no such namespace, or the directory is not empty. The store's, those of the log.
-pub(in crate::server) fn export(
+pub(crate) fn export(
     runtime: &Handle,
     store: &Arc<Store>,
     name: &str,

@@ -13,68 +13,68 @@ use super::sql::unsigned;
 
 /// What the last looks have found.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct View {
+pub(crate) struct View {
     /// By the names of the stores.
-    pub(in crate::server) stores: Vec<Arc<StoreView>>,
+    pub(crate) stores: Vec<Arc<StoreView>>,
 }
 
 /// What the last look at a store has found.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct StoreView {
+pub(crate) struct StoreView {
     /// The store's name.
-    pub(in crate::server) name: String,
+    pub(crate) name: String,
     /// By their names.
-    pub(in crate::server) servers: Vec<ServerSeen>,
+    pub(crate) servers: Vec<ServerSeen>,
     /// By their names in lower case.
-    pub(in crate::server) namespaces: BTreeMap<String, NamespaceSeen>,
+    pub(crate) namespaces: BTreeMap<String, NamespaceSeen>,
     /// What an operator of the database needs to know.
-    pub(in crate::server) database: DatabaseSeen,
+    pub(crate) database: DatabaseSeen,
     /// When that was; none before the first look.
     pub(super) looked: Option<Instant>,
     /// The last look has succeeded.
-    pub(in crate::server) is_reached: bool,
+    pub(crate) is_reached: bool,
 }
 
 /// What stops the database in the end, if no operator acts on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::server) struct DatabaseSeen {
+pub(crate) struct DatabaseSeen {
     /// Transactions since the oldest that the database has not frozen: at two billion it takes no writes.
-    pub(in crate::server) transaction_age: i64,
+    pub(crate) transaction_age: i64,
     /// Replication slots that no standby uses: they keep the log of the database for ever.
-    pub(in crate::server) inactive_slots: i64,
+    pub(crate) inactive_slots: i64,
     /// Bytes that the standby which is furthest behind has not flushed.
-    pub(in crate::server) standby_lag: i64,
+    pub(crate) standby_lag: i64,
 }
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct ServerSeen {
-    pub(in crate::server) name: String,
-    pub(in crate::server) incarnation: String,
-    pub(in crate::server) beat: i64,
-    pub(in crate::server) is_alive: bool,
-    pub(in crate::server) address: String,
+pub(crate) struct ServerSeen {
+    pub(crate) name: String,
+    pub(crate) incarnation: String,
+    pub(crate) beat: i64,
+    pub(crate) is_alive: bool,
+    pub(crate) address: String,
     /// It gives its namespaces away, and takes none.
-    pub(in crate::server) is_leaving: bool,
+    pub(crate) is_leaving: bool,
     /// Whether it is to have namespaces of the store.
-    pub(in crate::server) fitness: Fitness,
+    pub(crate) fitness: Fitness,
     /// The newest kind of record that it reads.
     pub(super) formats: i32,
 }
 
 /// A namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct NamespaceSeen {
-    pub(in crate::server) id: i64,
-    pub(in crate::server) epoch: i64,
+pub(crate) struct NamespaceSeen {
+    pub(crate) id: i64,
+    pub(crate) epoch: i64,
     /// The live server that owns it.
-    pub(in crate::server) server: Option<String>,
+    pub(crate) server: Option<String>,
     /// Why it is left alone.
-    pub(in crate::server) quarantined: Option<String>,
+    pub(crate) quarantined: Option<String>,
     /// Messages a second, of late.
-    pub(in crate::server) rate: i64,
+    pub(crate) rate: i64,
     /// Bytes a second that its clients may send, if that is bounded.
-    pub(in crate::server) quota: Option<u64>,
+    pub(crate) quota: Option<u64>,
     pub(super) log_store: u64,
     pub(super) name: String,
     /// The server that owned it last and has died.
@@ -96,7 +96,7 @@ pub(in crate::server) struct NamespaceSeen {
 
 impl View {
     /// Returns the servers by their names, as the stores that are reached have them. Of its fitness for several, the worst is returned.
-    pub(in crate::server) fn servers(&self) -> Vec<ServerSeen> {
+    pub(crate) fn servers(&self) -> Vec<ServerSeen> {
         let mut all: BTreeMap<&str, ServerSeen> = BTreeMap::new();
         let of_reached = self.stores.iter().filter(|store| store.is_reached);
         for server in of_reached.flat_map(|store| &store.servers) {
@@ -114,7 +114,7 @@ impl View {
     }
 
     /// Returns the namespaces by their names in lower case, each with its store's name.
-    pub(in crate::server) fn namespaces(&self) -> BTreeMap<&str, (&str, &NamespaceSeen)> {
+    pub(crate) fn namespaces(&self) -> BTreeMap<&str, (&str, &NamespaceSeen)> {
         let all = self.stores.iter().flat_map(|store| {
             let all = store.namespaces.iter();
             all.map(|(name, namespace)| (&name[..], (&store.name[..], namespace)))

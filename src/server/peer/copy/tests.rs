@@ -6,8 +6,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::server::net::socket::Socket;
 use crate::server::peer::authority::{PeerTls, make_authority};
-use crate::server::socket::Socket;
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(1);

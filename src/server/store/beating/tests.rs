@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::namesake::{Name, NameRow, Namesake};
 use super::*;
-use crate::server::lease::Lease;
+use crate::server::host::lease::Lease;
 use crate::server::limits;
 
 /// A server with a store of which a test decides.

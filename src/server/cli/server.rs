@@ -1,0 +1,76 @@
+//! Commands about the server itself, for its operator.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use hyper::Method;
+use serde_json::json;
+
+use super::error::CommandError;
+use super::jobs::confirm;
+use super::path::encoded;
+use super::shell::Shell;
+use super::{table, words};
+
+/// Show the server.
+#[derive(Debug, Args)]
+pub(super) struct ServerArgs {}
+
+/// What can be done with namespaces.
+#[derive(Debug, Subcommand)]
+pub(super) enum NamespaceCommand {
+    /// List them, with their shards.
+    List,
+    /// Create one. The root key is good in it, if the server has one.
+    Create {
+        /// Its name: letters, digits and hyphens.
+        name: String,
+    },
+    /// Delete one with all its entities and messages.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl Shell {
+    pub(super) async fn server(&self, _: &ServerArgs) -> Result<ExitCode, CommandError> {
+        self.show_one(&self.get("server").await?);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) async fn namespaces(
+        &self,
+        command: &NamespaceCommand,
+    ) -> Result<ExitCode, CommandError> {
+        let path = |name: &str| format!("namespaces/{}", encoded(name));
+        match command {
+            NamespaceCommand::List => {
+                let answer = self.get("namespaces").await?;
+                self.show(&answer, "namespaces", &table::NAMESPACES);
+            }
+            NamespaceCommand::Create { name } => {
+                let made = self.client.ask(Method::PUT, &path(name), None, &[]).await?;
+                self.done(&made, &format!("Created the namespace {name}."));
+            }
+            NamespaceCommand::Delete { name, yes } => {
+                let question =
+                    format!("Delete the namespace {name} with all its entities and messages?");
+                confirm(*yes, &question)?;
+                let began = Instant::now();
+                self.client
+                    .ask(Method::DELETE, &path(name), None, &[])
+                    .await?;
+                let taken = words::taken(began.elapsed());
+                let said =
+                    format!("Deleted the namespace {name} with all its entities in {taken}.");
+                self.done(&json!({"deleted": name}), &said);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
