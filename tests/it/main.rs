@@ -14,5 +14,6 @@
 )]
 
 mod configurations;
+mod imports;
 mod process;
 mod tidy;
