@@ -84,43 +84,62 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 17] = [
-    ("api/searches.rs", 1, "a search awaits the look at its page"),
+const STARTED: [(&str, usize, &str); 18] = [
     (
-        "connection.rs",
+        "amqp/connection.rs",
         1,
         "the connection's first task awaits its second",
     ),
     (
-        "listener.rs",
-        1,
-        "the listener joins the tasks of its connections",
-    ),
-    (
-        "membership.rs",
+        "amqp/membership.rs",
         1,
         "it tells the owner that a connection has gone",
     ),
     (
-        "namespaces.rs",
+        "host/namespaces.rs",
         1,
         "the writing of the record of namespaces is awaited",
     ),
-    ("oidc.rs", 1, "the reading of a file is awaited"),
-    ("receive.rs", 1, "it tells the owner that a client has left"),
+    ("host/oidc.rs", 1, "the reading of a file is awaited"),
+    ("host/traces.rs", 1, "the request to a collector is awaited"),
     (
-        "reload.rs",
+        "http/api/searches.rs",
+        1,
+        "a search awaits the look at its page",
+    ),
+    (
+        "http/receive.rs",
+        1,
+        "it tells the owner that a client has left",
+    ),
+    (
+        "net/listener.rs",
+        1,
+        "the listener joins the tasks of its connections",
+    ),
+    ("net/tls.rs", 1, "the reading of certificates is awaited"),
+    (
+        "run/config_file.rs",
         1,
         "the reading of the configuration is awaited",
     ),
     (
-        "serve.rs",
-        3,
-        "a start joins one; another sends keys to the owner; the sending of the last spans is awaited",
+        "run/local.rs",
+        1,
+        "a start joins the threads that read logs",
     ),
-    ("startup.rs", 1, "a start joins the threads that read logs"),
     (
-        "store/configuration.rs",
+        "run/running.rs",
+        1,
+        "the sending of the last spans is awaited",
+    ),
+    (
+        "run/start.rs",
+        2,
+        "a start joins one; another sends keys to the owner",
+    ),
+    (
+        "store/configure.rs",
         1,
         "the questions to stores which namespaces are outdated are joined",
     ),
@@ -129,11 +148,9 @@ const STARTED: [(&str, usize, &str); 17] = [
         3,
         "the joining of stores at the start, and the handovers at the stop, are joined",
     ),
-    ("store/ownership.rs", 1, "the reading of a log is awaited"),
-    ("store/rates.rs", 1, "the questions to owners are joined"),
-    ("supervisor.rs", 3, "the supervisor itself"),
-    ("tls.rs", 1, "the reading of certificates is awaited"),
-    ("traces.rs", 1, "the request to a collector is awaited"),
+    ("store/measure.rs", 1, "the questions to owners are joined"),
+    ("store/take_over.rs", 1, "the reading of a log is awaited"),
+    ("system/supervisor.rs", 3, "the supervisor itself"),
 ];
 
 #[test]

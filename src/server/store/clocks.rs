@@ -1,5 +1,5 @@
 //! This server's clock against a database's. A clock that is far off would end times to live, and the memory of duplicates, too early:
-//! such a clock is not followed (`server/clock.rs`), and its server has no namespaces while another server may take them.
+//! such a clock is not followed (`server/system/clock.rs`), and its server has no namespaces while another server may take them.
 //!
 //! Neither clock decides who is alive: a server whose clock is off beats.
 

@@ -156,7 +156,7 @@ fn document() -> String {
         namespace with the labels `entity=\"*\"` and `kind=\"*\"`, so that sums over all entities stay right. `sub_queue` is empty for an entity's\n\
         own messages, `dead_letter` for its dead letters, and `transfer_dead_letter` for messages that a transaction sent by way of it to a target that refused them. A histogram's\n\
         buckets are the same everywhere, from 0.1 ms to a day.\n\n\
-        This list is made by the test `server::metrics::tests::the_document_is_up_to_date`; `UPDATE_DOCS=1 cargo test up_to_date` writes it.\n\n\
+        This list is made by the test `server::http::metrics::tests::the_document_is_up_to_date`; `UPDATE_DOCS=1 cargo test up_to_date` writes it.\n\n\
         | metric | kind | labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
     for family in families::ALL {
