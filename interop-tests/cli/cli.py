@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -321,6 +322,43 @@ def every_wrong_input_has_its_answer(cli: Cli) -> None:
     assert not wrong, "\n".join([f"{len(wrong)} of {len(table['input'])}:", *wrong])
 
 
+def a_full_disk_is_told_and_deletions_go_on(cli: Cli) -> None:
+    """The messages were sent where there was room; then the broker has a disk that has none."""
+    full = Broker.create(DIRECTORY / "full", Path(cli.broker.state["config"]), ["--auth", "development"])
+    url = f"http://127.0.0.1:{full.http_port}"
+    own = Cli(full, cli.closed)
+    own.environment = {**cli.environment, "SERVICEBUS_CONNECTION_STRING": full.connection_string, "JITNEY_URL": url}
+    full.start()
+    own("send", "plain", "--body", "x", "--count", "20")
+    full.stop()
+    full.put_on_a_small_disk()
+    full.launch()
+    try:
+        checks_until(lambda: b"shortages" in own.run("health", "--url", url).stderr)
+        figures = r"[01] MiB are free, (and )?1\d\d MiB are needed"
+        # What is full, how much of it there is and is needed.
+        for command in (("send", "plain", "--body", "x"), ("schedule", "plain", "--in", "1h", "--body", "x"), ("queues", "create", "more")):
+            refused = own.fails(1, *command)
+            assert re.search(rf"The broker's disk is full \({figures}\): ", refused), (command, refused)
+        unwell = own.fails(1, "health", "--url", url)
+        assert '"of":"disk"' in unwell and re.search(figures, unwell) and "jitney purge" in unwell, unwell
+        # What needs room says why it waits, and what frees nothing is not begun in silence.
+        own("move", "plain", "--to", "many", "--yes", "--detach")
+        waiting = own("jobs", "show", job_of(own), "--output", "json")
+        assert "disk is full" in waiting and "jitney purge" in waiting, waiting
+        own("jobs", "cancel", job_of(own))
+        # What frees space is done at once.
+        assert own("purge", "plain", "--limit", "5", "--yes").startswith("Deleted 5 of 20 messages of plain in ")
+        assert len(own.rows("receive", "plain", "--wait", "5s")) == 1
+        deleted = own("purge", "plain", "--yes")
+        assert deleted.startswith("Deleted 14 of 14 messages of plain in "), deleted
+        deleted = own("queues", "delete", "lines", "--yes")
+        assert deleted.startswith("Deleted the queue lines "), deleted
+    finally:
+        wrong = full.finish()
+    assert wrong is None, wrong
+
+
 def lists_say_how_many_of_how_many_they_show(cli: Cli) -> None:
     assert cli("send", "many", "--body", "x" * 100, "--count", "1200").startswith("Sent 1,200 messages to many in ")
     listed = cli("messages", "list", "many")
@@ -463,6 +501,7 @@ TESTS = [
     mistakes_have_exit_codes,
     stats_count_messages_by_state,
     every_wrong_input_has_its_answer,
+    a_full_disk_is_told_and_deletions_go_on,
     lists_say_how_many_of_how_many_they_show,
     locked_messages_and_links_are_found,
     an_update_changes_what_it_names,

@@ -30,7 +30,7 @@ from queue import SimpleQueue
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import WORK, Broker, BrokerError, write_json  # noqa: E402
+from broker import WORK, Broker, BrokerError  # noqa: E402
 
 QUEUE = "q"
 COUNT = 24
@@ -390,23 +390,6 @@ def changes(whole: Place, name: Path, dice: random.Random) -> Iterable[tuple]:
                 yield name, change, dice.randrange(used(path)) if path.stat().st_size else 0
 
 
-def put_on_a_small_disk(place: Place, broker: Broker) -> None:
-    """Lets a broker find its data on a disk of its own, which has room for the files without their zeros, and for a little more."""
-    whole, program = place.directory / "whole", place.directory / "on-a-small-disk"
-    shutil.rmtree(whole, ignore_errors=True)
-    place.data.rename(whole)
-    place.data.mkdir()
-    steps = [
-        f"mount -t tmpfs -o size=2m tmpfs {place.data}",
-        f"cp -r --sparse=always {whole}/. {place.data}",
-        f"exec {broker.state['binary']} \"$@\"",
-    ]
-    program.write_text(f"#!/bin/sh\nexec unshare --map-root-user --mount sh -c '{' && '.join(steps)}' sh \"$@\"\n")
-    program.chmod(0o755)
-    broker.state["binary"] = str(program)
-    write_json(broker.state_file, broker.state)
-
-
 def wait_for_line(broker: Broker, text: str) -> None:
     deadline = time.monotonic() + 20
     while text not in broker.log.read_text(errors="replace"):
@@ -424,7 +407,7 @@ def a_broker_that_waits_for_space_ends_when_it_is_told_to(places: Places, _: ran
 
     def test(place: Place) -> None:
         broker = place.broker()
-        put_on_a_small_disk(place, broker)
+        broker.put_on_a_small_disk()
         # It is not healthy: no messages are taken.
         broker.launch()
         wait_for_line(broker, "Successfully Up")

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use tracing::{debug, error, info, warn};
 
-use super::{Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard};
+use super::{
+    Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard, Shortage,
+};
 use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{
@@ -132,6 +134,9 @@ impl Shard {
         } else {
             Room::None(Lack::Disk)
         };
+        let shortage = self.shortage_of(room);
+        let figures = shortage.map(Shortage::figures).unwrap_or_default();
+        self.gateway.namespaces_mut().set_figures(figures);
         if self.maintenance.room == room {
             self.tell_of_waiting();
             return;
@@ -141,7 +146,7 @@ impl Shard {
         if let Some(observer) = &mut self.observer {
             observer.observe(Observation::Room(room));
         }
-        match self.shortage_of(room) {
+        match shortage {
             Some(shortage) => warn!(
                 missing_bytes = shortage.missing(),
                 "{shortage}. Messages are refused until there is room; receivers are served. {}",

@@ -56,6 +56,28 @@ impl Shortage {
         }
     }
 
+    /// Returns how much there is, and is needed, for a client that is refused; nothing if that is not known.
+    pub(super) fn figures(self) -> String {
+        match self {
+            Self::Disk(Some(Space { free, needed })) => {
+                format!(
+                    "{} MiB are free, {} MiB are needed",
+                    free >> 20,
+                    needed >> 20
+                )
+            }
+            Self::Memory { counted, most } if most <= counted => {
+                format!(
+                    "{} MiB are counted, {} MiB may be",
+                    counted >> 20,
+                    most >> 20
+                )
+            }
+            // The process has too much that is not counted.
+            Self::Memory { .. } | Self::Disk(None) | Self::Store => String::new(),
+        }
+    }
+
     /// Returns what helps, for operators.
     #[must_use]
     pub fn remedy(self) -> String {

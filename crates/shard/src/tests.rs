@@ -13,7 +13,7 @@ use jitney_broker::namespace::{JobAction, JobDescription, JobState, Lack, Room, 
 use jitney_gateway::messages::{MessageOperation, MessageOutcome, Receive};
 use jitney_gateway::operations::{JobView, Operated, Operation};
 use jitney_journal::memory::MemoryDisk;
-use jitney_journal::{Committer, Disk, Frame, Options};
+use jitney_journal::{Committer, Disk, Frame, Options, Space};
 use jitney_queue::{Description, ReceiveMode};
 
 const NOW: Timestamp = Timestamp::EPOCH;
@@ -336,6 +336,9 @@ fn where_there_is_no_room_messages_are_deleted_and_other_jobs_say_why_they_wait(
         bench.shard.shortage(),
         Some(Shortage::Memory { .. })
     ));
+    let refused = bench.shard.gateway.namespaces().check_room("none is taken");
+    let text = refused.unwrap_err().text;
+    assert_eq!(text, "The broker's memory is full: none is taken.");
     assert_eq!(
         (waiting.job.state, waiting.job.changed),
         (JobState::Running, 0)
@@ -360,6 +363,21 @@ fn where_there_is_no_room_messages_are_deleted_and_other_jobs_say_why_they_wait(
         (JobState::Completed, &None)
     );
     assert_eq!(bench.shard.shortage(), None);
+}
+
+#[test]
+fn a_shortage_is_told_with_what_is_there_and_what_is_needed() {
+    let (free, needed) = (20 << 20, 128 << 20);
+    let disk = Shortage::Disk(Some(Space { free, needed }));
+    assert_eq!(disk.figures(), "20 MiB are free, 128 MiB are needed");
+    let memory = |counted, most| Shortage::Memory { counted, most };
+    assert_eq!(
+        memory(120 << 20, 112 << 20).figures(),
+        "120 MiB are counted, 112 MiB may be"
+    );
+    for unknown in [memory(0, 112 << 20), Shortage::Disk(None), Shortage::Store] {
+        assert_eq!(unknown.figures(), "");
+    }
 }
 
 #[test]

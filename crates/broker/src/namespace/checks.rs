@@ -75,7 +75,10 @@ impl Namespaces {
             Room::None(Lack::Memory) => "The broker's memory is full",
             Room::None(Lack::Store) => "The broker cannot write to its store",
         };
-        let text = format!("{lacking}: {what}.");
+        let text = match self.figures.as_str() {
+            "" => format!("{lacking}: {what}."),
+            figures => format!("{lacking} ({figures}): {what}."),
+        };
         Err(Denied::new(DeniedKind::Full, text, ""))
     }
 

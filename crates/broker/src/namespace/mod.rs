@@ -97,6 +97,8 @@ pub struct Namespaces {
     random: Random,
     message_ids: MessageIds,
     room: Room,
+    /// How much there is, and is needed, of what there is too little of, for people; empty if that is not known.
+    figures: String,
     shares: Shares,
     /// The effects of the steps since the deliveries were taken, with [`Namespaces::groups`].
     effects: Effects,
@@ -190,6 +192,7 @@ impl Namespaces {
             random: Random::new(seed),
             message_ids: MessageIds::of_log(0),
             room: Room::Enough,
+            figures: String::new(),
             shares: Shares::default(),
             effects: Effects::default(),
             groups: Vec::new(),
@@ -226,6 +229,11 @@ impl Namespaces {
     /// Says whether the store can take more messages.
     pub fn set_room(&mut self, room: Room) {
         self.room = room;
+    }
+
+    /// Says how much there is, and is needed, of what there is too little of: refusals have it.
+    pub fn set_figures(&mut self, figures: String) {
+        self.figures = figures;
     }
 
     /// Names the namespaces, the first of which answers to every host name that is no other's.

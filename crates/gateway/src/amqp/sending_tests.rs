@@ -241,4 +241,11 @@ fn a_refusal_for_want_of_room_says_what_is_full() {
         assert_eq!(denied.kind, DeniedKind::Full);
         assert!(denied.text.starts_with(begins), "{}", denied.text);
     }
+    let namespaces = bench.gateway.namespaces_mut();
+    namespaces.set_room(Room::None(Lack::Disk));
+    namespaces.set_figures("1 MiB is free, 128 MiB are needed".to_owned());
+    let taken = bench.run(|gateway, cx| gateway.take_messages(cx, queue, vec![sent(None, None)]));
+    let text = taken.unwrap_err().text;
+    let begins = "The broker's disk is full (1 MiB is free, 128 MiB are needed): messages are";
+    assert!(text.starts_with(begins), "{text}");
 }
