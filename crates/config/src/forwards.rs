@@ -4,6 +4,7 @@
 
 use super::reader::{At, ConfigReader};
 use jitney_base::address;
+use jitney_base::limits;
 
 /// A target that was read.
 #[derive(Debug)]
@@ -37,6 +38,25 @@ impl ConfigReader<'_> {
             target: target.to_owned(),
         });
         Some(target.to_owned())
+    }
+
+    /// Warns of an entity's targets, which were read from that one on, by which its messages come to it again: as in the service that is
+    /// allowed.
+    pub(super) fn warn_of_circles(&mut self, from: usize, own: &[&str]) {
+        let own: Vec<String> = own.iter().map(|path| address::key(path)).collect();
+        let targets = self.forwards.get(from..).unwrap_or_default().iter();
+        let back = targets.filter(|forward| own.contains(&address::key(&forward.target)));
+        let told = back.map(|forward| {
+            let found = format!(
+                "\"{}\", by which messages come back here: each is forwarded {} times and then dead-lettered",
+                forward.target,
+                limits::FORWARD_HOPS_MAX
+            );
+            ((forward.offset, forward.place.clone()), found)
+        });
+        for (place, found) in told.collect::<Vec<_>>() {
+            self.warn_of_target(place, found, "another queue, topic or subscription");
+        }
     }
 
     /// Looks for the targets of a namespace, all of whose names were read.

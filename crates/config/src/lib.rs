@@ -502,7 +502,11 @@ impl ConfigReader<'_> {
         }
         let user = root.key("UserConfig");
         self.object_of(&user, &["Namespaces", "Logging", "Defaults"]);
-        self.logging(&user.key("Logging"));
+        let logging = user.key("Logging");
+        if !logging.is_absent() {
+            self.object_of(&logging, &["Type"]);
+        }
+        self.logging(&logging);
         self.defaults(&user.key("Defaults"));
         let namespaces = user.key("Namespaces");
         let mut config = Configuration {
@@ -616,7 +620,9 @@ impl ConfigReader<'_> {
         self.object_of(at, &QUEUE)?;
         // Both are read before either is rejected, so that every mistake is reported.
         let name = self.name(&at.key("Name"));
+        let forwards = self.forwards.len();
         let properties = self.properties(&at.key("Properties"), Owner::Queue);
+        self.warn_of_circles(forwards, &[name.as_deref().unwrap_or_default()]);
         self.expiring.queues += usize::from(self.expires(at));
         let authorization = self.authorization(at);
         Some(ConfiguredQueue {

@@ -69,6 +69,26 @@ enum Others {
     Refused,
 }
 
+/// Names, and where they belong.
+const HOMES: [(&[&str], &str); 7] = [
+    (&["UserConfig"], "at the root of the file"),
+    (
+        &["Namespaces", "Logging", "Defaults"],
+        "within \"UserConfig\"",
+    ),
+    (
+        &["Queues", "Topics", "Sku"],
+        "within an item of \"Namespaces\"",
+    ),
+    (&["Subscriptions"], "within an item of \"Topics\""),
+    (&["Rules"], "within an item of \"Subscriptions\""),
+    (
+        &["FilterType", "SqlFilter", "CorrelationFilter", "Action"],
+        "within \"Properties\" of a rule",
+    ),
+    (&PROPERTIES, "within \"Properties\""),
+];
+
 /// The name of what no entity may lose in silence.
 const KEYS: &str = "AuthorizationRules";
 
@@ -175,7 +195,24 @@ impl<'t> ConfigReader<'t> {
         let value = at.value.filter(|value| !value.is_null())?;
         let number = value.as_u64().filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            self.mistake(at, &format!("a whole number from {min} to {max}"));
+            let allowed = format!("a whole number from {min} to {max}");
+            let bare = |text: &str| {
+                text.parse::<u64>()
+                    .ok()
+                    .filter(|it| (min..=max).contains(it))
+            };
+            let written = value.to_string();
+            let meant = match (value.as_str(), written.strip_suffix(".0")) {
+                (Some(text), _) => bare(text).map(|it| (it, "quotation marks")),
+                (None, Some(whole)) => bare(whole).map(|it| (it, "a decimal point")),
+                (None, None) => None,
+            };
+            match meant {
+                Some((meant, what)) => {
+                    self.mistake(at, &format!("{allowed}, such as {meant}, without {what}"));
+                }
+                None => self.mistake(at, &allowed),
+            }
         }
         number
     }
@@ -184,6 +221,10 @@ impl<'t> ConfigReader<'t> {
         match at.value {
             None | Some(Value::Null) => false,
             Some(Value::Bool(value)) => *value,
+            Some(Value::String(text)) if ["true", "false"].contains(&text.as_str()) => {
+                self.mistake(at, "true or false, without quotation marks");
+                false
+            }
             Some(_) => {
                 self.mistake(at, "true or false");
                 false
@@ -246,14 +287,7 @@ impl<'t> ConfigReader<'t> {
                 self.push(offset, at.path, found, allowed);
                 continue;
             }
-            let allowed = match nearest(name, known) {
-                Some(nearest) => format!("\"{nearest}\", which may be the intended one"),
-                None if known.contains(&"Properties") && PROPERTIES.contains(&name.as_str()) => {
-                    format!("\"{name}\" within \"Properties\"")
-                }
-                None => format!("the names {}", known.join(", ")),
-            };
-            let found = "a name that is not known";
+            let (found, allowed) = about_name(name, known);
             match others {
                 Others::Warned => {
                     let found = format!("{found}, and has no effect");
@@ -288,6 +322,17 @@ impl<'t> ConfigReader<'t> {
     pub(super) fn warn(&mut self, at: &At<'_>, found: String, allowed: &str) {
         let warning = Mistake::of(at.path.clone(), found, allowed);
         self.warnings.push((at.offset, warning));
+    }
+
+    /// Warns of a forwarding target.
+    pub(super) fn warn_of_target(
+        &mut self,
+        (offset, place): (usize, String),
+        found: String,
+        allowed: &str,
+    ) {
+        let warning = Mistake::of(place, found, allowed);
+        self.warnings.push((offset, warning));
     }
 
     /// Reports a forwarding target that the file does not have.
@@ -401,6 +446,37 @@ impl Mistake {
     }
 }
 
+/// Says what is wrong with a name that an object has beside those that are known, and what would be right.
+fn about_name(name: &str, known: &[&str]) -> (&'static str, String) {
+    if let Some(nearest) = nearest(name, known) {
+        let allowed = format!("\"{nearest}\"; did you mean it?");
+        return ("a name that is not known", allowed);
+    }
+    let home = HOMES.iter().find_map(|(names, place)| {
+        let name = names.iter().find(|it| stem(it) == stem(name))?;
+        Some(format!("\"{name}\" {place}"))
+    });
+    if let Some(home) = home {
+        return ("a name that belongs elsewhere", home);
+    }
+    let allowed = match known {
+        [only] => format!("the name {only}"),
+        names => format!("the names {}", names.join(", ")),
+    };
+    ("a name that is not known", allowed)
+}
+
+/// Returns what a name has in common with those that people take for it: neither case nor a plural counts, nor a word such as `Config`
+/// at the end.
+fn stem(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let singular = lower.trim_end_matches('s');
+    let mut endings = ["configuration", "config", "setting", "option"].iter();
+    let bare = endings.find_map(|ending| singular.strip_suffix(ending));
+    let bare = bare.filter(|bare| !bare.is_empty()).unwrap_or(singular);
+    bare.trim_end_matches('s').to_owned()
+}
+
 /// Says what is wrong with a name that is, or resembles, that of authorization rules, and what would be right.
 fn about_keys(known: &[&str]) -> (String, &'static str) {
     if known.contains(&KEYS) {
@@ -430,7 +506,13 @@ fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     }
     let distances = known.iter().map(|known| (distance(name, known), *known));
     let (distance, nearest) = distances.min()?;
-    (distance <= 1 + nearest.len() / 4).then_some(nearest)
+    if distance <= 1 + nearest.len() / 4 {
+        return Some(nearest);
+    }
+    known
+        .iter()
+        .copied()
+        .find(|known| stem(known) == stem(name))
 }
 
 /// Returns how many characters must be changed, added or left out to make one name of another; case

@@ -165,6 +165,10 @@ fn names_that_are_not_known_are_warnings_with_the_nearest_name() {
     const NOT_KNOWN: &str = "found a name that is not known, and has no effect; allowed:";
     let place = |rest: &str| format!("UserConfig.Namespaces[0].{rest} {NOT_KNOWN}");
     let nearest = |rest: &str, name: &str| format!("{} \"{name}\"", place(rest));
+    let elsewhere = |rest: &str, name: &str| {
+        let found = "found a name that belongs elsewhere, and has no effect; allowed:";
+        format!("UserConfig.Namespaces[0].{rest} {found} \"{name}\" within")
+    };
     // Names of files in public repositories, with which the emulator starts.
     warned(
         r#"{"Custom":{},"UserConfig":{"LoggingConfig":{},"Namespaces":[{"Name":"n","MaxAllowedConnections":100,
@@ -172,14 +176,11 @@ fn names_that_are_not_known_are_warnings_with_the_nearest_name() {
                 "Properties":{"RequiresDuplicatedDetection":true,"lockDuration":"PT1M","Colour":"red"}}],
             "Topics":[{"Name":"t","Subscription":[]}]}]}}"#,
         &[
-            &format!("Custom: {NOT_KNOWN} the names UserConfig"),
-            &format!("UserConfig.LoggingConfig: {NOT_KNOWN} the names Namespaces"),
+            &format!("Custom: {NOT_KNOWN} the name UserConfig"),
+            &format!("UserConfig.LoggingConfig: {NOT_KNOWN} \"Logging\""),
             &place("MaxAllowedConnections:"),
-            &format!(
-                "{} within \"Properties\"",
-                nearest("Queues[0].MaxDeliveryCount:", "MaxDeliveryCount")
-            ),
-            &place("Queues[0].Logging:"),
+            &elsewhere("Queues[0].MaxDeliveryCount:", "MaxDeliveryCount"),
+            &elsewhere("Queues[0].Logging:", "Logging"),
             &nearest(
                 "Queues[0].Properties.RequiresDuplicatedDetection:",
                 "RequiresDuplicateDetection",
@@ -201,6 +202,105 @@ fn names_that_are_not_known_are_warnings_with_the_nearest_name() {
             &nearest(
                 "Topics[0].Subscriptions[0].Rules[0].Properties.SqlFilter.SqlExpresion:",
                 "SqlExpression",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_name_in_another_form_or_another_place_is_told_where_it_belongs() {
+    const UNKNOWN: &str = "found a name that is not known, and has no effect; allowed:";
+    const ELSEWHERE: &str = "found a name that belongs elsewhere, and has no effect; allowed:";
+    // As the emulator of Event Hubs has them.
+    warned(
+        r#"{"UserConfig":{"NamespaceConfig":[],"LoggingConfig":{"Type":"File"},"Namespaces":[{"Name":"n"}]}}"#,
+        &[
+            &format!("UserConfig.NamespaceConfig: {UNKNOWN} \"Namespaces\"; did you mean it?"),
+            &format!("UserConfig.LoggingConfig: {UNKNOWN} \"Logging\"; did you mean it?"),
+        ],
+    );
+    warned(
+        r#"{"Namespaces":[],"logging":{},"Subscription":[],
+            "UserConfig":{"Queues":[],"Namespaces":[{"Queue":[],"Topic":[],"Rules":[],"Logging":{}}],
+                "Logging":{"Type":"File","Typ":"File","Level":"Trace"}}}"#,
+        &[
+            &format!("Namespaces: {ELSEWHERE} \"Namespaces\" within \"UserConfig\""),
+            &format!("logging: {ELSEWHERE} \"Logging\" within \"UserConfig\""),
+            &format!("Subscription: {ELSEWHERE} \"Subscriptions\" within an item of \"Topics\""),
+            &format!("UserConfig.Queues: {ELSEWHERE} \"Queues\" within an item of \"Namespaces\""),
+            &format!("UserConfig.Namespaces[0].Queue: {UNKNOWN} \"Queues\"; did you mean it?"),
+            &format!("UserConfig.Namespaces[0].Topic: {UNKNOWN} \"Topics\"; did you mean it?"),
+            &format!(
+                "UserConfig.Namespaces[0].Rules: {ELSEWHERE} \"Rules\" within an item of \"Subscriptions\""
+            ),
+            &format!("UserConfig.Namespaces[0].Logging: {ELSEWHERE} \"Logging\" within"),
+            &format!("UserConfig.Logging.Typ: {UNKNOWN} \"Type\"; did you mean it?"),
+            &format!("UserConfig.Logging.Level: {UNKNOWN} the name Type"),
+        ],
+    );
+    warned(
+        &topic(r#"{"Name":"r","FilterType":"Sql","LockDuration":"PT1M","Properties":{}}"#),
+        &[
+            &format!(
+                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].FilterType: {ELSEWHERE} \"FilterType\" \
+                 within \"Properties\" of a rule"
+            ),
+            "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].LockDuration:",
+            "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.FilterType:",
+        ],
+    );
+    check(
+        r#"{"UserConfig":{"Namespaces":[{"Name":"n"}],"Logging":"File"}}"#,
+        &["UserConfig.Logging: found \"File\"; allowed: an object"],
+    );
+}
+
+#[test]
+fn a_number_or_a_boolean_in_another_form_is_told_in_which_it_would_be_right() {
+    let place = |rest: &str| format!("UserConfig.Namespaces[0].Queues[0].Properties.{rest}");
+    check(
+        &queue(
+            r#"{"MaxDeliveryCount":3.0,"MaxSizeInMegabytes":"1024","MaxMessageSizeInKilobytes":0.0,
+                "RequiresSession":"true","EnablePartitioning":"yes"}"#,
+        ),
+        &[
+            &place(
+                "MaxDeliveryCount: found 3.0; allowed: a whole number from 1 to 2147483647, such as 3, without a decimal point",
+            ),
+            &place(
+                "MaxSizeInMegabytes: found \"1024\"; allowed: a whole number from 1 to 1099511627776, such as 1024, without \
+                 quotation marks",
+            ),
+            &place(
+                "MaxMessageSizeInKilobytes: found 0.0; allowed: a whole number from 1 to 102400",
+            ),
+            &place(
+                "RequiresSession: found \"true\"; allowed: true or false, without quotation marks",
+            ),
+            &place("EnablePartitioning: found \"yes\"; allowed: true or false"),
+        ],
+    );
+}
+
+#[test]
+fn an_entity_that_forwards_to_itself_is_a_warning_with_its_place() {
+    let back = "by which messages come back here: each is forwarded 4 times and then dead-lettered; allowed: another";
+    let at = "UserConfig.Namespaces[0]";
+    warned(
+        r#"{"UserConfig":{"Namespaces":[{"Name":"n",
+            "Queues":[{"Name":"q","Properties":{"ForwardTo":"Q"}},{"Name":"other","Properties":{"ForwardTo":"q"}},
+                {"Name":"dead","Properties":{"ForwardDeadLetteredMessagesTo":"dead"}}],
+            "Topics":[{"Name":"t","Subscriptions":[{"Name":"s","Properties":{"ForwardTo":"t"}},
+                {"Name":"own","Properties":{"ForwardTo":"T/Subscriptions/own"}},
+                {"Name":"fine","Properties":{"ForwardTo":"t/Subscriptions/own"}}]}]}]}}"#,
+        &[
+            &format!("{at}.Queues[0].Properties.ForwardTo: found \"Q\", {back}"),
+            &format!(
+                "{at}.Queues[2].Properties.ForwardDeadLetteredMessagesTo: found \"dead\", {back}"
+            ),
+            &format!("{at}.Topics[0].Subscriptions[0].Properties.ForwardTo: found \"t\", {back}"),
+            &format!(
+                "{at}.Topics[0].Subscriptions[1].Properties.ForwardTo: found \"T/Subscriptions/own\", {back}"
             ),
         ],
     );

@@ -236,13 +236,17 @@ impl ConfigReader<'_> {
         self.expiring.topics += usize::from(self.expires(at));
         let mut names = Names::default();
         let mut subscriptions = Vec::new();
+        let topic = name.as_deref().unwrap_or_default();
         for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
-            subscriptions.extend(self.subscription(&subscription, &mut names));
-        }
-        for subscription in &subscriptions {
-            let path =
-                address::subscription(name.as_deref().unwrap_or_default(), &subscription.name);
-            self.names.insert(address::key(&path));
+            let forwards = self.forwards.len();
+            let subscription = self.subscription(&subscription, &mut names);
+            if let Some(subscription) = subscription {
+                let path = address::subscription(topic, &subscription.name);
+                // What comes to its topic comes to it.
+                self.warn_of_circles(forwards, &[topic, &path]);
+                self.names.insert(address::key(&path));
+                subscriptions.push(subscription);
+            }
         }
         let authorization = self.authorization(at);
         Some(ConfiguredTopic {
