@@ -8,6 +8,9 @@ use super::reader::{At, ConfigReader, Names};
 use super::{ConfiguredAuthorizationRule, ConfiguredRight, Secret};
 use jitney_base::limits;
 
+/// Bytes below which a key is warned of: as many as the operator's key has at least. The service makes keys of 32 random bytes, in base64.
+const KEY_BYTES_SAFE: usize = 16;
+
 impl ConfigReader<'_> {
     /// Reads the rules of a namespace, a queue or a topic; `None` if the file has none.
     pub(super) fn authorization(
@@ -82,7 +85,7 @@ impl ConfigReader<'_> {
         rights
     }
 
-    /// Reads a key. A malformed one is not quoted in the error.
+    /// Reads a key. A malformed one is not quoted in the error, and neither is a short one in the warning.
     fn secret(&mut self, at: &At<'_>) -> Option<Secret> {
         const ALLOWED: &str = "a key of 1 to 256 characters";
         let text = at.value.and_then(serde_json::Value::as_str);
@@ -92,6 +95,14 @@ impl ConfigReader<'_> {
             self.mistake_unseen(at, ALLOWED);
             return None;
         };
+        if text.len() < KEY_BYTES_SAFE {
+            let found = format!("a key of length {}, which others can guess", text.len());
+            let allowed = format!(
+                "{} random characters or more, such as `openssl rand -base64 32` writes",
+                KEY_BYTES_SAFE
+            );
+            self.warn(at, found, &allowed);
+        }
         Some(Secret(text.to_owned()))
     }
 
@@ -107,7 +118,7 @@ impl ConfigReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ConfiguredRight, parse};
+    use crate::{ConfiguredRight, Defaults, check, parse};
 
     fn file(rules: &str) -> String {
         format!(
@@ -132,6 +143,34 @@ mod tests {
         );
         assert_eq!(rules[0].primary_key.0, "k");
         assert!(!parse(&file("[]")).unwrap().has_authorization());
+    }
+
+    #[test]
+    fn a_key_that_others_can_guess_is_a_warning_that_does_not_show_it() {
+        let text = r#"[{"Name":"a","Rights":["Send"],"PrimaryKey":"xyz","SecondaryKey":"fifteen-letters"},
+                       {"Name":"b","Rights":["Send"],"PrimaryKey":"sixteen-letters!"}]"#;
+        let checked = check(&file(text), Defaults::Emulator);
+        let rules = checked.config.unwrap().namespaces[0].queues[0]
+            .authorization
+            .clone()
+            .unwrap();
+        assert_eq!(rules[0].primary_key.0, "xyz");
+        let warnings: Vec<String> = checked.warnings.iter().map(ToString::to_string).collect();
+        let place = "UserConfig.Namespaces[0].Queues[0].AuthorizationRules[0]";
+        let [primary, secondary] = &warnings[..] else {
+            panic!("{warnings:?}");
+        };
+        for (warning, key, length) in [(primary, "PrimaryKey", 3), (secondary, "SecondaryKey", 15)]
+        {
+            let begins = format!("{place}.{key}: found a key of length {length}, which others");
+            assert!(warning.starts_with(&begins), "{warning}");
+        }
+        assert!(
+            !warnings
+                .iter()
+                .any(|it| it.contains("xyz") || it.contains("fifteen"))
+        );
+        assert!(checked.warnings.iter().all(|it| 0 < it.column));
     }
 
     #[test]

@@ -104,7 +104,7 @@ enum ConfigCommand {
     Check {
         /// The file.
         file: PathBuf,
-        /// Count what has no effect as a mistake, as `jitney serve --strict-config` does.
+        /// Count each warning as a mistake, as `jitney serve --strict-config` does.
         #[arg(long)]
         strict: bool,
         /// The values of properties that the file does not give.

@@ -34,7 +34,8 @@ pub(crate) struct ConfigArgs {
     /// expect entities that no file names.
     #[arg(long, conflicts_with = "store")]
     pub(crate) create_on_use: bool,
-    /// Refuse a configuration with anything that has no effect, such as names that are not known. Otherwise it is a warning.
+    /// Refuse a configuration with anything that is a warning otherwise: what has no effect, such as names that are not known, and keys
+    /// that others can guess.
     #[arg(long)]
     pub(super) strict_config: bool,
 }
