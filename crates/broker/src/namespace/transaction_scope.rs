@@ -81,9 +81,10 @@ impl Namespaces {
                 self.name_of(one.entity),
             )
         } else {
+            // The first 200 characters reach a client.
             format!(
-                "The transaction began with '{}' and cannot continue with '{}', except by links of an AMQP \
-                 session to which the coordinator was attached first (cross-entity transactions).",
+                "This one began with '{}': only sends of a cross-entity transaction go to '{}', no settlements or $management \
+                 requests. All its links are in one AMQP session, to which the coordinator was attached first.",
                 self.name_of(one.entity),
                 self.name_of(other.entity),
             )

@@ -258,7 +258,7 @@ fn a_topic_and_its_subscriptions_are_one_entity_of_a_transaction() {
     let (kind, text) = enlist(&mut bench, ONE, &id, send(queue, message("z"))).unwrap_err();
     assert_eq!(kind, DeniedKind::NotAllowed);
     assert!(
-        text.contains("began with 't' and cannot continue with 'q'"),
+        text.contains("began with 't': only sends of a cross-entity transaction go to 'q'"),
         "{text}"
     );
 }
