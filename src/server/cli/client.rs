@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
@@ -12,6 +13,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::connection_string::{ConnectionString, place_of, url_host};
@@ -21,7 +23,7 @@ use super::words;
 use crate::server::host::root_key::KeysError;
 use crate::server::http::operator::{self, KnownKey, OperatorArgs, Peer};
 use crate::server::net::exchange::exchange;
-use crate::server::net::fetch;
+use crate::server::net::fetch::{self, FetchError};
 use crate::server::net::listen::EMULATOR_HTTP_PORT;
 use crate::server::system::print;
 use jitney_base::limits;
@@ -67,7 +69,7 @@ pub(super) struct Client {
     ports: Vec<u16>,
     namespace: Option<String>,
     credential: Credential,
-    ca: Option<PathBuf>,
+    authorities: Authorities,
     /// The warning of a key that others can read was written.
     has_warned: AtomicBool,
 }
@@ -100,7 +102,7 @@ impl Client {
             .as_ref()
             .map(|text| ConnectionString::parse(text.expose()))
             .transpose()?;
-        check_authorities(args.ca.as_deref())?;
+        let authorities = Authorities::of(args.ca.as_deref())?;
         let credential = match &connection {
             Some(connection) => Credential::Token(connection.token("")),
             None => {
@@ -133,7 +135,7 @@ impl Client {
             ports,
             namespace: args.namespace.clone(),
             credential,
-            ca: args.ca.clone(),
+            authorities,
             has_warned: AtomicBool::new(false),
         })
     }
@@ -325,7 +327,8 @@ impl Client {
             })
         };
         let answered = if self.is_tls {
-            let connector = fetch::connector(self.ca.as_deref()).map_err(|error| failed(&error))?;
+            let connector = self.authorities.connector();
+            let connector = connector.map_err(|error| failed(&error))?;
             let name = ServerName::try_from(self.host.clone()).map_err(|error| failed(&error))?;
             let stream = connector
                 .connect(name, stream)
@@ -386,13 +389,37 @@ pub(super) fn give(what: &str) -> String {
     )
 }
 
-/// Checks that the certificates to trust can be read, whether they are needed or not.
-pub(super) fn check_authorities(file: Option<&Path>) -> Result<(), CommandError> {
-    let Some(file) = file else { return Ok(()) };
-    std::fs::metadata(file)
-        .map_err(|error| CommandError::of_file(file, &error).with(" It was given by --ca."))?;
-    fetch::connector(Some(file)).map_err(|error| CommandError::Usage(format!("--ca: {error}")))?;
-    Ok(())
+/// The authorities to trust: those of the file of `--ca`, which is read at once, or the system's, which are read when they are needed.
+pub(super) struct Authorities(OnceLock<TlsConnector>);
+
+impl Authorities {
+    /// Reads the file, if one is given, whether it is needed or not.
+    pub(super) fn of(file: Option<&Path>) -> Result<Self, CommandError> {
+        let known = OnceLock::new();
+        if let Some(file) = file {
+            std::fs::metadata(file).map_err(|error| {
+                CommandError::of_file(file, &error).with(" It was given by --ca.")
+            })?;
+            let read = fetch::connector(Some(file));
+            let _ = known.set(read.map_err(|error| CommandError::Usage(format!("--ca: {error}")))?);
+        }
+        Ok(Self(known))
+    }
+
+    /// Returns what connects with TLS.
+    pub(super) fn connector(&self) -> Result<TlsConnector, FetchError> {
+        if let Some(known) = self.0.get() {
+            return Ok(known.clone());
+        }
+        let made = fetch::connector(None)?;
+        Ok(self.0.get_or_init(|| made).clone())
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authorities(..)")
+    }
 }
 
 fn not_json(status: StatusCode) -> CommandError {
@@ -402,7 +429,11 @@ fn not_json(status: StatusCode) -> CommandError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
     use super::*;
+    use crate::server::net::certs::CertificateAuthority;
     use jitney_base::rights::Key;
 
     fn client(known: KnownKey) -> Client {
@@ -412,9 +443,25 @@ mod tests {
             ports: vec![5300],
             namespace: None,
             credential: Credential::Operator(known),
-            ca: None,
+            authorities: Authorities::of(None).unwrap(),
             has_warned: AtomicBool::new(false),
         }
+    }
+
+    #[test]
+    fn authorities_of_a_file_are_read_once_and_a_file_of_none_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ca.pem");
+        let missing = Authorities::of(Some(&file)).unwrap_err();
+        assert_eq!(missing.exit_code(), 4);
+        std::fs::write(&file, "no certificate").unwrap();
+        assert_eq!(Authorities::of(Some(&file)).unwrap_err().exit_code(), 2);
+        let authority = CertificateAuthority::make(SystemTime::now()).unwrap();
+        std::fs::write(&file, authority.pem()).unwrap();
+        let authorities = Authorities::of(Some(&file)).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let [first, second] = [(); 2].map(|()| authorities.connector().unwrap());
+        assert!(Arc::ptr_eq(first.config(), second.config()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::arguments::AmqpArgs;
 use super::management::{self, PATIENCE, Requests, unique};
-use crate::server::cli::client::check_authorities;
+use crate::server::cli::client::Authorities;
 use crate::server::cli::connection_string::{ConnectionString, Origin};
 use crate::server::cli::error::CommandError;
 use crate::server::cli::words;
@@ -35,7 +35,7 @@ pub(super) struct Connected {
 impl Connected {
     /// Connects, and proves the right to an entity.
     pub(super) async fn open(args: &AmqpArgs, entity: &str) -> Result<Self, CommandError> {
-        check_authorities(args.ca.as_deref())?;
+        let authorities = Authorities::of(args.ca.as_deref())?;
         let string = match &args.connection {
             Some(text) => ConnectionString::parse(text.expose())?,
             None => ConnectionString::of_broker(args.url.as_deref(), &args.data_dir)?,
@@ -43,7 +43,7 @@ impl Connected {
         let entity = entity.trim_matches('/');
         string.check_entity(entity)?;
         let place = format!("{}:{}", string.host, string.amqp_port());
-        let opened = timeout(PATIENCE, connect(args, &string)).await;
+        let opened = timeout(PATIENCE, connect(&authorities, &string)).await;
         let opened = opened.unwrap_or_else(|_| Err("no answer in 30 seconds".to_owned()));
         let (connection, session) = opened.map_err(|error| {
             CommandError::Unreachable(format!("Cannot reach the broker at {place}: {error}"))
@@ -101,7 +101,7 @@ impl Connected {
 }
 
 async fn connect(
-    args: &AmqpArgs,
+    authorities: &Authorities,
     string: &ConnectionString,
 ) -> Result<(ConnectionHandle<()>, SessionHandle<()>), String> {
     let stream = TcpStream::connect((string.host.as_str(), string.amqp_port())).await;
@@ -117,7 +117,7 @@ async fn connect(
     if string.is_emulator {
         return handshake(string, stream).await;
     }
-    let connector = fetch::connector(args.ca.as_deref()).map_err(|error| error.to_string())?;
+    let connector = authorities.connector().map_err(|error| error.to_string())?;
     // That connector is made for HTTP.
     let mut config = (**connector.config()).clone();
     config.alpn_protocols.clear();
