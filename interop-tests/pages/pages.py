@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The pages for users: every program of docs/clients is run as it is, each against a broker of its own, with the connection string
-and the variables that the page sets; docs/configuration.md is compared with what the broker says of itself, the commands of all
-documents with its help, and pages that repeat others with these.
+and the variables that the page sets; the commands of the other pages (shells.py); docs/configuration.md is compared with what the broker
+says of itself, commands and options of all documents with its help, files with what it takes, and pages that repeat others with these.
 
 A program is a fenced block in the page's language, and the block of text behind it is what it must print. The first program of a page
 is run in the emulator's place, and with keys and TLS; the others in the emulator's place, but for those whose fence says `tls`.
@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import yaml
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import checks  # noqa: E402
+import shells  # noqa: E402
 from broker import ROOT, WORK, Broker, binary  # noqa: E402
 
 DOCS = ROOT / "docs"
@@ -108,6 +110,8 @@ def java(directory: Path, block: Block, page: Path) -> list[str]:
 
 
 LANGUAGES: dict[str, Callable[[Path, Block, Path], list[str]]] = {"python": python, "javascript": javascript, "go": go, "java": java}
+# Former names of options, which are taken and are in no help.
+FORMER = {"--most", "--settle", "--dead-letter"}
 # Whose client of messages trusts by an argument only, so that its first program has no TLS.
 BY_ARGUMENT = ("python",)
 # Variables of this machine that name certificate authorities: a page's programs have those of the page alone.
@@ -358,35 +362,60 @@ def help_of(*words: str) -> str:
 
 
 PUNCTUATION = set("();<>|&")
+# What a command may be behind, as the end of another one.
+KEYWORDS = ("until", "do", "if", "then", "while", "!", "exec")
+# A program is called by its name or its path, and by a unit of systemd behind the name of a setting.
+PROGRAM = re.compile(r"(ExecStart=)?([\w~./-]*/)?jitney")
+# A word that stands for one of the reader's.
+PLACEHOLDER = re.compile(r"[A-Z][A-Z_-]*|.*(…|\.\.\.|\$).*")
+PAGES = [ROOT / "README.md", ROOT / "certs" / "README.md", *sorted(DOCS.glob("**/*.md"))]
 
 
-def commands() -> list[tuple[Path, str, list[str]]]:
-    """Every command of `jitney` in the blocks of shell commands of the documents: its page, its line and its words."""
+def lines_of(page: Path) -> list[str]:
+    """The lines of a page that may be commands: in its blocks, and between backticks in its text."""
+    text = page.read_text()
     found = []
-    for page in [ROOT / "README.md", ROOT / "certs" / "README.md", *sorted(DOCS.glob("**/*.md"))]:
-        for block in blocks(page):
-            if block.words != ["sh"]:
-                continue
-            for line in block.text.replace("\\\n", " ").splitlines():
-                reader = shlex.shlex(line, posix=True, punctuation_chars=True)
-                try:
-                    tokens = list(reader)
-                except ValueError:
-                    # A text of several lines is quoted.
-                    continue
-                # What a command is behind: nothing, the end of another one, or a variable.
-                before = [";", *tokens]
-                for at, token in enumerate(tokens):
-                    if token == "jitney" and (set(before[at]) <= PUNCTUATION or re.match(r"\w+=", before[at])):
-                        behind = tokens[at + 1:]
-                        ends = [end for end, token in enumerate(behind) if token and set(token) <= PUNCTUATION]
-                        found.append((page, line, behind[: ends[0] if ends else len(behind)]))
+    for block in shells.fences(str(page.relative_to(ROOT))):
+        lines = block.text.replace("\\\n", " ").splitlines()
+        if block.words[:1] == ["text"]:
+            lines = [line[2:] for line in lines if line.startswith("$ ")]
+        elif block.words[:1] not in ([], ["sh"], ["ini"], ["yaml"]):
+            lines = []
+        found += [re.sub(r"^\s*(- )?(run: )?", "", line) for line in lines]
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return found + [" ".join(span.split()) for span in re.findall(r"`(jitney [^`]*)`", prose)]
+
+
+def commands_of(line: str) -> list[list[str]]:
+    """The words of each command of `jitney` in a line."""
+    reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    try:
+        tokens = list(reader)
+    except ValueError:
+        # A text of several lines is quoted.
+        return []
+    found = []
+    # What a command is behind: nothing, the end of another one, or a variable.
+    before = [";", *tokens]
+    for at, token in enumerate(tokens):
+        if " " in token:
+            found += commands_of(token)
+        elif PROGRAM.fullmatch(token) and (set(before[at]) <= PUNCTUATION or before[at] in KEYWORDS or re.match(r"\w+=", before[at])):
+            behind = tokens[at + 1:]
+            ends = [end for end, token in enumerate(behind) if token and set(token) <= PUNCTUATION]
+            words = behind[: ends[0] if ends else len(behind)]
+            # The number of a stream that is led elsewhere.
+            found.append(words[:-1] if ends and words[-1:] == ["2"] else words)
     return found
 
 
 def every_command_of_the_documents_is_one_that_jitney_knows(_world: None) -> None:
     wrong, count = [], 0
-    for page, line, words in commands():
+    for page, line, words in [(page, line, words) for page in PAGES for line in lines_of(page) for words in commands_of(line)]:
+        whole = tuple(words)
+        if PLACEHOLDER.fullmatch((*whole, "serve")[0]):
+            continue
         path: list[str] = []
         while words:
             below = help_of(*path).partition("Commands:\n")[2].partition("\n\n")[0]
@@ -399,8 +428,66 @@ def every_command_of_the_documents_is_one_that_jitney_knows(_world: None) -> Non
         missing = [option for option in options if not re.search(rf"{option}(?![\w-])", help_of(*path))]
         wrong += [f"{page.name}: there is no option {option}: {line}" for option in missing]
         count += 1
-    assert count > 100, f"{count} commands are found"
+        if not any(PLACEHOLDER.fullmatch(word) for word in whole):
+            # What is before is parsed, with its values.
+            done = subprocess.run([str(binary()), *whole, "--help"], capture_output=True, text=True, timeout=60)
+            # The text names an option, and not its value.
+            if done.returncode != 0 and not (whole[-1].startswith("--") and "a value is required" in done.stderr):
+                wrong.append(f"{page.name}: {line}: {done.stderr.strip().splitlines()[0]}")
+    assert count > 300, f"{count} commands are found"
     assert not wrong, "\n".join(wrong)
+
+
+def every_option_that_the_documents_name_is_one_of_a_command(_world: None) -> None:
+    """Options between backticks, alone or with a value."""
+    known = set(re.findall(r"--[a-z][\w-]*", " ".join(help_of(*path) for path in all_commands())))
+    wrong, count = [], 0
+    for page in PAGES:
+        prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for span in re.findall(r"`(--[a-z][^`]*)`", prose):
+            for option in re.findall(r"(?:^|(?<=[\s/]))--[a-z][\w-]*", span):
+                count += 1
+                if option not in known | FORMER:
+                    wrong.append(f"{page.relative_to(ROOT)}: {span}")
+    assert count > 300, f"{count} options are found"
+    assert not wrong, "\n".join(wrong)
+
+
+def all_commands(path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    below = help_of(*path).partition("Commands:\n")[2].partition("\n\n")[0]
+    names = [name for name in re.findall(r"^  ([\w-]+)", below, re.MULTILINE) if name != "help"]
+    return [path, *(found for name in names for found in all_commands((*path, name)))]
+
+
+def every_config_json_of_the_documents_is_accepted(_world: None) -> None:
+    texts = []
+    for page in PAGES:
+        found = [block.text for block in shells.fences(str(page.relative_to(ROOT))) if '"UserConfig"' in block.text]
+        # A file of a shell's block is between the marks of its end.
+        texts += [(page, re.search(r"<<'(\w+)'\n(.*?)^\1$", text, re.MULTILINE | re.DOTALL)[2] if "<<'" in text else text)
+                  for text in found if text.lstrip().startswith("{") or "<<'" in text]
+    assert len(texts) >= 4, f"{len(texts)} files are found"
+    for number, (page, text) in enumerate(texts):
+        file = DIRECTORY / f"config-{number}.json"
+        # Keys are not written out.
+        file.write_text(text.replace('Key": "…"', 'Key": "a key of sixteen letters or more"'))
+        said = output("config", "check", "--strict", str(file))
+        assert "ok (" in said, f"{page.name}: {said}"
+
+
+def every_yaml_and_json_of_the_documents_is_well_formed(_world: None) -> None:
+    counts = dict.fromkeys(("yaml", "json"), 0)
+    for page in PAGES:
+        for block in shells.fences(str(page.relative_to(ROOT))):
+            kind = (block.words or [""])[0]
+            if kind in counts:
+                counts[kind] += 1
+                try:
+                    # JSON is YAML, but for what is easily read wrongly.
+                    json.loads(block.text) if kind == "json" else list(yaml.safe_load_all(block.text))
+                except (ValueError, yaml.YAMLError) as error:
+                    raise AssertionError(f"{page.name}: {error}\n{block.text}") from error
+    assert all(2 < count for count in counts.values()), counts
 
 
 def every_alert_is_on_the_page_of_monitoring_with_its_severity(_world: None) -> None:
@@ -461,6 +548,9 @@ TESTS: list[Callable] = [
     every_alert_is_on_the_page_of_monitoring_with_its_severity,
     every_figure_of_the_page_of_sizes_was_measured,
     every_command_of_the_documents_is_one_that_jitney_knows,
+    every_config_json_of_the_documents_is_accepted,
+    every_option_that_the_documents_name_is_one_of_a_command,
+    every_yaml_and_json_of_the_documents_is_well_formed,
     every_option_of_serve_is_on_the_page_with_its_default_and_no_other,
     every_property_of_an_entity_has_the_bounds_that_the_page_says,
     every_property_of_an_entity_has_the_defaults_that_the_page_says,
@@ -472,7 +562,7 @@ TESTS: list[Callable] = [
 def main() -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(parents=True)
-    return checks.run(TESTS + programs() + strings(), None, [], sys.argv[1:])
+    return checks.run(TESTS + shells.tests(DIRECTORY) + programs() + strings(), None, [], sys.argv[1:])
 
 
 if __name__ == "__main__":
