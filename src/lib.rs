@@ -1,9 +1,22 @@
 //! Jitney: a broker that speaks the Azure Service Bus protocol, AMQP 1.0 with Service Bus
 //! semantics, to the unmodified official SDKs.
 //!
-//! The core decides, and is pure: deterministic state machines in the crates below `crates/`. The server (`server`) owns
-//! sockets, files, threads and clocks, and decides nothing. ARCHITECTURE.md has the map.
+//! The core decides, and is pure: deterministic state machines in the crates below `crates/`. This package has the parts
+//! with side effects: tasks, sockets, files, the clock, signals. It decides nothing. ARCHITECTURE.md has the map.
+//!
+//! ```text
+//!  connection tasks ──inputs──► owner task ──frames──► committer ──► disk
+//!         ▲                        │  ▲                    │
+//!         └──────── outboxes ──────┘  └──── durable ───────┘
+//! ```
+//!
+//! The tasks of a shard run on its thread (`system/runtime.rs`). The committer is a part of the owner for what is small,
+//! and a thread for the rest.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the server is where clocks are read and tasks are made"
+)]
 #![cfg_attr(
     test,
     allow(
@@ -12,4 +25,13 @@
     )
 )]
 
-pub mod server;
+mod amqp;
+pub mod cli;
+mod host;
+mod http;
+pub mod limits;
+mod net;
+mod peer;
+mod run;
+mod store;
+mod system;

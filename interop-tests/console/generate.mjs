@@ -29,7 +29,7 @@ const table = [
 ].join("\n");
 const types = `// Written by generate.mjs; do not edit.\n\n${astToString(await openapi(document))}`;
 const files = new Map([
-  [join(HERE, "../../src/server/console/lib/operations.js"), table],
+  [join(HERE, "../../src/console/lib/operations.js"), table],
   [join(HERE, "types/openapi.d.ts"), types],
 ]);
 for (const [path, text] of files) {

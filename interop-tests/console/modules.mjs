@@ -8,7 +8,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const SOURCES = join(dirname(fileURLToPath(import.meta.url)), "../../src/server/console");
+const SOURCES = join(dirname(fileURLToPath(import.meta.url)), "../../src/console");
 const INDEX = join(SOURCES, "index.html");
 // Vendored modules have several on a line. What is imported by a call comes later.
 const IMPORTS = /(?:^|[;\s])(?:import|export)\b[^;'"()]*?["'](\.[^"']+)["']/g;

@@ -1,4 +1,4 @@
-// Makes src/server/console/vendor/ of the packages that package-lock.json pins.
+// Makes src/console/vendor/ of the packages that package-lock.json pins.
 //
 //     node vendor.mjs            writes the files, and vendor.json with their checksums
 //     node vendor.mjs --check    fails if a file differs from what the packages give
@@ -12,7 +12,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const VENDOR = join(HERE, "../../src/server/console/vendor");
+const VENDOR = join(HERE, "../../src/console/vendor");
 
 /** The files: where each comes from. */
 const FILES = [

@@ -103,7 +103,7 @@ class RabbitMQ:
         directory.mkdir()
         self.directory, self.home = directory, Path(os.environ["RABBITMQ_HOME"])
         port, distribution, names = free_ports(3)
-        self.url = f"amqp://guest:guest@127.0.0.1:{port}"
+        self.url = f"amqp://shovel:shovel@127.0.0.1:{port}"
         erlang = os.environ["ERL_ROOTDIR"]
         self.environment = {
             "PATH": f"{erlang}/bin:{os.environ['PATH']}", "ERL_ROOTDIR": erlang,
@@ -119,8 +119,8 @@ class RabbitMQ:
         }
         queue = {"vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
         definitions = {
-            "vhosts": [{"name": "/"}], "users": [{"name": "guest", "password": "guest", "tags": ["administrator"]}],
-            "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+            "vhosts": [{"name": "/"}], "users": [{"name": "shovel", "password": "shovel", "tags": ["administrator"]}],
+            "permissions": [{"user": "shovel", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
             "queues": [{"name": name, **queue} for name in self.QUEUES],
         }
         (directory / "definitions.json").write_text(json.dumps(definitions))

@@ -1,4 +1,4 @@
-//! The imports of the server's files: none imports another that imports it, and rooms (the folders of `src/server`) are
+//! The imports of the server's files: none imports another that imports it, and rooms (the folders of `src`) are
 //! imported by the rooms behind them only.
 //!
 //! An import is a name of another file that is used: by `use`, or by a path in the code. A name that is passed on (`pub
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Where the rooms are, and how paths in the code name that place.
-const ROOT: (&str, &str) = ("src/server", "server");
+const ROOT: (&str, &str) = ("src", "crate");
 
 /// The rooms: each may import those before it.
 const ROOMS: [&str; 9] = [
     "system", "net", "host", "store", "peer", "amqp", "http", "run", "cli",
 ];
 
-/// The path of a module: `server`, its room, and so on.
+/// The path of a module: `crate`, its room, and so on.
 type Module = Vec<String>;
 
 /// A name that a `use` brings in.
@@ -296,6 +296,7 @@ impl Sources {
         let all = files.into_iter().map(|(name, text)| {
             let name = name.trim_end_matches(".rs");
             let name = name.strip_suffix("mod").unwrap_or(name);
+            let name = if name == "lib" { "" } else { name };
             let parts = name.split('/').filter(|part| !part.is_empty());
             let module = [ROOT.1].into_iter().chain(parts).map(str::to_owned);
             (module.collect(), Source::read(text))
@@ -321,7 +322,7 @@ impl Sources {
         let mut base = module.clone();
         let mut path = path;
         match path.first()?.as_str() {
-            "crate" => return Some(path[1..].to_vec()),
+            "crate" => return Some(path.to_vec()),
             "self" => path = &path[1..],
             "super" => {
                 while let Some(("super", rest)) = path.split_first().map(|(a, b)| (a.as_str(), b)) {
@@ -484,7 +485,7 @@ fn an_import_is_found_however_it_is_written() {
             ("y.rs", "pub(super) fn f() {}\n"),
         ];
         let graph = Sources::new(sources).graph();
-        let found = graph.get(&["server", "x", "a"].map(str::to_owned)[..]);
+        let found = graph.get(&["crate", "x", "a"].map(str::to_owned)[..]);
         found
             .unwrap()
             .iter()
@@ -499,10 +500,10 @@ fn an_import_is_found_however_it_is_written() {
         ),
         ("use super::super::y::f;", &["y"]),
         (
-            "use crate::server::{x::b::B as C, y};\nfn g() { y::f() }",
+            "use crate::{x::b::B as C, y};\nfn g() { y::f() }",
             &["x/b", "y"],
         ),
-        ("fn g() { crate::server::y::f() }", &["y"]),
+        ("fn g() { crate::y::f() }", &["y"]),
         ("fn g() { let _ = super::b::B; }", &["x/b"]),
         ("mod inner { use super::super::b::B; }", &["x/b"]),
         // The file that defines it, and not the one that passes it on.
@@ -512,7 +513,7 @@ fn an_import_is_found_however_it_is_written() {
         ("fn g() -> impl Sized + use<> { f(); g(); }", &[]),
         ("// use super::b::B;\nconst T: &str = \"super::b::B\";", &[]),
         (
-            "pub(in crate::server::x) fn g<'a>(_: &'a str) -> char { '\"' }",
+            "pub(in crate::x) fn g<'a>(_: &'a str) -> char { '\"' }",
             &[],
         ),
         (
@@ -537,7 +538,7 @@ fn a_circle_is_found_and_what_a_folder_shows_of_its_files_is_none() {
         root,
         ("x.rs", "use super::y::Y;"),
         ("y.rs", "fn f() { super::z::z() }"),
-        ("z.rs", "use crate::server::{x::{X}};"),
+        ("z.rs", "use crate::{x::{X}};"),
     ];
     assert_eq!(found(&circle), ["x", "y", "z"]);
     assert_eq!(

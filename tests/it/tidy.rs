@@ -155,7 +155,7 @@ const STARTED: [(&str, usize, &str); 18] = [
 
 #[test]
 fn tasks_and_threads_of_the_server_are_supervised() {
-    let sources = files(&["src/server"], "rs").into_iter();
+    let sources = files(&["src"], "rs").into_iter();
     let found = sources
         .filter(|(name, _)| !name.ends_with("tests.rs"))
         .filter_map(|(name, text)| {
@@ -170,7 +170,7 @@ fn tasks_and_threads_of_the_server_are_supervised() {
                 ".spawn(",
             ];
             let count: usize = starts.iter().map(|start| code.matches(start).count()).sum();
-            let name = name.trim_start_matches("src/server/").to_owned();
+            let name = name.trim_start_matches("src/").to_owned();
             (count != 0).then_some((name, count))
         });
     let mut found: Vec<(String, usize)> = found.collect();

@@ -42,5 +42,7 @@ pub const ADDRESS_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 6
 pub const fn part_for_one(all: usize, others: usize) -> usize {
     all.saturating_sub(others).div_ceil(2)
 }
+/// Forwards of one message: the service's limit. A dead letter may be forwarded once more.
+pub const FORWARD_HOPS_MAX: u8 = 4;
 
 const _: () = assert!(LOCK_DURATION_MIN.as_millis() < LOCK_DURATION_MAX.as_millis());

@@ -34,8 +34,6 @@ pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
 /// The size of a partitioned entity in multiples of the configured size: once in each partition, as
 /// in the service.
 pub const PARTITIONED_SIZES: u64 = 16;
-/// Forwards of one message: the service's limit. A dead letter may be forwarded once more.
-pub const FORWARD_HOPS_MAX: u8 = 4;
 /// Messages of topics and forwarding entities whose bodies are read back at a time.
 pub const READ_BACK_MESSAGES: usize = 64;
 /// Messages that are sent or scheduled in one transaction: the service's limit. Settlements do not count.

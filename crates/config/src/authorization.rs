@@ -98,8 +98,7 @@ impl ConfigReader<'_> {
         if text.len() < KEY_BYTES_SAFE {
             let found = format!("a key of length {}, which others can guess", text.len());
             let allowed = format!(
-                "{} random characters or more, such as `openssl rand -base64 32` writes",
-                KEY_BYTES_SAFE
+                "{KEY_BYTES_SAFE} random characters or more, such as `openssl rand -base64 32` writes"
             );
             self.warn(at, found, &allowed);
         }

@@ -12,7 +12,7 @@
 //!                        └────────────────────┴──────────────────────────┘
 //! ```
 //!
-//! The server executes the commands by statements (`server/store/append.rs`), the simulation by a model of the
+//! The server executes the commands by statements (`src/store/append.rs`), the simulation by a model of the
 //! database.
 
 use std::collections::VecDeque;

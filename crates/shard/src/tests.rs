@@ -1,9 +1,9 @@
 //! A shard with a log in memory.
 
-use crate::limits;
 use std::sync::Arc;
 
 use super::*;
+use crate::limits;
 use jitney_amqp::{Event as Happened, LinkId};
 use jitney_base::time::Millis;
 use jitney_broker::access::PeerAddress;

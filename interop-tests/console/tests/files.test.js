@@ -11,7 +11,7 @@ import { inBrowser, open, url } from "../harness.js";
 
 const run = promisify(execFile);
 const HERE = join(dirname(fileURLToPath(import.meta.url)), "..");
-const SOURCES = join(HERE, "../../src/server/console");
+const SOURCES = join(HERE, "../../src/console");
 /** Bytes of everything that the first page needs, compressed. */
 const BYTES_MAX = 150 * 1024;
 

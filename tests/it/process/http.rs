@@ -19,13 +19,9 @@ fn an_unauthorized_http_connection_is_closed_and_logged_in_few_lines() {
     let data = tempfile::tempdir().unwrap();
     let process = Process::start("", data.path(), &["--auth", "sas"]);
     let request = "GET /q HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let answers = ask(
-        &process,
-        request,
-        2 * jitney::server::limits::HTTP_REFUSALS_MAX,
-    );
+    let answers = ask(&process, request, 2 * jitney::limits::HTTP_REFUSALS_MAX);
     let refused = answers.matches("HTTP/1.1 401 ").count();
-    assert_eq!(refused, jitney::server::limits::HTTP_REFUSALS_MAX);
+    assert_eq!(refused, jitney::limits::HTTP_REFUSALS_MAX);
     process.signal("TERM");
     let (_, log) = process.end();
     let told = log.matches("HTTP request refused").count();
@@ -74,13 +70,10 @@ fn a_list_of_messages_is_read_up_to_its_bound() {
         );
         ask(&process, &request, 1)
     };
-    let answer = list(jitney::server::limits::REST_BATCH_BYTES_MAX);
+    let answer = list(jitney::limits::REST_BATCH_BYTES_MAX);
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
-    let answer = list(jitney::server::limits::REST_BATCH_BYTES_MAX + 1);
+    let answer = list(jitney::limits::REST_BATCH_BYTES_MAX + 1);
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
-    let why = format!(
-        "more than {} bytes",
-        jitney::server::limits::REST_BATCH_BYTES_MAX
-    );
+    let why = format!("more than {} bytes", jitney::limits::REST_BATCH_BYTES_MAX);
     assert!(answer.contains(&why), "{answer}");
 }

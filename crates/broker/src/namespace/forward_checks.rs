@@ -9,7 +9,6 @@ use tracing::warn;
 
 use super::entities::EntityRefused;
 use super::{ForwardingTarget, Namespaces};
-use crate::limits;
 use jitney_base::address;
 use jitney_base::ids::EntityId;
 
@@ -63,7 +62,7 @@ impl Namespaces {
                     target,
                     "the entity forwards to itself, directly or through others: a message is \
                      forwarded {} times and then dead-lettered",
-                    limits::FORWARD_HOPS_MAX
+                    jitney_base::limits::FORWARD_HOPS_MAX
                 );
             }
             if id == base && node.queue.has_sessions() {

@@ -581,8 +581,8 @@ impl Namespaces {
         // One that has gone as often as it may is a dead letter, which may go once more: to where dead letters are
         // collected.
         let hops_max = match why {
-            Forward::Message | Forward::Via => limits::FORWARD_HOPS_MAX,
-            Forward::DeadLetter => limits::FORWARD_HOPS_MAX + 1,
+            Forward::Message | Forward::Via => jitney_base::limits::FORWARD_HOPS_MAX,
+            Forward::DeadLetter => jitney_base::limits::FORWARD_HOPS_MAX + 1,
         };
         if hops_max <= facts.hops {
             let text = format!(

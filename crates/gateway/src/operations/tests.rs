@@ -2,11 +2,11 @@
 
 mod jobs;
 
-use crate::limits;
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::amqp::tests::{Bench, inquiry, message, scheduled};
+use crate::limits;
 use jitney_base::time::Millis;
 use jitney_broker::access::Actor;
 use jitney_broker::namespace::{JobAction, JobState, Selection};

@@ -1,8 +1,8 @@
 //! The rules of a topic's subscriptions: who gets what, and how rules are kept.
 
-use crate::limits;
 use std::collections::BTreeMap;
 
+use crate::limits;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Tokens, good ones and each kind of broken one, made with keys of these tests.
 
-use crate::limits;
 use std::sync::LazyLock;
 
+use crate::limits;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{

@@ -1,12 +1,12 @@
 //! Requests to `$management`, with all around them: how many wait, what one brings, and how one
 //! that looks at much takes its turns.
 
-use crate::limits;
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::amqp::tests::{Bench, message};
 use crate::amqp::windows::Windows;
+use crate::limits;
 use crate::testing::{REQUESTS, RESPONSES, attach, attach_both, request, search};
 use crate::{CreditReturn, Report};
 use jitney_amqp::codec::Encoded;

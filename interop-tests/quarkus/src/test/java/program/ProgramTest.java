@@ -160,7 +160,7 @@ class ProgramTest {
         assertEquals("something new", channels.news().poll(DEADLINE.toSeconds(), TimeUnit.SECONDS));
     }
 
-    /** The last: the broker is killed under the processors and channels, which must go on by themselves. */
+    /** The last: the broker is killed under the processors and channels, which must continue by themselves. */
     @Test
     @Order(Integer.MAX_VALUE)
     void allContinueAfterTheBrokerIsKilled() throws Exception {

@@ -1,0 +1,450 @@
+//! Commands that change many messages: jobs, and the wait for their end.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hyper::Method;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::arguments::{
+    ActivateArgs, DeadLetterArgs, JobArgs, MoveArgs, PurgeArgs, RedriveArgs, RescheduleArgs,
+    SelectionArgs, dead,
+};
+use super::error::CommandError;
+use super::shell::Shell;
+use super::words;
+use crate::system::print;
+
+fn moving(to: Option<&str>, action: Option<&str>, body: Option<&str>) -> Value {
+    let mut moving = json!({"kind": "move"});
+    for (name, value) in [("to", to), ("action", action), ("body", body)] {
+        if let (Some(value), Some(fields)) = (value, moving.as_object_mut()) {
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+    moving
+}
+
+/// Asks before something that cannot be undone, unless `--yes` answers.
+pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        let text = format!("{question} Nothing was done: confirm it with --yes.");
+        return Err(CommandError::Usage(text));
+    }
+    print::complain(format_args!("{question} [y/N]"));
+    let mut answer = String::new();
+    // An end of the input is no yes.
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(CommandError::Usage("Nothing was done.".to_owned())),
+    }
+}
+
+impl JobArgs {
+    /// Asks before messages are changed.
+    fn confirm(&self, question: &str) -> Result<(), CommandError> {
+        confirm(self.yes || self.dry_run, question)
+    }
+}
+
+/// The progress of a job: in place on a terminal, else a line a second.
+struct Progress {
+    bar: Option<ProgressBar>,
+    /// Why the job does nothing, as it was shown last.
+    waits: Option<String>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            bar: std::io::stderr().is_terminal().then(ProgressBar::no_length),
+            waits: None,
+        }
+    }
+
+    /// Shows what a job has done; `limit` is where it ends at the latest.
+    fn show(&mut self, (changed, skipped): (u64, u64), limit: Option<u64>, waits: Option<&str>) {
+        let text = format!(
+            "{} changed, {} skipped",
+            words::number(changed),
+            words::number(skipped)
+        );
+        if self.waits.as_deref() != waits {
+            self.waits = waits.map(ToOwned::to_owned);
+            if let Some(waits) = waits {
+                match &self.bar {
+                    Some(bar) => bar.suspend(|| print::complain(format_args!("{waits}"))),
+                    None => print::complain(format_args!("{waits}")),
+                }
+            }
+        }
+        let Some(bar) = &self.bar else {
+            print::complain(format_args!("{text} ..."));
+            return;
+        };
+        let template = match limit {
+            Some(limit) => {
+                bar.set_length(limit);
+                "{spinner} [{bar:30}] {percent}% {msg}, {per_sec}, {elapsed}"
+            }
+            None => "{spinner} {msg}, {per_sec}, {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar.set_message(text);
+        bar.set_position(changed);
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Shell {
+    pub(super) async fn purge(&self, args: &PurgeArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        args.job.confirm(&format!("Delete messages of {place}?"))?;
+        let action = json!({"kind": "delete"});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn move_messages(&self, args: &MoveArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        let question = format!("Move messages of {place} to {}?", args.to);
+        args.job.confirm(&question)?;
+        let action = moving(Some(&args.to), args.action.as_deref(), args.body.as_deref());
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn redrive(&self, args: &RedriveArgs) -> Result<ExitCode, CommandError> {
+        let entity = &args.selection.entity;
+        args.job
+            .confirm(&format!("Send dead letters of {entity} again?"))?;
+        let action = moving(
+            args.to.as_deref(),
+            args.action.as_deref(),
+            args.body.as_deref(),
+        );
+        self.job(&dead(entity), &args.selection, action, &args.job)
+            .await
+    }
+
+    pub(super) async fn dead_letter(
+        &self,
+        args: &DeadLetterArgs,
+    ) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        args.job.confirm(&format!(
+            "Send messages of {place} to the dead-letter queue?"
+        ))?;
+        let mut action = json!({"kind": "dead_letter"});
+        let texts = [
+            ("reason", &args.dead_letter_reason),
+            ("description", &args.dead_letter_description),
+        ];
+        for (name, text) in texts {
+            if let (Some(text), Some(fields)) = (text, action.as_object_mut()) {
+                fields.insert(name.to_owned(), text.as_str().into());
+            }
+        }
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn activate(&self, args: &ActivateArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        args.job
+            .confirm(&format!("Activate messages of {place}?"))?;
+        let action = json!({"kind": "activate"});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn reschedule(&self, args: &RescheduleArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        let question = format!("Reschedule messages of {place} to {}?", args.at);
+        args.job.confirm(&question)?;
+        let action = json!({"kind": "reschedule", "scheduled_for": args.at});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    /// Begins a job, waits for its end, and shows its progress.
+    async fn job(
+        &self,
+        place: &str,
+        selection: &SelectionArgs,
+        action: Value,
+        args: &JobArgs,
+    ) -> Result<ExitCode, CommandError> {
+        let mut body = json!({"entity": place, "selection": selection.conditions.to_json()?, "action": action});
+        if let (Some(limit), Some(fields)) = (args.limit, body.as_object_mut()) {
+            fields.insert("limit".to_owned(), limit.into());
+        }
+        if !args.numbers.is_empty()
+            && let Some(selection) = body.get_mut("selection").and_then(Value::as_object_mut)
+        {
+            selection.insert("numbers".to_owned(), json!(args.numbers));
+        }
+        if args.dry_run {
+            return self.count_selected(place, body).await;
+        }
+        let wait = u64::from(!args.detach);
+        let mut job = self
+            .client
+            .ask(Method::POST, &format!("jobs?wait={wait}"), Some(&body), &[])
+            .await?;
+        let count =
+            |job: &Value, name: &str| job.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut progress = Progress::new();
+        while !args.detach && job.get("state").and_then(Value::as_str) == Some("running") {
+            let counts = (count(&job, "changed"), count(&job, "skipped"));
+            let waits = job.get("waits").and_then(Value::as_str);
+            progress.show(counts, args.limit, waits);
+            job = self
+                .get(&format!("jobs/{}?wait=1", count(&job, "id")))
+                .await?;
+        }
+        progress.clear();
+        self.done(&job, &sentence(&job));
+        let is_done = job.get("state").and_then(Value::as_str) == Some("completed");
+        let is_whole = args.detach || is_done && count(&job, "skipped") == 0;
+        Ok(if is_whole {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+
+    /// Counts the messages that a job would change.
+    async fn count_selected(&self, place: &str, mut body: Value) -> Result<ExitCode, CommandError> {
+        let (mut messages, mut locked, mut size, mut undecided) = (0, 0, 0, 0);
+        if let Some(fields) = body.as_object_mut() {
+            fields.retain(|name, _| name == "entity" || name == "selection");
+        }
+        loop {
+            let page = self
+                .client
+                .ask(Method::POST, "jobs/count", Some(&body), &[])
+                .await?;
+            let count = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or_default();
+            messages += count("messages");
+            locked += count("locked");
+            size += count("size_bytes");
+            undecided += count("undecided");
+            let (Some(next), Some(fields)) = (page.get("next"), body.as_object_mut()) else {
+                break;
+            };
+            fields.insert("from".to_owned(), next.clone());
+        }
+        let mut counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
+        let mut text = format!(
+            "{} ({}) would be changed, and nothing was",
+            messages_of(messages, place),
+            words::size(size)
+        );
+        // Writing to a string does not fail.
+        if locked != 0 {
+            let locked = words::number(locked);
+            let _ = write!(
+                text,
+                "; {locked} of them are locked by receivers, and would be skipped"
+            );
+        }
+        if let (1.., Some(fields)) = (undecided, counted.as_object_mut()) {
+            fields.insert("undecided".to_owned(), undecided.into());
+            let undecided = words::count(undecided, "message");
+            let _ = write!(text, "; for {undecided} --json-path takes too many steps");
+        }
+        self.done(&counted, &format!("{text}."));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Returns a number of messages with the entity that has them.
+fn messages_of(count: u64, place: &str) -> String {
+    let (entity, thing) = split(place);
+    format!("{} of {entity}", words::count(count, thing))
+}
+
+/// Returns the entity of a queue's path, and what its messages are called.
+fn split(place: &str) -> (&str, &'static str) {
+    match place.split_once("/$") {
+        Some((entity, _)) => (entity, "dead letter"),
+        None => (place, "message"),
+    }
+}
+
+/// Says what a job is to do: its action and its selection.
+pub(super) fn intention(job: &Value) -> String {
+    let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
+    let mut said = match text("/action/kind").unwrap_or_default() {
+        "move" => match text("/action/to") {
+            Some(to) => format!("move to {to}"),
+            None => "send again".to_owned(),
+        },
+        "dead_letter" => "dead-letter".to_owned(),
+        "reschedule" => {
+            let at = text("/action/scheduled_for").unwrap_or_default();
+            format!("reschedule to {at}")
+        }
+        other => other.to_owned(),
+    };
+    let selection = job.get("selection").and_then(Value::as_object);
+    for (name, value) in selection.into_iter().flatten() {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Array(all) => {
+                let all = all.iter().map(|one| {
+                    one.as_str()
+                        .map_or_else(|| one.to_string(), ToOwned::to_owned)
+                });
+                all.collect::<Vec<_>>().join(", ")
+            }
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+                other.to_string()
+            }
+        };
+        let with = if said.contains(", with ") {
+            "and"
+        } else {
+            "with"
+        };
+        let _ = write!(said, ", {with} {} {value}", name.replace('_', " "));
+    }
+    said
+}
+
+/// Says in one sentence what a job has done, of how many messages of which entity, in which time.
+pub(super) fn sentence(job: &Value) -> String {
+    let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
+    let count = |name: &str| job.get(name).and_then(Value::as_u64);
+    let changed = count("changed").unwrap_or_default();
+    let (entity, thing) = split(text("/entity").unwrap_or_default());
+    let has_selection = job.get("selection").and_then(Value::as_object);
+    let has_selection = has_selection.is_some_and(|selection| !selection.is_empty());
+    let of = if has_selection { "matched" } else { "total" };
+    let what = match count(of).filter(|of| changed <= *of) {
+        Some(of) if has_selection => format!(
+            "{} of {}",
+            words::number(changed),
+            words::count(of, &format!("selected {thing}"))
+        ),
+        Some(of) => format!("{} of {}", words::number(changed), words::count(of, thing)),
+        None => words::count(changed, thing),
+    };
+    let what = format!("{what} of {entity}");
+    let did = match text("/action/kind").unwrap_or_default() {
+        "delete" => format!("Deleted {what}"),
+        "move" => match text("/action/to") {
+            Some(to) => format!("Moved {what} to {to}"),
+            None => format!("Sent {what} again"),
+        },
+        "dead_letter" => format!("Dead-lettered {what}"),
+        "activate" => format!("Made {what} active"),
+        "reschedule" => {
+            let at = text("/action/scheduled_for").unwrap_or_default();
+            format!("Rescheduled {what} to {at}")
+        }
+        other => format!("Changed {what} ({other})"),
+    };
+    let time = |pointer: &str| text(pointer)?.parse::<jiff::Timestamp>().ok();
+    let taken = time("/created_at")
+        .zip(time("/ended_at"))
+        .and_then(|(began, ended)| Duration::try_from(ended.duration_since(began)).ok());
+    let id = count("id").unwrap_or_default();
+    let mut said = match text("/state").unwrap_or_default() {
+        "running" => format!("Job {id} runs: {}", lower(&did)),
+        "cancelled" => format!("Job {id} was cancelled: {}", lower(&did)),
+        "failed" => {
+            let why = text("/error").unwrap_or("no reason is known");
+            format!("Job {id} has failed, because of: {why}. {did}")
+        }
+        _ => did,
+    };
+    if let Some(taken) = taken {
+        let _ = write!(said, " in {}", words::taken(taken));
+    }
+    let skipped = count("skipped").unwrap_or_default();
+    if skipped != 0 {
+        let _ = write!(said, "; {} skipped", words::number(skipped));
+        if let Some(why) = text("/last_skipped") {
+            let _ = write!(said, ", the last because of: {why}");
+        }
+    }
+    said.push('.');
+    if text("/state") == Some("running") {
+        let _ = write!(said, " `jitney jobs show {id}` follows it.");
+        if let Some(waits) = text("/waits") {
+            let _ = write!(said, " It waits: {waits}");
+        }
+    }
+    said
+}
+
+/// Returns a sentence as it is behind a colon.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(action: Value, more: &Value) -> Value {
+        let mut job = json!({"id": 3, "entity": "orders", "selection": {}, "action": action, "state": "completed",
+            "created_at": "2026-11-27T11:00:00.000Z", "ended_at": "2026-11-27T11:00:00.13Z",
+            "total": 200_001, "matched": 200_001, "changed": 200_000, "skipped": 0});
+        let (fields, more) = (job.as_object_mut().unwrap(), more.as_object().unwrap());
+        fields.extend(more.clone());
+        job
+    }
+
+    #[test]
+    fn the_result_of_a_job_is_a_sentence() {
+        for (action, more, said) in [
+            (
+                json!({"kind": "delete"}),
+                json!({}),
+                "Deleted 200,000 of 200,001 messages of orders in 0.1 s.",
+            ),
+            (
+                json!({"kind": "move", "to": "archive"}),
+                json!({"skipped": 1, "last_skipped": "it is locked"}),
+                "Moved 200,000 of 200,001 messages of orders to archive in 0.1 s; 1 skipped, the last because of: it is locked.",
+            ),
+            (
+                json!({"kind": "move"}),
+                json!({"entity": "orders/$DeadLetterQueue", "changed": 1, "total": 1}),
+                "Sent 1 of 1 dead letter of orders again in 0.1 s.",
+            ),
+            (
+                json!({"kind": "activate"}),
+                json!({"selection": {"states": ["deferred"]}, "changed": 2, "matched": 3}),
+                "Made 2 of 3 selected messages of orders active in 0.1 s.",
+            ),
+            (
+                json!({"kind": "delete"}),
+                json!({"state": "running", "ended_at": null, "changed": 7}),
+                "Job 3 runs: deleted 7 of 200,001 messages of orders. `jitney jobs show 3` follows it.",
+            ),
+            (
+                json!({"kind": "delete"}),
+                json!({"state": "failed", "error": "the selection costs too much", "changed": 0, "total": null}),
+                "Job 3 has failed, because of: the selection costs too much. Deleted 0 messages of orders in 0.1 s.",
+            ),
+        ] {
+            assert_eq!(sentence(&job(action, &more)), said);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Authorization rules of queues and topics: shared access keys, and their rotation. Those of a whole namespace are in
+//! the configuration file.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::call::{Answer, Call};
+use super::problem::Problem;
+use crate::host::root_key::random_key;
+use jitney_base::rights::{AuthorizationRule, Key, Rights};
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{Note, Operation};
+
+/// An authorization rule with its keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AuthorizationRuleShown {
+    name: String,
+    rights: Vec<RightName>,
+    primary_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secondary_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_at: Option<String>,
+}
+
+/// Authorization rules.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AuthorizationRules {
+    authorization_rules: Vec<AuthorizationRuleShown>,
+}
+
+/// A right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RightName {
+    Send,
+    Listen,
+    /// Includes the others.
+    Manage,
+}
+
+/// An authorization rule to be made or changed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuthorizationRuleRequest {
+    #[schema(min_items = 1)]
+    rights: Vec<RightName>,
+    /// Without it, the rule keeps its key, or a new rule gets a random one.
+    #[serde(default)]
+    primary_key: Option<String>,
+    /// Likewise.
+    #[serde(default)]
+    secondary_key: Option<String>,
+}
+
+/// The key to be replaced.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RotateRequest {
+    key: Which,
+}
+
+/// One of the two keys of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Which {
+    Primary,
+    Secondary,
+}
+
+/// Answers a request about the authorization rules of an entity.
+pub(super) async fn answer(call: &Call<'_>, entity: &str, rest: &[&str], body: Body) -> Answer {
+    let method = call.parts.method.as_str();
+    match rest {
+        [] => match method {
+            "GET" => list(call, entity).await,
+            _ => Err(Problem::method(method, "GET")),
+        },
+        [name] => match method {
+            "PUT" => put(call, entity, name, body).await,
+            "DELETE" => delete(call, entity, name).await,
+            _ => Err(Problem::method(method, "PUT, DELETE")),
+        },
+        [name, "rotate"] => match method {
+            "POST" => rotate(call, entity, name, body).await,
+            _ => Err(Problem::method(method, "POST")),
+        },
+        _ => Err(call.nothing_here()),
+    }
+}
+
+/// Lists the authorization rules of a queue or a topic, with their keys.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/authorization-rules", operation_id = "list_authorization_rules", tag = "keys",
+    params(("entity" = String, Path, description = "The path of a queue or a topic")),
+    responses((status = 200, body = AuthorizationRules), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let path = entity.to_owned();
+    let answer = call
+        .administer(authority.clone(), AdminOperation::Read { path })
+        .await?;
+    let rules = rules_of(answer)?;
+    let note = Note::KeysRead(Some(entity.to_owned()));
+    call.operate(authority, Operation::Note(note)).await?;
+    let authorization_rules = rules.iter().map(AuthorizationRuleShown::of).collect();
+    call.answer(
+        StatusCode::OK,
+        &AuthorizationRules {
+            authorization_rules,
+        },
+    )
+    .await
+}
+
+/// Makes an authorization rule, or changes its rights and keys.
+#[utoipa::path(put, path = "/api/v1/entities/{entity}/authorization-rules/{name}", operation_id = "put_authorization_rule", tag = "keys",
+    request_body = AuthorizationRuleRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
+    responses((status = 200, body = AuthorizationRuleShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn put(call: &Call<'_>, entity: &str, name: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: AuthorizationRuleRequest = call.json(body).await?;
+    let has = |right| request.rights.contains(&right);
+    let change = AuthorizationChange::Put {
+        rights: Rights {
+            send: has(RightName::Send),
+            listen: has(RightName::Listen),
+            manage: has(RightName::Manage),
+        },
+        primary_key: request.primary_key.map(Key::new),
+        secondary_key: request.secondary_key.map(Key::new),
+        new_keys: [new_key()?, new_key()?],
+    };
+    changed(call, authority, entity, name, change).await
+}
+
+/// Deletes an authorization rule. What its keys have granted ends when the tokens that were made with them do.
+#[utoipa::path(delete, path = "/api/v1/entities/{entity}/authorization-rules/{name}", operation_id = "delete_authorization_rule", tag = "keys",
+    params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn delete(call: &Call<'_>, entity: &str, name: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    change(call, authority, entity, name, AuthorizationChange::Delete).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Replaces a key of an authorization rule by a random one, and returns the rule. To change the key of clients that run,
+/// rotate the secondary key, give it to them, and then rotate the primary one.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/authorization-rules/{name}/rotate", operation_id = "rotate_key", tag = "keys",
+    request_body = RotateRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
+    responses((status = 200, body = AuthorizationRuleShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn rotate(call: &Call<'_>, entity: &str, name: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: RotateRequest = call.json(body).await?;
+    let change = AuthorizationChange::Rotate {
+        is_secondary: request.key == Which::Secondary,
+        new_key: new_key()?,
+    };
+    changed(call, authority, entity, name, change).await
+}
+
+async fn change(
+    call: &Call<'_>,
+    authority: Authority,
+    entity: &str,
+    name: &str,
+    change: AuthorizationChange,
+) -> Result<Vec<AuthorizationRule>, Problem> {
+    let operation = AdminOperation::ChangeAuthorization {
+        path: entity.to_owned(),
+        name: name.to_owned(),
+        change: Box::new(change),
+    };
+    rules_of(call.administer(authority, operation).await?)
+}
+
+/// Carries a change out, and answers with the rule.
+async fn changed(
+    call: &Call<'_>,
+    authority: Authority,
+    entity: &str,
+    name: &str,
+    wanted: AuthorizationChange,
+) -> Answer {
+    let rules = change(call, authority, entity, name, wanted).await?;
+    let rule = rules.iter().find(|rule| rule.name == name);
+    let rule = rule.ok_or_else(Problem::stopping)?;
+    call.answer(StatusCode::OK, &AuthorizationRuleShown::of(rule))
+        .await
+}
+
+fn rules_of(answer: AdminAnswer) -> Result<Vec<AuthorizationRule>, Problem> {
+    let AdminAnswer::Entity(view) = answer else {
+        return Err(Problem::stopping());
+    };
+    Ok(view.description.authorization)
+}
+
+fn new_key() -> Result<Key, Problem> {
+    let made = random_key();
+    made.map(Key::new).map_err(|error| {
+        let text = format!("There can be no new key: {error}.");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "internal", text)
+    })
+}
+
+impl AuthorizationRuleShown {
+    fn of(rule: &AuthorizationRule) -> Self {
+        let rights = [
+            (rule.rights.send, RightName::Send),
+            (rule.rights.listen, RightName::Listen),
+            (rule.rights.manage, RightName::Manage),
+        ];
+        let rights = rights.into_iter().filter(|(has, _)| *has);
+        Self {
+            name: rule.name.clone(),
+            rights: rights.map(|(_, right)| right).collect(),
+            primary_key: rule.primary_key.expose().to_owned(),
+            secondary_key: rule
+                .secondary_key
+                .as_ref()
+                .map(|key| key.expose().to_owned()),
+            created_at: rule.created_at.map(time),
+            modified_at: rule.modified_at.map(time),
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Changes of a namespace as server-sent events: the counts of entities, jobs, and connections.
+//!
+//! While a client follows a namespace, its state is compared with that of a second ago. The id of an event is a version of the
+//! namespace in this process: a client that names it in `Last-Event-ID` gets what has changed since.
+
+mod followed;
+mod known;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
+use hyper::body::Frame;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
+use utoipa::{IntoParams, ToSchema};
+
+use super::call::{Answer, Call};
+use super::connections::{Connection, FIRST};
+use super::entities::{EntityStatus, Kind};
+use super::jobs::Job;
+use super::problem::Problem;
+use crate::host::mail::{Mail, ShardReport};
+use crate::host::shards::Shards;
+use crate::http::answers::Reservation;
+use crate::limits;
+pub(crate) use followed::Changes;
+use followed::OpenStream;
+use jitney_base::address::SubQueue;
+use jitney_base::rights::Right;
+use jitney_broker::access::{Authority, Inquiry};
+use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
+use jitney_gateway::admin::time;
+use jitney_gateway::operations::{ConnectionView, Operated, Operation};
+use jitney_shard::{OperationAnswer, OperationRequest};
+use known::{Item, More, Seen};
+
+/// How changes are followed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ChangesQuery {
+    /// The stream ends after so many seconds, and the client continues with `Last-Event-ID`; 600 if it is not given.
+    #[param(minimum = 1, maximum = 600)]
+    #[serde(default, deserialize_with = "super::entities::number")]
+    seconds: Option<usize>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// An entity as the event `entity` has it. Counts of what happened begin with the process.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EntityNow {
+    path: String,
+    kind: Kind,
+    active: usize,
+    deferred: usize,
+    scheduled: usize,
+    /// Messages that receivers have locked, in whatever state.
+    locked: usize,
+    dead_letters: usize,
+    size_bytes: u64,
+    receivers: usize,
+    /// What clients may do with it.
+    status: EntityStatus,
+    /// Its messages belong to message sessions.
+    requires_session: bool,
+    /// When the oldest message was enqueued that waits for a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_enqueued_at: Option<String>,
+    /// Messages that a transaction sent by way of it, and their target refused.
+    transfer_dead_letters: usize,
+    /// Message sessions that have messages, a state or a holder.
+    sessions: usize,
+    sessions_held: usize,
+    incoming: u64,
+    /// Messages that were completed, or received and deleted.
+    completed: u64,
+    abandoned: u64,
+    expired: u64,
+    locks_expired: u64,
+    dead_lettered: u64,
+}
+
+/// Looks at the namespaces that are followed, until the shards end: at intervals, and soon when a client begins.
+pub(crate) async fn follow(changes: Arc<Changes>, shards: Arc<Shards>) {
+    let mut ticks = interval(limits::CHANGES_INTERVAL.as_duration());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut earliest = Instant::now();
+    loop {
+        if changes.followed().is_empty() {
+            tokio::select! {
+                () = changes.opened.notified() => ticks.reset_immediately(),
+                () = shards.closed() => return,
+            }
+        }
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = changes.opened.notified() => {
+                sleep_until(earliest).await;
+                ticks.reset();
+            }
+            () = shards.closed() => return,
+        }
+        changes.look(&shards).await;
+        earliest = Instant::now() + limits::CHANGES_INTERVAL_MIN.as_duration();
+    }
+}
+
+impl Changes {
+    async fn look(&self, shards: &Shards) {
+        let names = self.wanted(Instant::now());
+        if names.is_empty() {
+            return;
+        }
+        let most = limits::CHANGES_ENTITIES_MAX / shards.count();
+        let reports = shards.reports(most).await;
+        for name in names {
+            let kept = self
+                .followed()
+                .get_mut(&name)
+                .and_then(|it| it.reservation.take());
+            let begin = || self.bytes.begin(name.clone(), Arc::default());
+            let mut now = State::new(kept.unwrap_or_else(begin));
+            now.add_entities(&name, &reports);
+            now.add_jobs(&name, shards).await;
+            now.add_connections(&name, shards).await;
+            let (items, reservation) = now.end();
+            if let Some(followed) = self.followed().get_mut(&name) {
+                followed.known.take(items);
+                followed.reservation = Some(reservation);
+            }
+        }
+        self.looks.send_modify(|look| *look += 1);
+    }
+}
+
+/// The state of a namespace, which is made once for all who follow it.
+#[derive(Debug)]
+struct State {
+    items: BTreeMap<Item, String>,
+    reservation: Reservation,
+    /// Bytes that are used of the reservation.
+    used: usize,
+}
+
+impl State {
+    fn new(reservation: Reservation) -> Self {
+        Self {
+            items: BTreeMap::new(),
+            reservation,
+            used: 0,
+        }
+    }
+
+    /// Adds an item, if there is room for it; returns whether there was.
+    fn add(&mut self, item: Item, value: &impl Serialize) -> bool {
+        /// The item is known as it was before, too; and beside its text there are its key and places in trees.
+        const TIMES: usize = 2;
+        const BESIDE: usize = 128;
+        let json = serde_json::to_string(value).expect("texts and numbers are JSON");
+        let used = self.used + TIMES * (json.len() + BESIDE);
+        let reserved = self.reservation.bytes();
+        let missing = used.saturating_sub(reserved);
+        let more = missing.next_multiple_of(limits::ANSWER_STEP_BYTES);
+        if 0 < missing && self.reservation.grow(more).is_err() {
+            return false;
+        }
+        self.used = used;
+        self.items.insert(item, json);
+        true
+    }
+
+    fn add_entities(&mut self, namespace: &str, reports: &[(u32, ShardReport)]) {
+        for (_, report) in reports {
+            let entities = &report.statistics.gateway.namespaces.entities;
+            for entity in entities.iter().filter(|it| it.namespace == namespace) {
+                let item = Item::Entity(entity.path.clone());
+                if !self.add(item, &EntityNow::of(entity)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn add_jobs(&mut self, namespace: &str, shards: &Shards) {
+        let mut before = None;
+        loop {
+            let operation = Operation::Jobs { before };
+            let Some(Operated::Jobs(jobs, next)) = ask(namespace, shards, operation).await else {
+                return;
+            };
+            for view in jobs {
+                if !self.add(Item::Job(view.id.0), &Job::of(view)) {
+                    return;
+                }
+            }
+            if next.is_none() {
+                return;
+            }
+            before = next;
+        }
+    }
+
+    async fn add_connections(&mut self, namespace: &str, shards: &Shards) {
+        let (mut from, mut last): (_, Option<ConnectionView>) = (FIRST, None);
+        let most = jitney_gateway::limits::LISTED_LINKS;
+        for _ in 0..limits::CHANGES_LINKS_MAX / most {
+            let operation = Operation::Connections { from, most };
+            let found = ask(namespace, shards, operation).await;
+            let Some(Operated::Connections(connections, next)) = found else {
+                return;
+            };
+            for view in connections {
+                match last.take() {
+                    // It had more links than the page before.
+                    Some(mut known) if known.id == view.id => {
+                        known.links.extend(view.links);
+                        last = Some(known);
+                    }
+                    known => {
+                        last = Some(view);
+                        if known.is_some_and(|known| !self.add_connection(known)) {
+                            return;
+                        }
+                    }
+                }
+            }
+            let Some(next) = next else { break };
+            from = next;
+        }
+        if let Some(last) = last {
+            self.add_connection(last);
+        }
+    }
+
+    fn add_connection(&mut self, view: ConnectionView) -> bool {
+        self.add(Item::Connection(view.id.0), &Connection::of(view))
+    }
+
+    fn end(self) -> (BTreeMap<Item, String>, Reservation) {
+        self.reservation.shrink(self.used);
+        (self.items, self.reservation)
+    }
+}
+
+async fn ask(namespace: &str, shards: &Shards, operation: Operation) -> Option<Operated> {
+    let request = Box::new(OperationRequest {
+        host: Some(namespace.to_owned()),
+        authority: Authority::everything(),
+        operation,
+    });
+    let owner = shards.owner_of(namespace)?;
+    let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
+    let OperationAnswer { done, .. } = answer?;
+    done.ok()
+}
+
+impl EntityNow {
+    fn of(entity: &EntityStatistics) -> Self {
+        let queue = |wanted: SubQueue| {
+            let found = entity.queues.iter().find(|(kind, _)| *kind == wanted);
+            found.map_or_else(QueueStatistics::default, |(_, queue)| *queue)
+        };
+        let (main, dead) = (queue(SubQueue::Main), queue(SubQueue::DeadLetter));
+        let failed = queue(SubQueue::TransferDeadLetter);
+        Self {
+            path: entity.path.clone(),
+            kind: entity.kind.into(),
+            active: main.active,
+            deferred: main.deferred,
+            scheduled: main.scheduled,
+            locked: main.locked,
+            dead_letters: dead.active + dead.deferred,
+            size_bytes: main.bytes + dead.bytes,
+            receivers: main.receivers,
+            status: entity.status.into(),
+            requires_session: entity.requires_session,
+            oldest_enqueued_at: main.oldest.map(time),
+            transfer_dead_letters: failed.active + failed.deferred,
+            sessions: main.sessions,
+            sessions_held: main.sessions_held,
+            incoming: main.counters.incoming,
+            completed: main.counters.completed,
+            abandoned: main.counters.abandoned,
+            expired: main.counters.expired,
+            locks_expired: main.counters.locks_expired,
+            dead_lettered: main.counters.dead_lettered.iter().sum(),
+        }
+    }
+}
+
+/// Follows the changes of the namespace as server-sent events: `entity`, `job` and `connection` with the newest state of one,
+/// `entity_deleted`, `job_forgotten` and `connection_closed`. `current` ends what changed at one time, and has the id. `reset`
+/// says that all that is known is to be forgotten: the whole state follows.
+#[utoipa::path(get, path = "/api/v1/changes", operation_id = "follow_changes", tag = "history",
+    params(ChangesQuery, ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen")),
+    responses((status = 200, body = EntityNow, content_type = "text/event-stream", description = "The data of `entity`; that of `job` and `connection` is as in their lists."),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn events(call: &Call<'_>) -> Answer {
+    let query: ChangesQuery = call.query()?;
+    let max = limits::CHANGES_STREAM_SECONDS_MAX;
+    let seconds = query.seconds.unwrap_or(max);
+    if !(1..=max).contains(&seconds) {
+        let text = format!("seconds is {seconds}; 1 to {max} is allowed.");
+        return Err(Problem::wrong("seconds", text));
+    }
+    let authority = call.authorize("").await?;
+    let ends_at = authority.ends_at();
+    let (operated, _) = call
+        .operate(
+            authority,
+            Operation::Name {
+                path: None,
+                right: Right::Listen,
+            },
+        )
+        .await?;
+    let Operated::Name { namespace, .. } = operated else {
+        return Err(Problem::stopping());
+    };
+    let changes = &call.server.changes;
+    let stream = OpenStream::open(changes, &namespace)?;
+    let id = call.parts.headers.get("last-event-id");
+    let id = id.and_then(|id| id.to_str().ok());
+    let mut looks = changes.looks.subscribe();
+    looks.mark_unchanged();
+    changes.opened.notify_one();
+    let longest = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
+    let now = call.server.clock.now();
+    let grant_ends = ends_at.since(now.min(ends_at)).as_duration();
+    let follower = Follower {
+        seen: Seen::up_to(id.and_then(|id| changes.version_of(id))),
+        more: More::No,
+        stream,
+        looks,
+        stopped: call.server.stopped.clone(),
+        end: Instant::now() + longest.min(grant_ends),
+        proof: Proof::of(call),
+        checked: Instant::now(),
+        is_first: true,
+    };
+    let kind = HeaderValue::from_static("text/event-stream");
+    let fresh = HeaderValue::from_static("no-store");
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, fresh)];
+    Ok((StatusCode::OK, headers, Body::new(Events::new(follower))).into_response())
+}
+
+/// The token of a stream, which has to hold for as long as the stream is open.
+#[derive(Debug)]
+struct Proof {
+    shards: Arc<Shards>,
+    /// What was asked at the beginning; `None` of the operator.
+    inquiry: Option<Inquiry>,
+}
+
+impl Proof {
+    fn of(call: &Call<'_>) -> Self {
+        Self {
+            shards: Arc::clone(&call.server.shards),
+            inquiry: (!call.is_operator()).then(|| call.inquiry("")),
+        }
+    }
+
+    /// Returns whether it still holds: its rule is there, and has its key and the right.
+    async fn holds(&self) -> bool {
+        let Some(inquiry) = self.inquiry.clone() else {
+            return true;
+        };
+        let owner = inquiry.host.as_deref().unwrap_or_default();
+        let Some(owner) = self.shards.owner_of(owner) else {
+            return false;
+        };
+        let host = inquiry.host.clone();
+        let authorized = owner.ask(|answer| Mail::Authorize(Box::new(inquiry), answer));
+        let Some(Ok(authority)) = authorized.await else {
+            return false;
+        };
+        let request = Box::new(OperationRequest {
+            host,
+            authority,
+            operation: Operation::Name {
+                path: None,
+                right: Right::Listen,
+            },
+        });
+        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
+        answer.is_some_and(|answer| answer.done.is_ok())
+    }
+}
+
+/// A client that follows a namespace.
+#[derive(Debug)]
+struct Follower {
+    stream: OpenStream,
+    seen: Seen,
+    /// There are more events than it was handed.
+    more: More,
+    looks: watch::Receiver<u64>,
+    stopped: watch::Receiver<bool>,
+    /// When the stream ends: with its token, at the latest.
+    end: Instant,
+    proof: Proof,
+    /// When the token was last checked.
+    checked: Instant,
+    is_first: bool,
+}
+
+impl Follower {
+    /// Waits for the next events; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.is_first) {
+            // The client sees that it is connected, and learns how long to wait before it connects again.
+            return Some(Bytes::from_static(b"retry: 1000\n\n"));
+        }
+        let quiet = Instant::now() + limits::CHANGES_QUIET_MAX.as_duration();
+        loop {
+            let check = self.checked + limits::CHANGES_TOKEN_CHECK.as_duration();
+            if self.end <= Instant::now() {
+                return None;
+            }
+            if check <= Instant::now() {
+                self.checked = Instant::now();
+                if !self.proof.holds().await {
+                    return None;
+                }
+            }
+            if self.more == More::No {
+                tokio::select! {
+                    _ = self.stopped.wait_for(|stopped| *stopped) => return None,
+                    () = sleep_until(self.end) => return None,
+                    () = sleep_until(check) => continue,
+                    () = sleep_until(quiet) => return Some(Bytes::from_static(b":\n\n")),
+                    looked = self.looks.changed() => looked.ok()?,
+                }
+            }
+            let changes = &self.stream.changes;
+            let followed = changes.followed();
+            let known = &followed.get(&self.stream.namespace)?.known;
+            if !known.is_looked_at() {
+                continue;
+            }
+            let (events, more) = known.events(&mut self.seen, &changes.run);
+            self.more = more;
+            if !events.is_empty() {
+                return Some(events.into());
+            }
+        }
+    }
+}
+
+/// The body of an answer: what the follower gets.
+struct Events {
+    next: Pin<Box<dyn Future<Output = (Follower, Option<Bytes>)> + Send>>,
+    is_over: bool,
+}
+
+impl Events {
+    fn new(follower: Follower) -> Self {
+        Self {
+            next: Self::wait(follower),
+            is_over: false,
+        }
+    }
+
+    fn wait(
+        mut follower: Follower,
+    ) -> Pin<Box<dyn Future<Output = (Follower, Option<Bytes>)> + Send>> {
+        Box::pin(async move {
+            let next = follower.next().await;
+            (follower, next)
+        })
+    }
+}
+
+impl hyper::body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready((follower, bytes)) = self.next.as_mut().poll(cx) else {
+            return Poll::Pending;
+        };
+        self.is_over = bytes.is_none();
+        if !self.is_over {
+            self.next = Self::wait(follower);
+        }
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}

@@ -1,0 +1,666 @@
+//! Messages, looked at in whatever state.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::call::{Answer, Call, from_number};
+use super::decoding;
+use super::entities::{limited, number};
+use super::page::Page;
+use super::problem::Problem;
+use super::searches::Chosen;
+use super::selection::{MessageSelection, State, compile, is_zero};
+use crate::limits;
+use jitney_base::ids::SequenceNumber;
+use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::namespace::{Selection, dead_letter_text};
+use jitney_gateway::admin::{duration, time};
+use jitney_gateway::operations::{HolderView, MessageView};
+use jitney_gateway::rest::property_to_json;
+use jitney_message::{Amendments, Field, Message, Scalar, render};
+use jitney_queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
+
+/// Which messages a list has, and from where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessagesQuery {
+    /// The first sequence number to look at: `next` of the page before.
+    #[serde(default)]
+    from: u64,
+    /// As many at most, 100 if it is not given.
+    #[param(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "number")]
+    limit: Option<usize>,
+    /// How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most, as they
+    /// are shown, or one message that is longer.
+    #[serde(default)]
+    body: BodyShown,
+    /// Show the messages as AMQP encodes them, in base64, too.
+    #[serde(default)]
+    encoded: bool,
+    /// States; none means all.
+    #[serde(default)]
+    state: Vec<State>,
+    /// The message session.
+    session_id: Option<String>,
+    /// Enqueued at this time or later.
+    enqueued_from: Option<String>,
+    /// Enqueued before this time.
+    enqueued_before: Option<String>,
+    /// Scheduled for this time or later.
+    scheduled_from: Option<String>,
+    /// Scheduled for a time before this.
+    scheduled_before: Option<String>,
+    /// The message id.
+    message_id: Option<String>,
+    /// The correlation id.
+    correlation_id: Option<String>,
+    /// The reason of a dead letter.
+    reason: Option<String>,
+    /// Those that have no reason of a dead letter.
+    #[serde(default)]
+    without_reason: bool,
+    /// The error description of a dead letter.
+    description: Option<String>,
+    /// Those that have no error description of a dead letter.
+    #[serde(default)]
+    without_description: bool,
+    /// A SQL filter over properties, as rules have.
+    filter: Option<String>,
+    /// A text that the body contains.
+    text: Option<String>,
+    /// A `JSONPath` that finds something in the body.
+    json_path: Option<String>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// How much is shown of bodies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BodyShown {
+    None,
+    #[default]
+    Preview,
+    Full,
+}
+
+/// Messages of one queue, in the order of their numbers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Messages {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<MessageShown>,
+    /// What `from` is to be for the next page; without it there is none. A page may be empty and have a next one: a
+    /// search looks at a bounded number of messages at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+    /// Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
+    #[serde(skip_serializing_if = "is_zero")]
+    undecided: u64,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct MessageShown {
+    sequence_number: u64,
+    /// The number that it had before it was forwarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enqueued_sequence_number: Option<u64>,
+    state: State,
+    enqueued_at: String,
+    /// When a scheduled message becomes active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_for: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// A receiver has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<Lock>,
+    /// Deliveries that failed.
+    delivery_count: u32,
+    /// Bytes as its sender encoded it.
+    size_bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to_session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_key: Option<String>,
+    /// How long it lives from its arrival on, as an ISO 8601 duration; absent if for ever.
+    #[schema(example = "PT1H")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_to_live: Option<String>,
+    /// Why it was dead-lettered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter: Option<DeadLetter>,
+    /// Application-properties.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<BTreeMap<String, serde_json::Value>>,
+    /// Their types in AMQP: `string`, `long`, `timestamp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    property_types: Option<BTreeMap<String, &'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<BodyContent>,
+    /// The message as AMQP encodes it, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoded: Option<String>,
+    /// Its bytes in the log are not what was written: it cannot be shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    damaged: bool,
+}
+
+/// The lock of a message or of a message session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Lock {
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// The client that has it, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<Holder>,
+}
+
+/// A client that holds a lock.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Holder {
+    connection: u32,
+    /// The container-id of its connection.
+    container_id: String,
+    peer: String,
+}
+
+/// Why a message was dead-lettered.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeadLetter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The entity whose dead letter it was, if it was forwarded from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+/// The body of a message.
+#[derive(Debug, Serialize, ToSchema)]
+struct BodyContent {
+    /// The text, if the body is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes in base64, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Its bytes.
+    size_bytes: usize,
+    /// Only the beginning is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// What a compressed body has in it, where whole bodies are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoded: Option<DecodedContent>,
+}
+
+/// The content of a compressed body.
+#[derive(Debug, Serialize, ToSchema)]
+struct DecodedContent {
+    /// How it is compressed: `gzip`, `deflate`, `zip` (the first file), or `brotli` if the application-property
+    /// `content-encoding` says `br`.
+    format: &'static str,
+    /// The text, if the content is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes in base64, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Only the first 256 KiB are shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+/// Dead letters by reason.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DeadLetterGroups {
+    groups: Vec<DeadLetterGroup>,
+    /// Messages that were looked at.
+    messages: usize,
+    /// What `from` is to be to continue; without it, all were looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+/// Dead letters with one reason and description.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeadLetterGroup {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    messages: usize,
+    first_number: u64,
+    last_number: u64,
+}
+
+/// From where on dead letters are grouped.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GroupsQuery {
+    /// The first sequence number to look at: `next` of the answer before.
+    #[serde(default)]
+    from: u64,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Looks at messages of one queue. Nothing changes.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/messages", operation_id = "list_messages", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue, a topic, a subscription, or one of their sub-queues: `orders/$DeadLetterQueue`, with slashes percent-encoded"), MessagesQuery),
+    responses((status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let query: MessagesQuery = call.query()?;
+    let limit = limited(query.limit)?;
+    let selection = MessageSelection {
+        states: query.state,
+        numbers: Vec::new(),
+        session_id: query.session_id,
+        enqueued_from: query.enqueued_from,
+        enqueued_before: query.enqueued_before,
+        scheduled_from: query.scheduled_from,
+        scheduled_before: query.scheduled_before,
+        message_id: query.message_id,
+        correlation_id: query.correlation_id,
+        reason: query.reason,
+        without_reason: query.without_reason,
+        description: query.description,
+        without_description: query.without_description,
+        filter: query.filter,
+        text: query.text,
+        json_path: query.json_path,
+    };
+    let selector = compile(&selection.read("")?, "")?;
+    let mut search = call.search(selector)?;
+    let shown = Shown {
+        body: query.body,
+        encoded: query.encoded,
+    };
+    // A search looks at some pages, and then says where to continue.
+    let needs_bytes = search.selector().needs_bytes();
+    let mut pages = if needs_bytes {
+        limits::SEARCHED_PAGES
+    } else {
+        1
+    };
+    let with_bytes = query.body != BodyShown::None || query.encoded || needs_bytes;
+    let mut page = Page::begin(call, "messages").await?;
+    let (mut next, mut undecided) = (Some(query.from), 0);
+    while let Some(from) = next
+        && 0 < pages
+        && page.items() < limit
+        && !page.is_full()
+        && !search.is_over()
+    {
+        pages -= 1;
+        let (from, most) = (from_number(from)?, limit - page.items());
+        let conditions = &search.selector().conditions;
+        let (view, bodies) = if with_bytes {
+            call.inspect(&authority, entity, from, conditions, most)
+                .await?
+        } else {
+            let view = call.look(&authority, entity, from, conditions, most);
+            (view.await?, Vec::new())
+        };
+        let chosen = search.choose(view, bodies).await?;
+        let filled = shown.fill(&mut page, chosen, |message| message)?;
+        next = filled.next;
+        undecided += filled.undecided;
+    }
+    let messages = Vec::new();
+    page.respond(&Messages {
+        messages,
+        next,
+        undecided,
+    })
+}
+
+/// Looks at one message.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/messages/{number}", operation_id = "get_message", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue, a subscription, or one of their sub-queues"),
+        ("number" = u64, Path, description = "Its sequence number")),
+    responses((status = 200, body = MessageShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, entity: &str, number: &str) -> Answer {
+    let parsed = number.parse::<u64>();
+    let parsed =
+        parsed.map_err(|_| Problem::bad_request(format!("'{number}' is no sequence number.")))?;
+    let authority = call.authorize(entity).await?;
+    let selection = Selection {
+        numbers: vec![parsed],
+        ..Selection::default()
+    };
+    let selector = compile(&selection, "")?;
+    let (from, conditions) = (SequenceNumber(0), &selector.conditions);
+    let (view, bodies) = call
+        .inspect(&authority, entity, from, conditions, 1)
+        .await?;
+    let shown = Shown {
+        body: BodyShown::Full,
+        encoded: true,
+    };
+    let found = view.messages.first();
+    let found = found.map(|message| shown.of(message, bodies.first()));
+    let missing = || Problem::not_found(format!("'{entity}' has no message {number}."));
+    call.answer(StatusCode::OK, &found.ok_or_else(missing)?)
+        .await
+}
+
+/// Groups dead letters by reason and description: up to 10,000 messages in one answer.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/dead-letters", operation_id = "group_dead_letters", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue or a subscription"), GroupsQuery),
+    responses((status = 200, body = DeadLetterGroups), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
+    let query: GroupsQuery = call.query()?;
+    let authority = call.authorize(entity).await?;
+    let mut groups: BTreeMap<(Option<String>, Option<String>), DeadLetterGroup> = BTreeMap::new();
+    let path = format!("{}/$DeadLetterQueue", entity.trim_matches('/'));
+    // Each text is there twice while groups are looked for.
+    call.reserve(2 * jitney_gateway::limits::ANSWER_PAGE_BYTES)
+        .await?;
+    let (mut messages, mut bytes, mut next) = (0, 0, Some(query.from));
+    'pages: for _ in 0..limits::SEARCHED_PAGES {
+        let Some(from) = next else { break };
+        let (from, conditions) = (from_number(from)?, Conditions::default());
+        let most = jitney_gateway::limits::INSPECTED_MAX;
+        let view = call
+            .look(&authority, &path, from, &conditions, most)
+            .await?;
+        next = view.next.map(|next| next.0);
+        for message in view.messages {
+            let number = message.inspected.number.0;
+            let changed = message.inspected.stamps.amendments.as_deref();
+            let text = |name| dead_letter_text(changed, name);
+            let key = (text(DEAD_LETTER_REASON), text(DEAD_LETTER_DESCRIPTION));
+            if !groups.contains_key(&key) {
+                let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                bytes += length(&key.0) + length(&key.1) + size_of::<DeadLetterGroup>();
+                if jitney_gateway::limits::ANSWER_PAGE_BYTES < bytes {
+                    next = Some(number);
+                    break 'pages;
+                }
+            }
+            messages += 1;
+            let group = groups
+                .entry(key)
+                .or_insert_with_key(|(reason, description)| DeadLetterGroup {
+                    reason: reason.clone(),
+                    description: description.clone(),
+                    messages: 0,
+                    first_number: number,
+                    last_number: number,
+                });
+            group.messages += 1;
+            group.last_number = number;
+        }
+    }
+    let mut groups: Vec<DeadLetterGroup> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.messages));
+    call.answer(
+        StatusCode::OK,
+        &DeadLetterGroups {
+            groups,
+            messages,
+            next,
+        },
+    )
+    .await
+}
+
+/// What became of messages that were chosen for a page.
+pub(super) struct Filled {
+    /// The number at which the next page begins, if there are more.
+    pub(super) next: Option<u64>,
+    /// Messages before it of which it is not known whether they are meant.
+    pub(super) undecided: u64,
+}
+
+/// How much is shown of messages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    pub(super) body: BodyShown,
+    pub(super) encoded: bool,
+}
+
+impl Shown {
+    /// Adds the messages that were chosen to a page, each as the item that `item` makes of it, until the page is full.
+    pub(super) fn fill<T: Serialize>(
+        self,
+        page: &mut Page,
+        chosen: Chosen,
+        item: impl Fn(MessageShown) -> T,
+    ) -> Result<Filled, Problem> {
+        let mut next = chosen.next.map(|next| next.0);
+        for it in chosen.messages {
+            if page.is_full() {
+                next = Some(it.view.inspected.number.0);
+                break;
+            }
+            let shown = self.show(&it.view, it.message.as_ref(), it.is_damaged);
+            page.push(&item(shown))?;
+        }
+        let passed = |number: &&SequenceNumber| next.is_none_or(|next| number.0 < next);
+        let undecided = chosen.undecided.iter().filter(passed).count();
+        Ok(Filled {
+            next,
+            undecided: u64::try_from(undecided).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Returns a message, of whose bytes it is said if they were asked for.
+    pub(super) fn of(self, view: &MessageView, bytes: Option<&Option<Bytes>>) -> MessageShown {
+        let is_damaged = bytes.is_some_and(Option::is_none);
+        let bytes = bytes.and_then(Option::clone);
+        let parsed = bytes.and_then(|bytes| Message::parse(bytes).ok());
+        self.show(view, parsed.as_ref(), is_damaged)
+    }
+
+    fn show(self, view: &MessageView, message: Option<&Message>, damaged: bool) -> MessageShown {
+        let inspected = &view.inspected;
+        let stamps = &inspected.stamps;
+        let none = Amendments::default();
+        let changed = stamps.amendments.as_deref().unwrap_or(&none);
+        let field = |field| {
+            let value = message.and_then(|message| changed.field_of(message, field))?;
+            text_of(value)
+        };
+        let property = |name| {
+            let value = message.and_then(|message| changed.property_of(message, name));
+            value.and_then(|(_, value)| text_of(value))
+        };
+        let dead_letter = DeadLetter {
+            reason: property(DEAD_LETTER_REASON),
+            description: property(DEAD_LETTER_DESCRIPTION),
+            source: stamps.dead_letter_source.as_deref().map(ToOwned::to_owned),
+        };
+        let is_dead = dead_letter.reason.is_some() || dead_letter.source.is_some();
+        let enqueued = stamps.enqueued_sequence_number.cast_unsigned();
+        MessageShown {
+            sequence_number: inspected.number.0,
+            enqueued_sequence_number: (enqueued != 0).then_some(enqueued),
+            state: stamps.state.into(),
+            enqueued_at: time(stamps.enqueued_time),
+            scheduled_for: inspected.due.map(time),
+            expires_at: inspected.expires_at.map(time),
+            lock: inspected.is_locked.then(|| Lock {
+                until: stamps.locked_until.map(time),
+                holder: view.holder.as_ref().map(Holder::of),
+            }),
+            delivery_count: stamps.delivery_count,
+            size_bytes: inspected.body.length,
+            message_id: field(Field::MessageId)
+                .or_else(|| message.map(|_| stamps.default_message_id_text())),
+            correlation_id: field(Field::CorrelationId),
+            session_id: inspected.message_session.as_deref().map(ToOwned::to_owned),
+            subject: field(Field::Label),
+            to: field(Field::To),
+            reply_to: field(Field::ReplyTo),
+            reply_to_session_id: field(Field::ReplyToSessionId),
+            content_type: field(Field::ContentType),
+            partition_key: message.and_then(|message| Some(message.partition_key()?.to_owned())),
+            time_to_live: (stamps.time_to_live != Millis::MAX)
+                .then(|| duration(stamps.time_to_live)),
+            dead_letter: is_dead.then_some(dead_letter),
+            properties: message.map(|message| {
+                let all = changed.properties_of(message);
+                let all = all.map(|(name, value)| {
+                    (name.to_owned(), property_to_json(&Scalar::decode(value)))
+                });
+                all.collect()
+            }),
+            property_types: message.map(|message| {
+                let all = changed.properties_of(message);
+                all.map(|(name, value)| (name.to_owned(), type_name(value)))
+                    .collect()
+            }),
+            body: message.and_then(|message| self.body(message)),
+            encoded: message.filter(|_| self.encoded).map(|message| {
+                let mut rendered = Vec::new();
+                render(&mut rendered, message.bytes(), stamps);
+                STANDARD.encode(rendered)
+            }),
+            damaged,
+        }
+    }
+
+    fn body(self, message: &Message) -> Option<BodyContent> {
+        let whole = message.plain_body();
+        let shown = match self.body {
+            BodyShown::None => return None,
+            BodyShown::Preview => whole.get(..limits::PREVIEW_BYTES).unwrap_or(&whole),
+            BodyShown::Full => &whole,
+        };
+        let truncated = shown.len() < whole.len();
+        let (text, base64) = text_or_base64(shown, truncated);
+        let decoded = (self.body == BodyShown::Full).then(|| {
+            let decoded = decoding::decode(&whole, content_encoding(message).as_deref())?;
+            let (text, base64) = text_or_base64(&decoded.bytes, decoded.truncated);
+            Some(DecodedContent {
+                format: decoded.format,
+                text,
+                base64,
+                truncated: decoded.truncated,
+            })
+        });
+        Some(BodyContent {
+            text,
+            base64,
+            size_bytes: whole.len(),
+            truncated,
+            decoded: decoded.flatten(),
+        })
+    }
+}
+
+/// Returns bytes as a text if they are UTF-8, else in base64. A character that is cut through is no reason to show bytes.
+fn text_or_base64(shown: &[u8], truncated: bool) -> (Option<String>, Option<String>) {
+    let text = match str::from_utf8(shown) {
+        Ok(text) => Some(text.to_owned()),
+        Err(error) if truncated && error.error_len().is_none() => {
+            let (good, _) = shown.split_at(error.valid_up_to());
+            str::from_utf8(good).ok().map(ToOwned::to_owned)
+        }
+        Err(_) => None,
+    };
+    let base64 = text.is_none().then(|| STANDARD.encode(shown));
+    (text, base64)
+}
+
+/// Returns the name of the type of an encoded value [1.6]; `value` for a described one.
+fn type_name(value: &[u8]) -> &'static str {
+    match value.first().copied().unwrap_or_default() {
+        0x40 => "null",
+        0x41 | 0x42 | 0x56 => "boolean",
+        0x50 => "ubyte",
+        0x51 => "byte",
+        0x60 => "ushort",
+        0x61 => "short",
+        0x43 | 0x52 | 0x70 => "uint",
+        0x54 | 0x71 => "int",
+        0x72 => "float",
+        0x73 => "char",
+        0x74 => "decimal32",
+        0x44 | 0x53 | 0x80 => "ulong",
+        0x55 | 0x81 => "long",
+        0x82 => "double",
+        0x83 => "timestamp",
+        0x84 => "decimal64",
+        0x94 => "decimal128",
+        0x98 => "uuid",
+        0xa0 | 0xb0 => "binary",
+        0xa1 | 0xb1 => "string",
+        0xa3 | 0xb3 => "symbol",
+        0x45 | 0xc0 | 0xd0 => "list",
+        0xc1 | 0xd1 => "map",
+        0xe0 | 0xf0 => "array",
+        _ => "value",
+    }
+}
+
+/// Returns what a sender says of its body in an application-property: SDKs have no field for it.
+fn content_encoding(message: &Message) -> Option<String> {
+    let mut all = message.application_properties();
+    let (_, value) = all.find(|(name, _)| name.eq_ignore_ascii_case("content-encoding"))?;
+    text_of(value)
+}
+
+/// Returns a simple value as a text; `None` for null.
+fn text_of(value: &[u8]) -> Option<String> {
+    match property_to_json(&Scalar::decode(value)) {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text),
+        other @ (serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_)) => Some(other.to_string()),
+    }
+}
+
+impl Holder {
+    pub(super) fn of(view: &HolderView) -> Self {
+        Self {
+            connection: view.connection.0,
+            container_id: view.container_id.clone(),
+            peer: view.peer.to_string(),
+        }
+    }
+}
+
+impl Lock {
+    pub(super) fn of(until: Timestamp, holder: Option<&HolderView>) -> Self {
+        Self {
+            until: Some(time(until)),
+            holder: holder.map(Holder::of),
+        }
+    }
+}

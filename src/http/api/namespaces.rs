@@ -1,0 +1,197 @@
+//! The namespaces of the server, for its operator; and what a client may do, for itself.
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::authorization_rules::RightName;
+use super::call::{Answer, Call, NamespaceQuery};
+use super::problem::Problem;
+use crate::host::namespaces::{NamespaceError, NamespaceInfo, ServerNamespaces, fitting};
+use crate::store::{Fleet, NotDone, StoreError};
+use jitney_base::rights::Right;
+
+/// A namespace.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Namespace {
+    /// Its name, in lower case: the first label of the host names that it answers to.
+    name: String,
+    /// The shard that it is in; absent if another server of the fleet serves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<u32>,
+    /// It answers to every host that is no other's.
+    first: bool,
+    /// The configuration names it: it cannot be dropped here.
+    configured: bool,
+}
+
+/// The namespaces of the server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NamespaceList {
+    namespaces: Vec<Namespace>,
+}
+
+/// A client, and what it may do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Access {
+    /// As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified.
+    actor: String,
+    /// It may do everything, in every namespace.
+    operator: bool,
+    /// What it may do in the whole namespace.
+    rights: Vec<RightName>,
+    /// The namespace, in lower case.
+    namespace: String,
+    /// All namespaces, for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces: Option<Vec<String>>,
+    /// The server shares its namespaces with others, in a store.
+    fleet: bool,
+    /// Any key is accepted (the development profile).
+    open: bool,
+    /// The version of the broker.
+    version: &'static str,
+}
+
+/// Lists the namespaces of the server. Only the operator may.
+#[utoipa::path(get, path = "/api/v1/namespaces", operation_id = "list_namespaces", tag = "server",
+    responses((status = 200, body = NamespaceList), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>) -> Answer {
+    call.authorize_operator()?;
+    let all = call.server.namespaces.all().into_iter();
+    let namespaces = all.map(Namespace::of).collect();
+    call.answer(StatusCode::OK, &NamespaceList { namespaces })
+        .await
+}
+
+/// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
+/// operator may.
+#[utoipa::path(put, path = "/api/v1/namespaces/{name}", operation_id = "make_namespace", tag = "server",
+    params(("name" = String, Path, description = "Its name: letters, digits and hyphens")),
+    responses((status = 201, body = Namespace), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
+    let authority = call.authorize_operator()?;
+    let made = match &call.server.fleet {
+        Some(fleet) => make_in_store(fleet, name).await?,
+        None => call.server.namespaces.make(name, authority).await?,
+    };
+    call.answer(StatusCode::CREATED, &Namespace::of(made)).await
+}
+
+/// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.
+#[utoipa::path(delete, path = "/api/v1/namespaces/{name}", operation_id = "drop_namespace", tag = "server",
+    params(("name" = String, Path, description = "Its name")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
+    let authority = call.authorize_operator()?;
+    let namespaces = &call.server.namespaces;
+    match &call.server.fleet {
+        Some(fleet) => drop_in_store(namespaces, fleet, name).await?,
+        None => namespaces.drop_one(name, authority).await?,
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Makes a namespace in the store that servers share, and returns once it is recorded: a server takes it within a second.
+async fn make_in_store(fleet: &Fleet, name: &str) -> Result<NamespaceInfo, Problem> {
+    let name = fitting(name)?;
+    let made = fleet.make_namespace(&name).await;
+    if !made.map_err(|error| of_store(&error))? {
+        return Err(NamespaceError::Exists(name).into());
+    }
+    Ok(NamespaceInfo {
+        name,
+        shard: None,
+        is_first: false,
+        is_configured: false,
+    })
+}
+
+/// Drops a namespace of the store that servers share, and returns once all that it had is gone.
+///
+/// # Errors
+///
+/// It is still there, or it is in quarantine with a part of what it had.
+async fn drop_in_store(
+    namespaces: &ServerNamespaces,
+    fleet: &Fleet,
+    name: &str,
+) -> Result<(), Problem> {
+    let name = name.to_lowercase();
+    namespaces.check_drop(&name, NamespaceError::FirstOfStore)?;
+    match fleet.remove_namespace(&name).await {
+        Ok(()) => Ok(()),
+        Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name).into()),
+        Err(NotDone::Store(error)) => Err(of_store(&error)),
+        Err(error) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "in_use",
+            error.to_string(),
+        )),
+    }
+}
+
+fn of_store(error: &StoreError) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string())
+}
+
+/// Says who the client is, and what it may do in the namespace.
+#[utoipa::path(get, path = "/api/v1/access", operation_id = "get_access", tag = "server", params(NamespaceQuery),
+    responses((status = 200, body = Access), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn access(call: &Call<'_>) -> Answer {
+    let _: NamespaceQuery = call.query()?;
+    let authority = call.authorize("").await?;
+    let names = call.server.namespaces.all().into_iter();
+    let is_operator = authority.is_operator();
+    let prefix = call.prefix();
+    let rights = [
+        (Right::Send, RightName::Send),
+        (Right::Listen, RightName::Listen),
+        (Right::Manage, RightName::Manage),
+    ];
+    let may = |right| authority.check(&prefix, right).is_ok();
+    let rights = rights.into_iter().filter(|(right, _)| may(*right));
+    let access = Access {
+        actor: authority.actor().name.clone(),
+        operator: is_operator,
+        rights: rights.map(|(_, name)| name).collect(),
+        namespace: call.namespace(),
+        namespaces: is_operator.then(|| names.map(|it| it.name).collect()),
+        fleet: call.server.fleet.is_some(),
+        open: call.server.is_open,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    call.answer(StatusCode::OK, &access).await
+}
+
+impl Namespace {
+    fn of(info: NamespaceInfo) -> Self {
+        Self {
+            name: info.name,
+            shard: info.shard,
+            first: info.is_first,
+            configured: info.is_configured,
+        }
+    }
+}
+
+impl From<NamespaceError> for Problem {
+    fn from(error: NamespaceError) -> Self {
+        let (status, reason) = match &error {
+            NamespaceError::Name(_) => (StatusCode::BAD_REQUEST, "argument"),
+            NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
+            NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
+            NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
+            NamespaceError::Configured(_)
+            | NamespaceError::First(_)
+            | NamespaceError::FirstOfStore(_) => (StatusCode::CONFLICT, "not_allowed"),
+            NamespaceError::Busy(_) => (StatusCode::CONFLICT, "in_use"),
+            NamespaceError::Denied(denied) => return denied.clone().into(),
+            NamespaceError::Stopping => return Self::stopping(),
+            NamespaceError::Record(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        Self::new(status, reason, error.to_string())
+    }
+}

@@ -1,0 +1,327 @@
+//! Tests of a message against the rules of subscriptions.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::call::{Answer, Call, Object};
+use super::page::Page;
+use super::problem::Problem;
+use super::rules::SubscriptionRules;
+use super::sending::NewMessage;
+use crate::limits;
+use jitney_base::ids::SequenceNumber;
+use jitney_base::time::Millis;
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
+use jitney_gateway::rest::property_to_json;
+use jitney_message::{Amendments, Message, Scalar};
+use jitney_queue::{Conditions, EntityKind};
+use jitney_rules::{Explanation, Facts, Rule, Share, Truth};
+
+/// The message to test, and which subscriptions.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTestRequest {
+    /// A message as it would be sent.
+    #[schema(value_type = Option<NewMessage>)]
+    message: Option<Object<NewMessage>>,
+    /// A message that is in a queue, instead.
+    #[schema(value_type = Option<KeptMessage>)]
+    kept: Option<Object<KeptMessage>>,
+    /// So many subscriptions of a topic are left out: `next_skip` of the answer before.
+    #[serde(default)]
+    skip: usize,
+}
+
+/// A message in a queue.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct KeptMessage {
+    /// The path of the queue, the topic, the subscription, or of one of their sub-queues.
+    entity: String,
+    sequence_number: u64,
+}
+
+/// Which subscriptions take the message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RuleTests {
+    /// Written one by one, before the rest.
+    #[schema(required)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions: Vec<SubscriptionTest>,
+    /// The values of the properties that the conditions read; null for those that are absent. Of a text there are 256 characters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    values: BTreeMap<String, serde_json::Value>,
+    /// What `skip` is to be for further subscriptions; without it there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_skip: Option<usize>,
+}
+
+/// Whether one subscription takes the message.
+#[derive(Debug, Serialize, ToSchema)]
+struct SubscriptionTest {
+    /// Its path.
+    path: String,
+    /// At least one of its rules takes the message.
+    takes: bool,
+    rules: Vec<RuleTest>,
+    /// It has more rules than one answer has: 1,000, or a MiB.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
+}
+
+/// Whether one rule takes the message, and why.
+#[derive(Debug, Serialize, ToSchema)]
+struct RuleTest {
+    name: String,
+    #[serde(flatten)]
+    condition: TestedCondition,
+}
+
+/// The result of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ConditionResult {
+    True,
+    False,
+    /// A value that it needs is absent, or its values do not compare: the message is not taken.
+    Unknown,
+    /// It cannot be evaluated: the message is not taken.
+    Failed,
+}
+
+/// A condition with its parts.
+#[derive(Debug, Serialize, ToSchema)]
+struct TestedCondition {
+    /// The condition as SQL.
+    text: String,
+    result: ConditionResult,
+    /// Why it cannot be evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The conditions that `AND`, `OR` or `NOT` makes it of.
+    #[schema(no_recursion)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Self>,
+    /// The properties that a condition without parts reads; `values` of the answer has their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    properties: Vec<String>,
+}
+
+/// Tests a message against the rules of a subscription, or of all subscriptions of a topic. Nothing is sent. Facts that a topic
+/// adds, such as the sequence number, are those of no message.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/rule-tests", operation_id = "test_rules", tag = "rules", request_body = RuleTestRequest,
+    params(("entity" = String, Path, description = "The path of a topic or a subscription")),
+    responses((status = 200, body = RuleTests), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn test(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: RuleTestRequest = call.json(body).await?;
+    let now = call.server.clock.now();
+    let (message, changed) = match (request.message, request.kept) {
+        (Some(Object(message)), None) => (message.encode("message", now)?, Amendments::default()),
+        (None, Some(Object(kept))) => kept.read(call).await?,
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Problem::bad_request("One of message and kept is needed."));
+        }
+    };
+    let facts = Facts {
+        sequence_number: SequenceNumber(0),
+        enqueued_time: now,
+        time_to_live: Millis::MAX,
+        seed: 0,
+    };
+    let tested = Tested {
+        message: &message,
+        changed: &changed,
+        facts: &facts,
+    };
+    let (paths, further) = subscriptions(call, &authority, entity, request.skip).await?;
+    let mut values = Values::default();
+    let mut page = Page::begin(call, "subscriptions").await?;
+    let mut next_skip = further;
+    for path in paths {
+        if page.is_full() || values.are_many() {
+            next_skip = Some(request.skip + page.items());
+            break;
+        }
+        let rules = tested.against(call, &authority, path, &mut values);
+        page.push(&rules.await?)?;
+    }
+    page.respond(&RuleTests {
+        subscriptions: Vec::new(),
+        values: values.by_name,
+        next_skip,
+    })
+}
+
+/// The values of properties that conditions read, each once.
+#[derive(Debug, Default)]
+struct Values {
+    by_name: BTreeMap<String, serde_json::Value>,
+    bytes: usize,
+}
+
+impl Values {
+    /// Returns whether they are as many bytes as a page may have.
+    const fn are_many(&self) -> bool {
+        jitney_gateway::limits::ANSWER_PAGE_BYTES <= self.bytes
+    }
+
+    /// Adds a value, if it is not there yet.
+    fn add(&mut self, name: &str, value: Option<&Scalar<'_>>) {
+        if self.by_name.contains_key(name) {
+            return;
+        }
+        let value = value.map_or(serde_json::Value::Null, property_to_json);
+        self.bytes += name.len() + value.as_str().map_or_else(|| size_of_val(&value), str::len);
+        self.by_name.insert(name.to_owned(), value);
+    }
+}
+
+/// Returns the subscriptions that a path means, and how many to leave out for further ones.
+async fn subscriptions(
+    call: &Call<'_>,
+    authority: &Authority,
+    entity: &str,
+    skip: usize,
+) -> Result<(Vec<String>, Option<usize>), Problem> {
+    let path = entity.to_owned();
+    let read = AdminOperation::Read { path };
+    let AdminAnswer::Entity(view) = call.administer(authority.clone(), read).await? else {
+        return Err(Problem::stopping());
+    };
+    match view.description.kind {
+        EntityKind::Subscription => return Ok((vec![view.path], None)),
+        EntityKind::Queue => {
+            return Err(Problem::bad_request(format!(
+                "'{entity}' is a queue, which has no rules; a topic or a subscription is allowed."
+            )));
+        }
+        EntityKind::Topic => {}
+    }
+    let list = AdminOperation::List {
+        what: Listed::Subscriptions(entity.to_owned()),
+        skip,
+        top: limits::TESTED_SUBSCRIPTIONS_MAX,
+    };
+    let AdminAnswer::Entities(views, more) = call.administer(authority.clone(), list).await? else {
+        return Err(Problem::stopping());
+    };
+    let next = (more == More::Yes).then(|| skip.saturating_add(views.len()));
+    let paths = views.into_iter().map(|view| view.path);
+    Ok((paths.collect(), next))
+}
+
+impl KeptMessage {
+    /// Returns the message as it is now.
+    async fn read(self, call: &Call<'_>) -> Result<(Message, Amendments), Problem> {
+        let authority = call.authorize(&self.entity).await?;
+        let conditions = Conditions {
+            numbers: vec![SequenceNumber(self.sequence_number)],
+            ..Conditions::default()
+        };
+        let from = SequenceNumber(0);
+        let inspected = call.inspect(&authority, &self.entity, from, &conditions, 1);
+        let (mut view, mut bodies) = inspected.await?;
+        let missing = || {
+            let (entity, number) = (&self.entity, self.sequence_number);
+            let text = format!("'{entity}' has no message {number} that can be read.");
+            Problem::not_found(text).about("kept.sequence_number")
+        };
+        let found = view.messages.pop().ok_or_else(missing)?;
+        let bytes = bodies.pop().flatten().ok_or_else(missing)?;
+        let message = Message::parse(bytes).map_err(|_| missing())?;
+        let changed = found.inspected.stamps.amendments;
+        Ok((message, changed.as_deref().cloned().unwrap_or_default()))
+    }
+}
+
+/// A message that is tested.
+struct Tested<'a> {
+    message: &'a Message,
+    changed: &'a Amendments,
+    facts: &'a Facts,
+}
+
+impl Tested<'_> {
+    async fn against(
+        &self,
+        call: &Call<'_>,
+        authority: &Authority,
+        path: String,
+        values: &mut Values,
+    ) -> Result<SubscriptionTest, Problem> {
+        let mut tests = Vec::new();
+        let mut bytes = 0;
+        let mut rules = SubscriptionRules::begin(call, authority, &path, 0).await?;
+        let incomplete = loop {
+            let Some(rule) = rules.next().await? else {
+                break false;
+            };
+            let is_full = limits::TESTED_RULES_MAX <= tests.len()
+                || jitney_gateway::limits::ANSWER_PAGE_BYTES <= bytes
+                || values.are_many();
+            if is_full {
+                break true;
+            }
+            let test = self.against_rule(&rule, values);
+            let size = test.condition.size();
+            call.reserve(size).await?;
+            bytes += size;
+            tests.push(test);
+        };
+        let takes = |test: &RuleTest| test.condition.result == ConditionResult::True;
+        Ok(SubscriptionTest {
+            takes: tests.iter().any(takes),
+            incomplete,
+            path,
+            rules: tests,
+        })
+    }
+
+    fn against_rule(&self, rule: &Rule, values: &mut Values) -> RuleTest {
+        let mut share = Share::default();
+        let explained = rule
+            .filter
+            .explain(self.message, self.changed, self.facts, &mut share);
+        RuleTest {
+            name: rule.name.clone(),
+            condition: TestedCondition::of(explained, values),
+        }
+    }
+}
+
+impl TestedCondition {
+    fn of(explained: Explanation, values: &mut Values) -> Self {
+        let (result, error) = match explained.truth {
+            Truth::True => (ConditionResult::True, None),
+            Truth::False => (ConditionResult::False, None),
+            Truth::Unknown => (ConditionResult::Unknown, None),
+            Truth::Failed(error) => (ConditionResult::Failed, Some(error)),
+        };
+        let properties = explained.values.into_iter().map(|(name, value)| {
+            values.add(&name, value.as_ref());
+            name
+        });
+        let properties = properties.collect();
+        let parts = explained.parts.into_iter();
+        Self {
+            text: explained.text,
+            result,
+            error,
+            parts: parts.map(|part| Self::of(part, values)).collect(),
+            properties,
+        }
+    }
+
+    /// Returns its bytes in memory, about.
+    fn size(&self) -> usize {
+        let names: usize = self.properties.iter().map(String::len).sum();
+        let parts: usize = self.parts.iter().map(Self::size).sum();
+        let error = self.error.as_ref().map_or(0, String::len);
+        size_of::<Self>() + self.text.len() + error + names + parts
+    }
+}
