@@ -287,7 +287,13 @@ impl Disk for FileDisk {
         spares.in_use += 1;
         drop(spares);
         self.shared.changed.notify_all();
-        fs::rename(&spare.path, &path).map_err(failure("rename", &spare.path))?;
+        if let Err(error) = fs::rename(&spare.path, &path) {
+            let error = failure("rename", &spare.path)(error);
+            let mut spares = locked(&self.shared.spares);
+            spares.in_use = spares.in_use.saturating_sub(1);
+            spares.ready.push(spare);
+            return Err(error);
+        }
         if let Some(file) = &spare.file {
             self.keep(segment, file);
         }
@@ -369,6 +375,8 @@ impl Disk for FileDisk {
 
     fn sync(&self, segment: SegmentId) -> Result<(), Error> {
         let synced = self.handle(segment)?.sync_data();
+        // Not `Error::Full`, whatever the reason: the system may have dropped what was not written, so that a second sync proves
+        // nothing.
         synced.map_err(|source| Error::Io {
             what: "sync",
             place: self.segment_path(segment).display().to_string(),

@@ -183,3 +183,26 @@ fn a_log_in_files_is_found_again() {
         log.committer.sync().unwrap();
     }
 }
+
+#[test]
+fn a_prepared_segment_that_cannot_be_renamed_is_used_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+    disk.start_segment(SegmentId(1)).unwrap();
+    // The thread that prepares segments rests while there is one.
+    let path = loop {
+        let spare = names(directory.path())
+            .into_iter()
+            .find(|name| name.contains("spare"));
+        if let Some(spare) = spare {
+            break directory.path().join(spare);
+        }
+        std::thread::yield_now();
+    };
+    let elsewhere = directory.path().join("elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    assert!(disk.start_segment(SegmentId(2)).is_err());
+    fs::rename(&elsewhere, &path).unwrap();
+    disk.start_segment(SegmentId(2)).unwrap();
+    assert!(!path.exists(), "it has become the segment");
+}
