@@ -157,6 +157,36 @@ async def requests_to_cbs_that_take_much_to_decode(scene: Scene) -> None:
     await asyncio.gather(*(one() for _ in range(20)))
 
 
+async def tokens_for_paths_of_thousands_of_segments(scene: Scene) -> None:
+    """Each segment would be a lookup, before anything is verified: so long a path is refused unread."""
+    segments, of_each, ends = 7_900, 20, time.monotonic() + 3
+    refused, busy = 0, 0
+    long = f"SharedAccessSignature sr=h/{'a/' * segments}&sig=c2ln&se=9999999999&skn=root"
+
+    async def one() -> None:
+        nonlocal refused, busy
+        while time.monotonic() < ends:
+            # A connection may send half a MiB before it has proved a right.
+            peer = await scene.connect(None)
+            node = await Node(peer, "$cbs").attach()
+            for _ in range(of_each):
+                node.put_token("sb://localhost/yours", long)
+            await peer.flush()
+            for _ in range(of_each):
+                answer = await node.answer()
+                # After some of them the address has to wait.
+                if b"Too many authentications failed" in answer:
+                    busy += 1
+                    continue
+                assert status_of(answer) in (400, 401) and b"the field 'sr' has more than" in answer, answer[-300:]
+                refused += 1
+            await finish(peer)
+
+    await asyncio.gather(*(one() for _ in range(8)))
+    scene.say(f"{refused} tokens were refused in 3 s, and {busy} were not looked at")
+    assert refused, "nothing was refused for its length"
+
+
 async def requests_to_cbs_whose_answers_nobody_takes(scene: Scene) -> None:
     """They share a part of the memory with those of all others, which are answered all the same."""
     def put_token(size: int) -> bytes:
@@ -325,6 +355,7 @@ ATTACKS = [
     hostile_http,
     noise,
     requests_to_cbs_that_take_much_to_decode,
+    tokens_for_paths_of_thousands_of_segments,
     requests_to_cbs_whose_answers_nobody_takes,
     first_requests_of_many_machines,
     links_that_are_refused,
