@@ -440,6 +440,29 @@ def a_namespace_is_exported_and_imported(world: World) -> None:
     api("DELETE", f"{rules}/like")
 
 
+def what_a_file_cannot_say_is_named_and_there_is_no_file(world: World) -> None:
+    api, rules = world.api, "news/Subscriptions/two/Rules"
+    # Only administration over ATOM makes rules with parameters.
+    spaces = "xmlns:i='http://www.w3.org/2001/XMLSchema-instance' xmlns:x='http://www.w3.org/2001/XMLSchema'"
+    filter = ("<Filter i:type='SqlFilter'><SqlExpression>n = @n</SqlExpression><Parameters><KeyValueOfstringanyType><Key>@n</Key>"
+              "<Value i:type='x:int'>3</Value></KeyValueOfstringanyType></Parameters></Filter>")
+    entry = ("<entry xmlns='http://www.w3.org/2005/Atom'><content type='application/xml'><RuleDescription "
+             f"xmlns='http://schemas.microsoft.com/netservices/2010/10/servicebus/connect' {spaces}>{filter}</RuleDescription></content></entry>")
+    for name in ("given", "other"):
+        request = urllib.request.Request(f"http://127.0.0.1:{world.open.http_port}/{rules}/{name}", data=entry.encode(), method="PUT")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert answer.status == 201
+    status, problem = api.ask("GET", "configuration")
+    assert status == 409 and problem["reason"] == "not_allowed" and "UserConfig" not in problem, problem
+    first, *lines = problem["detail"].split("\n")
+    assert first == "Config.json cannot express all of the namespace.", problem
+    why = "of 'news/Subscriptions/two' has parameters: replace the rule by one with literals."
+    assert lines == [f"The rule '{name}' {why}" for name in ("given", "other")], problem
+    for name in ("given", "other"):
+        api("DELETE", f"entities/{quoted('news/Subscriptions/two')}/rules/{name}")
+    assert "UserConfig" in api("GET", "configuration")
+
+
 def a_purge_continues_after_kill_9(world: World) -> None:
     api, count = world.api, 12_000
     for _ in range(count // 1_000):
@@ -1238,7 +1261,7 @@ TESTS = [
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
     bodies_are_rewritten_and_sent_again, a_link_is_detached_and_its_client_attaches_again,
     a_receive_over_http_that_waits_is_listed_and_ended, deferred_messages_are_received_and_settled,
-    keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported,
+    keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported, what_a_file_cannot_say_is_named_and_there_is_no_file,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
     scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed, a_stream_of_changes_ends_with_its_token, a_path_is_decoded_once,
