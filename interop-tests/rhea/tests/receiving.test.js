@@ -46,7 +46,9 @@ topic("receiving", (scenario) => {
     const stamps = typedMap(sections(message.raw)["message-annotations"][0]);
     const kinds = Object.fromEntries(Object.entries(stamps).map(([name, [type]]) => [name, type]));
     assert.equal(kinds["x-opt-sequence-number"], "long");
-    assert.ok([undefined, "long"].includes(kinds["x-opt-enqueue-sequence-number"]));
+    // Nothing forwarded it: the service sends 0.
+    assert.equal(kinds["x-opt-enqueue-sequence-number"], "long");
+    assert.equal(message.message_annotations["x-opt-enqueue-sequence-number"], 0);
     assert.equal(kinds["x-opt-enqueued-time"], "timestamp");
     assert.equal(kinds["x-opt-locked-until"], "timestamp");
     assert.ok([undefined, "int"].includes(kinds["x-opt-message-state"]));
