@@ -54,11 +54,36 @@ pub(crate) fn attach(link: LinkId, path: &str) -> Report {
     Report::Event(Event::AttachRequested(link, Box::new(attach)))
 }
 
+/// Asks for a receiver of a message session: of this one, or of the next that is free. Its name is `link 3` if it is the
+/// third.
+pub(crate) fn attach_session(link: LinkId, path: &str, session: Option<&str>) -> Report {
+    let Report::Event(Event::AttachRequested(link, mut attach)) = attach(link, path) else {
+        unreachable!("it is an attach")
+    };
+    let wanted = session.map_or(Value::Null, |id| Value::String(id.to_owned()));
+    let filter = [("com.microsoft:session-filter".into(), wanted)];
+    if let Some(source) = &mut attach.source {
+        source.filter = Some(filter.into_iter().collect());
+    }
+    Report::Event(Event::AttachRequested(link, attach))
+}
+
 /// A request, with a map in its body.
 pub(crate) fn request(operation: &str, entries: Vec<(&str, Value)>) -> Report {
+    request_about(None, operation, entries)
+}
+
+/// A request that is about a link, with a map in its body.
+pub(crate) fn request_about(
+    link: Option<&str>,
+    operation: &str,
+    entries: Vec<(&str, Value)>,
+) -> Report {
     let of = |text: &str| Value::String(text.to_owned());
     let operation = of(&format!("com.microsoft:{operation}"));
-    let properties: OrderedMap<Value, Value> = [(of("operation"), operation)].into_iter().collect();
+    let link = link.map(|link| (of("associated-link-name"), of(link)));
+    let properties = [(of("operation"), operation)].into_iter().chain(link);
+    let properties: OrderedMap<Value, Value> = properties.collect();
     let entries = entries.into_iter().map(|(name, value)| (of(name), value));
     let mut payload = vec![0x00, 0x53, 0x74];
     payload.extend(serde_amqp::to_vec(&Value::Map(properties)).unwrap());

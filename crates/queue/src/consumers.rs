@@ -376,11 +376,6 @@ impl Consumers {
         all.map(u64::from).sum()
     }
 
-    /// Returns whether a receiver takes more messages.
-    pub(super) fn has_credit(&self) -> bool {
-        self.all.values().any(|consumer| 0 < consumer.credit())
-    }
-
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }

@@ -421,10 +421,19 @@ impl Queue {
         self.consumers.len()
     }
 
-    /// Returns whether a receiver takes more messages.
+    /// Returns whether any receiver takes more messages.
     #[must_use]
     pub fn has_credit(&self) -> bool {
-        self.consumers.has_credit()
+        self.consumers().any(|consumer| self.asks(consumer))
+    }
+
+    /// Returns whether a receiver takes more messages. One that waits for a message session takes none yet, whatever its
+    /// credit.
+    #[must_use]
+    pub fn asks(&self, consumer: ConsumerId) -> bool {
+        let sessions = self.sessions.as_ref();
+        let waits = sessions.is_some_and(|sessions| sessions.is_waiting(consumer));
+        !waits && 0 < self.credit_of(consumer)
     }
 
     /// Returns how many more messages a receiver takes; none of one that is not there.

@@ -302,6 +302,11 @@ impl Sessions {
         self.wait_ends.insert((until, place));
     }
 
+    /// Returns whether a receiver waits for any session.
+    pub(super) fn is_waiting(&self, consumer: ConsumerId) -> bool {
+        self.waits.contains_key(&consumer)
+    }
+
     /// Ends the wait of a receiver that was removed.
     pub(super) fn cancel_wait(&mut self, consumer: ConsumerId) {
         if let Some(&place) = self.waits.get(&consumer) {

@@ -386,9 +386,9 @@ impl Namespaces {
         let Some(node) = self.queues.get_mut(queue) else {
             return;
         };
-        let had_credit = 0 < node.queue.credit_of(consumer);
+        let asked = node.queue.asks(consumer);
         node.queue.remove_consumer(consumer);
-        if had_credit {
+        if asked {
             self.note_use(now, queue);
         }
     }

@@ -130,9 +130,9 @@ impl Gateway {
                 let asks = self.with_queue(cx, queue, |queue, cx| {
                     // It may have been accepted since.
                     queue.allow(cx, consumer, allowance);
-                    let before = queue.credit_of(consumer);
+                    let before = queue.asks(consumer);
                     queue.set_credit(cx, consumer, limit, drain);
-                    0 < before || 0 < queue.credit_of(consumer)
+                    before || queue.asks(consumer)
                 });
                 if asks == Some(true) {
                     self.namespaces.record_access(cx.now, queue);

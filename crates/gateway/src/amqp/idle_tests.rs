@@ -2,8 +2,12 @@
 
 use super::tests::{Bench, message};
 use super::*;
+use crate::Report;
+use crate::testing::{attach_both, attach_session, request};
+use jitney_amqp::Event;
 use jitney_base::time::{Millis, Timestamp};
-use jitney_queue::{Description, ReceiveMode};
+use jitney_queue::{Description, ReceiveMode, Settlement};
+use serde_amqp::Value;
 
 const ONE: ConnectionId = ConnectionId(1);
 const LINK: LinkId = LinkId(1);
@@ -77,8 +81,147 @@ fn a_message_that_is_sent_or_settled_is_a_use() {
     let mut bench = bench();
     bench.now = Timestamp::from_millis(200_000);
     bench.send("idle", message("x"));
+    set_credit(&mut bench, 1);
+    let told = std::mem::take(&mut bench.told).into_iter();
+    let tokens = told.filter_map(|routed| match routed.reply {
+        Reply::Deliver(LINK, handover) => Some(handover.token),
+        _ => None,
+    });
+    let token = { tokens }.next().unwrap();
+    // The lock of a minute: it is given up and locked again until the message is settled.
+    let queue = bench.id("idle");
+    pass(&mut bench, 50);
+    bench.run(|gateway, cx| {
+        gateway.with_namespaces(cx, |namespaces, cx| {
+            let lost = jitney_broker::namespace::LostLock::Message;
+            let settled = namespaces.settle(cx, queue, token, lost, Settlement::Complete);
+            settled.unwrap();
+        });
+    });
     pass(&mut bench, 299);
-    assert!(is_there(&bench));
+    assert!(is_there(&bench), "it was settled a second less ago");
     pass(&mut bench, 1);
     assert!(!is_there(&bench));
+    let mut bench = self::bench();
+    bench.now = Timestamp::from_millis(200_000);
+    bench.send("idle", message("x"));
+    pass(&mut bench, 299);
+    assert!(is_there(&bench), "it was sent a second less ago");
+    pass(&mut bench, 1);
+    assert!(!is_there(&bench));
+}
+
+#[test]
+fn an_operation_on_messages_is_a_use() {
+    let long = |name, value| (name, Value::Long(value));
+    let numbers = || Value::List(vec![Value::Long(7)]);
+    let operations = [
+        (
+            "peek-message",
+            vec![
+                long("from-sequence-number", 0),
+                ("message-count", Value::Int(1)),
+            ],
+        ),
+        (
+            "receive-by-sequence-number",
+            vec![
+                ("sequence-numbers", numbers()),
+                ("receiver-settle-mode", Value::Uint(1)),
+            ],
+        ),
+        (
+            "cancel-scheduled-message",
+            vec![("sequence-numbers", numbers())],
+        ),
+    ];
+    for (operation, entries) in operations {
+        let mut bench = bench();
+        bench.run(|gateway, cx| attach_both(gateway, cx, ONE, "idle"));
+        pass(&mut bench, 200);
+        bench.run(|gateway, cx| gateway.apply(cx, ONE, request(operation, entries)));
+        pass(&mut bench, 299);
+        assert!(is_there(&bench), "{operation}");
+        pass(&mut bench, 1);
+        assert!(!is_there(&bench), "{operation}");
+    }
+}
+
+/// The bench with message sessions.
+fn with_sessions() -> Bench {
+    let mut bench = Bench::new();
+    let idle = Description {
+        requires_session: true,
+        auto_delete_on_idle: Millis::from_secs(300),
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "idle", idle))
+        .unwrap();
+    bench
+}
+
+/// A flow that allows so many messages.
+fn flow(link: LinkId, limit: u32) -> Report {
+    Report::Event(Event::Credit {
+        link,
+        limit,
+        drain: false,
+    })
+}
+
+#[test]
+fn a_session_processor_that_waits_keeps_nothing_whether_it_gives_credit_or_not() {
+    for credit in [0, 10] {
+        let mut bench = with_sessions();
+        for round in 0..5 {
+            assert!(is_there(&bench));
+            let link = LinkId(10 + round);
+            bench.run(|gateway, cx| {
+                gateway.apply(cx, ONE, attach_session(link, "idle", None));
+                assert!(matches!(
+                    gateway.link(ONE, link),
+                    Some(Link::Waiting { .. })
+                ));
+                if 0 < credit {
+                    gateway.apply(cx, ONE, flow(link, credit));
+                }
+            });
+            // Its wait is over after 65 s, and then it asks again.
+            pass(&mut bench, 70);
+        }
+        assert!(!is_there(&bench), "with a credit of {credit}");
+    }
+}
+
+#[test]
+fn a_message_session_that_is_renewed_keeps_nothing_until_its_receiver_asks_for_messages() {
+    let renewals = |bench: &mut Bench| {
+        for _ in 0..6 {
+            bench.run(|gateway, cx| {
+                let session = ("session-id", Value::String("a".to_owned()));
+                for operation in ["renew-session-lock", "get-session-state"] {
+                    gateway.apply(cx, ONE, request(operation, vec![session.clone()]));
+                }
+            });
+            pass(bench, 50);
+        }
+    };
+    for (credit, is_kept) in [(0, false), (1, true)] {
+        let mut bench = with_sessions();
+        let link = LinkId(3);
+        bench.run(|gateway, cx| {
+            gateway.apply(cx, ONE, attach_session(link, "idle", Some("a")));
+            assert!(matches!(
+                gateway.link(ONE, link),
+                Some(Link::Receiver { .. })
+            ));
+            attach_both(gateway, cx, ONE, "idle");
+            if 0 < credit {
+                gateway.apply(cx, ONE, flow(link, credit));
+            }
+        });
+        renewals(&mut bench);
+        assert_eq!(is_there(&bench), is_kept, "with a credit of {credit}");
+    }
 }
