@@ -757,3 +757,63 @@ fn a_topic_is_accessed_when_a_subscription_is_made_though_that_is_no_use_of_it()
     create(&mut bench, "t/Subscriptions/new", Properties::default()).unwrap();
     assert_eq!(accessed(&mut bench), Some(bench.now));
 }
+
+#[test]
+fn changes_within_one_millisecond_have_times_of_their_own() {
+    let mut bench = Bench::new();
+    let about = |text: &str| Properties {
+        user_metadata: Some(text.to_owned()),
+        ..Properties::default()
+    };
+    let made = entity(create(&mut bench, "x", about("1")))
+        .description
+        .history;
+    assert_eq!((made.created_at, made.updated_at), (bench.now, bench.now));
+    let mut before = made.updated_at;
+    for text in ["2", "3"] {
+        let changed = entity(update(&mut bench, "x", about(text)));
+        let history = changed.description.history;
+        assert_eq!(history.created_at, made.created_at);
+        assert!(before < history.updated_at, "they are compared");
+        before = history.updated_at;
+    }
+    // The time of others is the clock's.
+    let other = entity(create(&mut bench, "y", about("1")))
+        .description
+        .history;
+    assert_eq!(other.created_at, bench.now);
+    bench.now = bench.now.after(Millis::from_secs(1));
+    let changed = entity(update(&mut bench, "x", about("4")));
+    assert_eq!(changed.description.history.updated_at, bench.now);
+}
+
+#[test]
+fn a_refusal_says_a_duration_as_it_is_written() {
+    let mut bench = Bench::new();
+    let second = Some(Millis::from_secs(1));
+    for (properties, words) in [
+        (
+            Properties {
+                auto_delete_on_idle: second,
+                ..Properties::default()
+            },
+            "AutoDeleteOnIdle: found 'PT1S'; allowed: PT5M or more.",
+        ),
+        (
+            Properties {
+                duplicate_window: second,
+                ..Properties::default()
+            },
+            "DuplicateDetectionHistoryTimeWindow: found 'PT1S'; allowed: PT20S to P7D.",
+        ),
+        (
+            Properties {
+                lock_duration: Some(Millis::MAX),
+                ..Properties::default()
+            },
+            "LockDuration: found 'P10675199DT2H48M5.4775807S'; allowed: PT1S to PT5M.",
+        ),
+    ] {
+        check_refused(create(&mut bench, "x", properties), words);
+    }
+}

@@ -339,3 +339,47 @@ fn a_forward_is_told_as_it_was_given() {
         "{told}"
     );
 }
+
+#[test]
+fn a_value_s_type_has_the_namespace_that_dotnet_reads_it_in() {
+    const NET: &str = "http://schemas.microsoft.com/2003/10/Serialization/";
+    const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
+    for (value, written) in [
+        (
+            Scalar::Duration(15_000_000),
+            format!("<Value i:type=\"d6p1:duration\" xmlns:d6p1=\"{NET}\">PT1.5S</Value>"),
+        ),
+        (
+            Scalar::Uuid([0x11; 16]),
+            format!(
+                "<Value i:type=\"d6p1:guid\" xmlns:d6p1=\"{NET}\">\
+                 11111111-1111-1111-1111-111111111111</Value>"
+            ),
+        ),
+        (
+            Scalar::Long(3),
+            format!("<Value i:type=\"d6p1:int\" xmlns:d6p1=\"{SCHEMA}\">3</Value>"),
+        ),
+        (
+            Scalar::Timestamp(16_000_000_000_000_000),
+            format!(
+                "<Value i:type=\"d6p1:dateTime\" xmlns:d6p1=\"{SCHEMA}\">\
+                 2020-09-13T12:26:40Z</Value>"
+            ),
+        ),
+    ] {
+        let parameters = [("@p".to_owned(), Value::from(value.clone()))].into();
+        let filter = Filter::Sql(SqlFilter::parse_with("a = @p", parameters).unwrap());
+        let fields = CorrelationFields {
+            properties: vec![("p".to_owned(), value.into())],
+            ..CorrelationFields::default()
+        };
+        let correlation = Filter::Correlation(CorrelationFilter::new(fields).unwrap());
+        for filter in [filter, correlation] {
+            let answer = AdminAnswer::Rule(Box::new(rule("r", filter, None)));
+            let target = "/news/Subscriptions/eu/Rules/r";
+            let told = asked("GET", target, None).unwrap().render(&answer).body;
+            assert!(told.contains(&written), "{told}");
+        }
+    }
+}
