@@ -479,3 +479,96 @@ fn each_operation_needs_its_right() {
         ));
     }
 }
+
+/// Sends messages as a batch in the JSON of the REST interface.
+fn send_json(bench: &mut Bench, path: &str, body: &str) -> Result<MessageOutcome, Denied> {
+    let messages = crate::rest::batch(body.as_bytes(), Timestamp::EPOCH).unwrap();
+    let path = path.to_owned();
+    operate(bench, MessageOperation::SendBatch { path, messages })
+}
+
+#[test]
+fn a_batch_over_http_to_a_partitioned_entity_is_for_one_partition_as_over_amqp() {
+    let mut bench = Bench::new();
+    for (path, detects_duplicates, requires_session) in [
+        ("plain", false, false),
+        ("detecting", true, false),
+        ("sessions", false, true),
+    ] {
+        let description = Description {
+            partitioned: true,
+            detects_duplicates,
+            requires_session,
+            ..Description::default()
+        };
+        bench
+            .run(|gateway, cx| gateway.ensure_entity(cx, path, description))
+            .unwrap();
+    }
+    let batch = |properties: [&str; 2]| {
+        let [one, two] =
+            properties.map(|it| format!(r#"{{"Body":"x","BrokerProperties":{{{it}}}}}"#));
+        format!("[{one},{two}]")
+    };
+    let keys = batch([r#""PartitionKey":"a""#, r#""PartitionKey":"b""#]);
+    let sessions = batch([r#""SessionId":"a""#, r#""SessionId":"b""#]);
+    let ids = batch([r#""MessageId":"1""#, r#""MessageId":"2""#]);
+    for (path, body, words) in [
+        ("plain", &keys, "distinct SessionId or PartitionKey is not"),
+        (
+            "sessions",
+            &sessions,
+            "distinct SessionId or PartitionKey is",
+        ),
+        (
+            "detecting",
+            &ids,
+            "distinct SessionId, PartitionKey, or Mes",
+        ),
+    ] {
+        let denied = send_json(&mut bench, path, body).unwrap_err();
+        assert_eq!(denied.kind, DeniedKind::NotAllowed, "{path}");
+        assert!(denied.text.contains(words), "{path}: {}", denied.text);
+        assert!(bench.seen(path).is_empty(), "{path}: none is taken");
+    }
+    let together = batch([
+        r#""PartitionKey":"a","MessageId":"1""#,
+        r#""PartitionKey":"a","MessageId":"2""#,
+    ]);
+    for (path, body) in [("q", &keys), ("plain", &ids), ("detecting", &together)] {
+        let sent = send_json(&mut bench, path, body);
+        assert!(sent.is_ok(), "{path}: {sent:?}");
+        assert_eq!(bench.seen(path).len(), 2, "{path}");
+    }
+}
+
+#[test]
+fn a_message_over_http_has_an_id_or_a_key_where_partitions_find_duplicates() {
+    let mut bench = Bench::new();
+    let description = Description {
+        partitioned: true,
+        detects_duplicates: true,
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "detecting", description))
+        .unwrap();
+    let words = "must have either PartitionKey or MessageId";
+    for refused in [
+        send(&mut bench, "detecting", &["x"]),
+        send_json(&mut bench, "detecting", r#"[{"Body":"x"}]"#),
+    ] {
+        let denied = refused.unwrap_err();
+        assert_eq!(denied.kind, DeniedKind::NotAllowed);
+        assert!(denied.text.contains(words), "{}", denied.text);
+    }
+    for (number, properties) in [r#""MessageId":"1""#, r#""PartitionKey":"a""#]
+        .into_iter()
+        .enumerate()
+    {
+        let body = format!(r#"[{{"Body":"x","BrokerProperties":{{{properties}}}}}]"#);
+        let sent = send_json(&mut bench, "detecting", &body);
+        assert!(sent.is_ok(), "{properties}: {sent:?}");
+        assert_eq!(bench.seen("detecting").len(), number + 1);
+    }
+}
