@@ -15,6 +15,7 @@ use jitney_base::time::Timestamp;
 use jitney_broker::access::Inquiry;
 use jitney_broker::access::PeerAddress;
 use jitney_broker::access::Profile;
+use jitney_broker::namespace::DeniedKind;
 use jitney_broker::namespace::FoundBody;
 use jitney_broker::namespace::LostLock;
 use jitney_broker::namespace::Operation;
@@ -800,4 +801,29 @@ fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
     assert!((10..30).contains(&turns), "{turns} turns");
     assert_eq!(bench.seen("t/Subscriptions/b").len(), 1);
     bench.check_replay();
+}
+
+#[test]
+fn a_session_receiver_of_a_plain_entity_is_told_what_to_set() {
+    let mut bench = Bench::new();
+    for (path, session) in [("q", Some("a")), ("t/Subscriptions/a", None)] {
+        let (id, link) = (ConnectionId(1), LinkId(9));
+        let attached = crate::testing::attach_session(link, path, session);
+        bench.run(|gateway, cx| gateway.apply(cx, id, attached));
+        let told = std::mem::take(&mut bench.told);
+        let [
+            Routed {
+                reply: Reply::RefuseLink(refused, denied),
+                ..
+            },
+        ] = &told[..]
+        else {
+            panic!("{told:?}");
+        };
+        assert_eq!((*refused, denied.kind), (link, DeniedKind::NotAllowed));
+        let words = "A sessionful message receiver cannot be created on an entity that does not require \
+                     sessions. Ensure RequiresSession is set to true when creating a Queue or \
+                     Subscription to enable sessionful behavior.";
+        assert!(denied.text.starts_with(words), "{}", denied.text);
+    }
 }
