@@ -46,6 +46,49 @@ pub(super) enum Expression {
     Sign(Sign, Box<Self>),
 }
 
+impl Expression {
+    /// Adds the parameters that are not given, each once.
+    pub(super) fn missing_parameters<'e>(&'e self, names: &mut Vec<&'e str>) {
+        match self {
+            Self::Missing(name) => {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+            Self::And(both)
+            | Self::Or(both)
+            | Self::Arithmetic(_, both)
+            | Self::Compare(_, both) => {
+                both.0.missing_parameters(names);
+                both.1.missing_parameters(names);
+            }
+            Self::In { value, list, .. } => {
+                value.missing_parameters(names);
+                for item in list {
+                    item.missing_parameters(names);
+                }
+            }
+            Self::Like { operands, .. } => {
+                let (value, pattern, escape) = operands.as_ref();
+                for operand in [Some(value), Some(pattern), escape.as_ref()]
+                    .into_iter()
+                    .flatten()
+                {
+                    operand.missing_parameters(names);
+                }
+            }
+            Self::Not(inner) | Self::Sign(_, inner) => inner.missing_parameters(names),
+            Self::Exists(property) | Self::IsNull { property, .. } | Self::Property(property) => {
+                match property {
+                    Property::Computed(name) => name.missing_parameters(names),
+                    Property::System(_) | Property::User(_) => {}
+                }
+            }
+            Self::Constant(_) | Self::NewId => {}
+        }
+    }
+}
+
 /// The name of a property.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Property {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign, View, evaluate_alone};
+use super::evaluate::{
+    Arithmetic, Comparison, EvaluationError, Expression, Property, Sign, View, evaluate_alone,
+};
 use super::system::hyphenated;
 use super::work::Share;
 use super::{CorrelationFilter, Facts, Filter};
@@ -107,6 +109,10 @@ impl<'a> View<'a> {
             Ok(Scalar::Boolean(true)) => Truth::True,
             Ok(Scalar::Boolean(false)) => Truth::False,
             Ok(_) => Truth::Unknown,
+            // The author of the rule gave a value, and does not know that it did not come.
+            Err(EvaluationError::Parameter(name)) => Truth::Failed(format!(
+                "{name} has no value: no SDK sends parameters over AMQP"
+            )),
             Err(error) => Truth::Failed(error.to_string()),
         }
     }

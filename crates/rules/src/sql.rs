@@ -73,6 +73,14 @@ impl SqlFilter {
         &self.parameters
     }
 
+    /// Returns the parameters that the condition names and that are not given, each once.
+    #[must_use]
+    pub fn missing_parameters(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.condition.missing_parameters(&mut names);
+        names
+    }
+
     /// Returns whether the condition is true of a message; a condition that cannot be evaluated is
     /// not. The steps are taken from a share.
     #[must_use]

@@ -47,6 +47,11 @@ fn each_part_of_a_condition_is_told() {
         ),
         ("absent = 1", "absent = 1 is unknown"),
         ("size / 0 = 1", "size / 0 = 1 is failed (division by zero)"),
+        (
+            "size > 1 AND color = @color",
+            "failed (@color has no value: no SDK sends parameters over AMQP) of [size > 1 is true; \
+             color = @color is failed (@color has no value: no SDK sends parameters over AMQP)]",
+        ),
     ];
     for (text, wanted) in cases {
         let explained = explained(&sql(text), &message);
@@ -100,4 +105,16 @@ fn the_text_of_a_part_is_sql() {
             .unwrap_or_else(|error| panic!("{text}, then {written}: {error}"));
         assert_eq!(again.condition(), filter.condition(), "{written}");
     }
+}
+
+#[test]
+fn parameters_that_are_not_given_are_found_in_every_part() {
+    let text = "(a = @a OR NOT b IN (1, @b)) AND c + @c > -@d AND e LIKE @e ESCAPE @f AND \
+                property('x' + @g) IS NULL AND a <> @a AND @given = 1";
+    let given = Parameters::from([("@given".to_owned(), Scalar::Long(1).into())]);
+    let filter = SqlFilter::parse_with(text, given).unwrap();
+    let missing = ["@a", "@b", "@c", "@d", "@e", "@f", "@g"];
+    assert_eq!(filter.missing_parameters(), missing);
+    let whole = SqlFilter::parse("a = 1 AND EXISTS(b) AND sys.Label = newid()").unwrap();
+    assert!(whole.missing_parameters().is_empty());
 }
