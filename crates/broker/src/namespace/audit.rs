@@ -310,6 +310,7 @@ fn duration(value: Option<&Value>) -> String {
     match millis.map(Millis::from_millis) {
         None => "null".to_owned(),
         Some(Millis::MAX) => "never".to_owned(),
+
         Some(length) => length.to_iso_text(),
     }
 }
@@ -394,6 +395,25 @@ mod tests {
         assert_eq!(text, "authorization: secondary key of readers changed");
         let text = changed(&rotated, &before);
         assert!(text.contains("authorization: readers deleted"), "{text}");
+    }
+
+    #[test]
+    fn a_duration_is_told_in_iso_8601_and_the_greatest_one_as_never() {
+        let before = Description::default();
+        let after = Description {
+            auto_delete_on_idle: Millis::from_millis(36_892_800_000),
+            default_time_to_live: Millis::from_secs(90),
+            duplicate_window: Millis::from_secs(20),
+            ..Description::default()
+        };
+        let text = "auto_delete_on_idle: never → P427D, default_time_to_live: never → PT1M30S, \
+                    duplicate_window: PT10M → PT20S";
+        assert_eq!(changed(&before, &after), text);
+        let back = changed(&after, &before);
+        assert!(
+            back.contains("auto_delete_on_idle: P427D → never"),
+            "{back}"
+        );
     }
 
     fn entry(namespace: &str, entity: &str, at: i64) -> AuditEntry {
