@@ -88,7 +88,7 @@ fn a_message_that_is_sent_or_settled_is_a_use() {
         _ => None,
     });
     let token = { tokens }.next().unwrap();
-    // The lock of a minute: it is given up and locked again until the message is settled.
+    // Its lock holds for a minute.
     let queue = bench.id("idle");
     pass(&mut bench, 50);
     bench.run(|gateway, cx| {

@@ -265,6 +265,9 @@ impl Operation<'_, '_> {
             let session = session.as_deref().unwrap_or_default();
             self.check_holder(session, Holders::All)?;
         }
+        if numbers.is_empty() {
+            return Ok((Status::no_content(), Body::Empty));
+        }
         let session = session.as_deref();
         match self.step(|queue, cx| queue.receive_deferred(cx, &numbers, mode, session))? {
             Ok(handovers) => {
@@ -350,6 +353,7 @@ impl Operation<'_, '_> {
                 .collect()
         })?;
         match result {
+            Ok(ends) if ends.is_empty() => Ok((Status::no_content(), Body::Empty)),
             Ok(ends) => Ok((Status::ok(), Body::Expirations(ends))),
             Err(lost) => Err(self.deny(DeniedKind::MessageLockLost, lost.to_string())),
         }
@@ -368,7 +372,11 @@ impl Operation<'_, '_> {
                 .map_err(|error| format!("'messages[{at}].message': {error}"))
         });
         let messages: Vec<Message> = parts.collect::<Result<_, String>>()?;
+        if messages.is_empty() {
+            return Ok((Status::no_content(), Body::Empty));
+        }
         for (at, message) in messages.iter().enumerate() {
+            // A time of another type reads as none, and what is sent at once cannot be called back.
             if message.scheduled_enqueue_time().is_none() {
                 let text = format!(
                     "'messages[{at}].message' has no annotation x-opt-scheduled-enqueue-time, a \

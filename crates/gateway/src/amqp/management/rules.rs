@@ -4,6 +4,7 @@ use serde_amqp::Value;
 use serde_amqp::described::Described;
 use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{OrderedMap, Timestamp as WireTimestamp};
+use tracing::info;
 
 use super::operations::{Answer, Failure, Operation};
 use super::values::{Map, wrong};
@@ -11,6 +12,7 @@ use super::{Body, Status};
 use crate::limits;
 use jitney_amqp::codec::Encoded;
 use jitney_amqp::codec::value_length;
+use jitney_base::address;
 use jitney_base::ids::EntityId;
 use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_message::Scalar;
@@ -47,6 +49,10 @@ impl Operation<'_, '_> {
             created_at: self.cx.now,
         };
         let name = rule.name.clone();
+        let missing = match &rule.filter {
+            Filter::Sql(filter) => filter.missing_parameters().join(", "),
+            Filter::Correlation(_) | Filter::True | Filter::False => String::new(),
+        };
         let kept = self
             .gateway
             .namespaces
@@ -54,6 +60,17 @@ impl Operation<'_, '_> {
         let path = self.address.to_string();
         kept.map_err(|why| Denied::rule(&path, &name, why))?;
         self.note_rule("create_rule", topic, subscription, &name);
+        if !missing.is_empty() {
+            let namespace = address::namespace_of(&self.address.path).trim_matches('/');
+            info!(
+                namespace,
+                subscription = path,
+                rule = name,
+                parameters = missing,
+                "a rule's filter has parameters without values, and takes no message that it needs them \
+                 for: no SDK sends parameters over AMQP, so make the rule with literals"
+            );
+        }
         Ok((Status::ok(), Body::Empty))
     }
 

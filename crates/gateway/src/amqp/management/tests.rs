@@ -2,6 +2,14 @@
 //! that looks at much takes its turns.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field as LogField, Visit};
+use tracing::span::{Attributes, Id, Record as TracingRecord};
+use tracing::{Event as LogEvent, Metadata, Subscriber};
+
+mod sessions;
 
 use super::*;
 use crate::amqp::tests::{Bench, message};
@@ -11,6 +19,7 @@ use crate::testing::{REQUESTS, RESPONSES, attach, attach_both, request, search};
 use crate::{CreditReturn, Report};
 use jitney_amqp::codec::Encoded;
 use jitney_amqp::{Condition, Event, Outcome};
+use jitney_base::time::Millis;
 use jitney_message::Message;
 use jitney_rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 
@@ -429,4 +438,214 @@ fn a_batch_delete_is_bounded_by_the_tier() {
         text.contains("500 is the most: the namespace is Standard"),
         "{text}"
     );
+}
+
+/// Returns the names of the rules on a page of a subscription's.
+fn rules_on_page(bench: &mut Bench, skip: usize, top: usize) -> Vec<String> {
+    let number = |number: usize| Value::Int(i32::try_from(number).unwrap());
+    let page = vec![("skip", number(skip)), ("top", number(top))];
+    bench.run(|gateway, cx| {
+        let id = ConnectionId(1);
+        attach_both(gateway, cx, id, "t/Subscriptions/a");
+        gateway.apply(cx, id, request("enumerate-rules", page));
+    });
+    let told = std::mem::take(&mut bench.told).into_iter();
+    let answer = told.filter_map(|routed| match routed.reply {
+        Reply::Respond(_, response) => Some(Message::parse(response.encode(&[]).into()).unwrap()),
+        _ => None,
+    });
+    let answer = { answer }.next().unwrap();
+    let map = Encoded::new(answer.value().unwrap());
+    let rules = map.entries().find(|(key, _)| key.text() == Some("rules"));
+    let Some((_, rules)) = rules else {
+        return Vec::new();
+    };
+    let names = Encoded::new(rules).items().unwrap().map(|rule| {
+        let (_, description) = rule.entries().next().unwrap();
+        let (_, fields) = Encoded::new(description).described().unwrap();
+        let name = fields.items().unwrap().nth(2).unwrap();
+        name.text().unwrap().to_owned()
+    });
+    names.collect()
+}
+
+#[test]
+fn rules_are_told_by_name_over_the_pages() {
+    let mut bench = Bench::new();
+    let numbers = [7, 2, 11, 1, 9, 10, 3, 12, 8, 5, 4, 6];
+    for number in numbers {
+        let filter = vec![("expression", Value::String("a = 1".to_owned()))];
+        let asked = add_rule(&format!("r{number}"), filter);
+        let (status, text, _) = ask(&mut bench, "t/Subscriptions/a", asked);
+        assert_eq!(status, 200, "{text}");
+    }
+    let mut names: Vec<String> = Vec::new();
+    loop {
+        let page = rules_on_page(&mut bench, names.len(), 5);
+        assert!(page.len() <= 5);
+        if page.is_empty() {
+            break;
+        }
+        names.extend(page);
+    }
+    let expected = [
+        "$Default", "r1", "r10", "r11", "r12", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9",
+    ];
+    assert_eq!(names, expected);
+}
+
+/// A request for a rule with a SQL filter.
+fn add_rule(name: &str, filter: Vec<(&str, Value)>) -> Report {
+    let map = |entries: Vec<(&str, Value)>| {
+        let of = |(name, value): (&str, Value)| (Value::String(name.to_owned()), value);
+        Value::Map(entries.into_iter().map(of).collect())
+    };
+    let description = map(vec![("sql-filter", map(filter))]);
+    let entries = vec![
+        ("rule-name", Value::String(name.to_owned())),
+        ("rule-description", description),
+    ];
+    request("add-rule", entries)
+}
+
+/// What is written to the log of the process, as lines.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &TracingRecord<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &LogEvent<'_>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, field: &LogField, value: &dyn fmt::Debug) {
+                write!(self.0, " {field}={value:?}").unwrap();
+            }
+        }
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_rule_whose_parameters_have_no_values_is_named_in_the_log_once() {
+    let mut bench = Bench::new();
+    let log = Log::default();
+    let text = |text: &str| Value::String(text.to_owned());
+    let told = tracing::subscriber::with_default(log.clone(), || {
+        for (name, expression) in [
+            ("lost", "color = @color OR size > @size OR size < @size"),
+            ("whole", "color = 'red'"),
+            ("lost", "color = @color"),
+        ] {
+            let asked = add_rule(name, vec![("expression", text(expression))]);
+            ask(&mut bench, "t/Subscriptions/a", asked);
+        }
+        bench.send("t", message("x"));
+        let told = log.0.lock().unwrap();
+        let told = told.iter().filter(|line| line.contains("parameters"));
+        told.cloned().collect::<Vec<String>>()
+    });
+    // The second one of the same name is refused.
+    let [line] = &told[..] else {
+        panic!("{told:?}");
+    };
+    for part in [
+        "INFO",
+        "subscription=\"t/Subscriptions/a\"",
+        "rule=\"lost\"",
+        "parameters=\"@color, @size\"",
+        "no SDK sends parameters over AMQP",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+#[test]
+fn an_empty_array_asks_for_nothing_and_is_no_mistake() {
+    let mut bench = Bench::new();
+    bench.send("q", message("x"));
+    let none = || Value::List(Vec::new());
+    for (operation, entries, expected) in [
+        (
+            "receive-by-sequence-number",
+            vec![
+                ("sequence-numbers", none()),
+                ("receiver-settle-mode", Value::Uint(1)),
+            ],
+            204,
+        ),
+        (
+            "update-disposition",
+            vec![
+                ("disposition-status", Value::String("completed".to_owned())),
+                ("lock-tokens", none()),
+            ],
+            200,
+        ),
+        ("renew-lock", vec![("lock-tokens", none())], 204),
+        ("schedule-message", vec![("messages", none())], 204),
+        (
+            "cancel-scheduled-message",
+            vec![("sequence-numbers", none())],
+            200,
+        ),
+    ] {
+        let (status, text, messages) = ask(&mut bench, "q", request(operation, entries));
+        assert_eq!((status, messages), (expected, 0), "{operation}: {text}");
+        assert_eq!(bench.seen("q"), [(1, 0)], "{operation}");
+    }
+    bench.check_replay();
+}
+
+/// A message whose annotations have the time that it is scheduled for as this value.
+fn scheduled_for(time: Option<Value>) -> Value {
+    let mut bytes = Vec::new();
+    if let Some(time) = time {
+        let name = Value::Symbol("x-opt-scheduled-enqueue-time".into());
+        bytes.extend([0x00, 0x53, 0x72]);
+        let annotations = Value::Map([(name, time)].into_iter().collect());
+        bytes.extend(serde_amqp::to_vec(&annotations).unwrap());
+    }
+    bytes.extend([0x00, 0x53, 0x75, 0xa0, 1, b'x']);
+    let message = (
+        Value::String("message".to_owned()),
+        Value::Binary(bytes.into()),
+    );
+    Value::List(vec![Value::Map([message].into_iter().collect())])
+}
+
+#[test]
+fn a_message_that_is_scheduled_for_no_time_is_not_sent_at_once() {
+    let mut bench = Bench::new();
+    let late = bench.now.after(Millis::from_secs(60)).as_millis();
+    for (time, expected) in [
+        (None, 400),
+        (Some(Value::Long(late)), 400),
+        (Some(Value::String("2026-01-01T00:00:00Z".to_owned())), 400),
+        (Some(Value::Timestamp(late.into())), 200),
+    ] {
+        let entries = vec![("messages", scheduled_for(time.clone()))];
+        let (status, text, _) = ask(&mut bench, "q", request("schedule-message", entries));
+        assert_eq!(status, expected, "{time:?}: {text}");
+        let is_named = text.contains("no annotation x-opt-scheduled-enqueue-time, a timestamp");
+        assert_eq!(is_named, expected == 400, "{time:?}: {text}");
+    }
+    assert_eq!(bench.seen("q").len(), 1, "the last one");
+    bench.check_replay();
 }

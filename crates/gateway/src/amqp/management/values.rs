@@ -70,15 +70,12 @@ impl<'a> Map<'a> {
             .transpose()
     }
 
-    /// Returns the elements of a list or an array.
+    /// Returns the elements of a list or an array. One without elements asks for nothing, and is no mistake.
     pub(super) fn items(self, name: &str) -> Result<Items<'a>, String> {
         let value = self.require(name)?;
         let items = value.items();
         let items = items.ok_or_else(|| wrong(name, "an array", value))?;
         let (count, max) = (items.left(), limits::REQUEST_ITEMS_MAX);
-        if count == 0 {
-            return Err(format!("'{name}' is empty"));
-        }
         if max < count {
             return Err(format!(
                 "'{name}' has {count} elements, and {max} are the most"
