@@ -42,6 +42,7 @@ async def test_s17_a_locked_message_has_every_stamp(queue):
         left = message.locked_until_utc - datetime.now(timezone.utc)
         assert timedelta(seconds=15) <= left <= timedelta(seconds=33)
         assert message.sequence_number == 1
+        assert message.enqueued_sequence_number == 0
         assert isinstance(message.lock_token, uuid.UUID)
         assert message.delivery_count in (0, None)
         assert message.state == ServiceBusMessageState.ACTIVE

@@ -31,6 +31,7 @@ topic("stamping", (scenario) => {
     await client.createSender("s17").sendMessages({ body: 1, timeToLive: 600_000 });
     const message = await receiveOne(client.createReceiver("s17", noRenewal));
     assert.deepEqual(numbers([message]), [1]);
+    assert.equal(message.enqueuedSequenceNumber, 0);
     assertNear(message.enqueuedTimeUtc, Date.now(), 3_000);
     assertNear(message.lockedUntilUtc, Date.now() + 30_000, 3_000);
     assert.equal(message.deliveryCount, 0);
