@@ -60,7 +60,7 @@ lint: ## format, clippy, documentation, and whether the planted bugs still apply
 check: lint unit ## the quick part: lint and unit
 
 sim: ## the broker under simulation: SEEDS=200 of them from FIRST on, which the commit gives, or the one of SEED=42
-	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test core -- sim:: --nocapture
+	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test simulator -- sim:: --nocapture
 
 crash: build .venv/made ## SIGKILL the real process under load, again and again
 	interop-tests/run crash

@@ -13,6 +13,7 @@ Signals go only to the process whose id is in the state file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -220,7 +221,8 @@ class Broker:
     def _end(self, number: int) -> int:
         if not self.running():
             raise BrokerError("it is not running")
-        os.kill(self.state["pid"], number)
+        with contextlib.suppress(ProcessLookupError):  # It may end at this moment.
+            os.kill(self.state["pid"], number)
         self._wait(lambda: not self.running(), STOP_DEADLINE, f"did not end on signal {number}")
         return self.state["exit_code"]
 

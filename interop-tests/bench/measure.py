@@ -153,7 +153,7 @@ class Jitney(Process):
         started_at, began = time.time(), time.monotonic()
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "RUST_LOG": "info"},
+            env={**os.environ, "RUST_LOG": "info,jitney::run=debug"},
         )
         watchdog = threading.Timer(START_DEADLINE, process.kill)
         watchdog.start()

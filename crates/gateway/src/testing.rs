@@ -56,6 +56,7 @@ pub(crate) fn attach(link: LinkId, path: &str) -> Report {
 
 /// Asks for a receiver of a message session: of this one, or of the next that is free. Its name is `link 3` if it is the
 /// third.
+#[cfg(test)]
 pub(crate) fn attach_session(link: LinkId, path: &str, session: Option<&str>) -> Report {
     let Report::Event(Event::AttachRequested(link, mut attach)) = attach(link, path) else {
         unreachable!("it is an attach")

@@ -3,7 +3,7 @@
 //! (`drop`), or the broker verifies keys from the beginning (`keys`).
 //!
 //! They are tests, documentation of the wire, and examples to begin a new one from. `UPDATE=1 cargo
-//! test --test core transcript` writes the answers anew; commit a difference only if you understand
+//! test --test simulator transcript` writes the answers anew; commit a difference only if you understand
 //! it.
 
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //! go by [bytes], through the protocol engine, to clients of which some have small windows and some
 //! stop reading for a while; in the others a client's input is the event itself.
 //!
-//! `cargo test --test core sim::` runs 200 seeds, and `make sim` other ones with every commit; `SEEDS=20000` runs more (`FIRST=n` from another
+//! `cargo test --test simulator sim::` runs 200 seeds, and `make sim` other ones with every commit; `SEEDS=20000` runs more (`FIRST=n` from another
 //! one on), `SEED=42` one, with everything that happens printed. Seeds of bugs that were fixed
 //! stand in `seeds.txt`.
 
