@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 /// Where the rooms are, and how paths in the code name that place.
 const ROOT: (&str, &str) = ("src", "crate");
 
-/// The rooms: each may import those before it.
-const ROOMS: [&str; 9] = [
-    "system", "net", "host", "store", "peer", "amqp", "http", "run", "cli",
+/// The rooms, and the file of bounds: each may import those before it.
+const ROOMS: [&str; 10] = [
+    "limits", "system", "net", "host", "store", "peer", "amqp", "http", "run", "cli",
 ];
 
 /// The path of a module: `crate`, its room, and so on.

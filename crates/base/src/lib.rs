@@ -1,4 +1,4 @@
-//! What every other crate stands on: time, identifiers, addresses, rights, secrets, histograms, the memory budget, and the bounds
+//! What every other crate uses: time, identifiers, addresses, rights, secrets, histograms, the memory budget, and the bounds
 //! that more than one crate knows.
 
 #![cfg_attr(

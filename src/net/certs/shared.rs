@@ -1,7 +1,7 @@
 //! The authority of the certificates that servers show to clients, where servers share it: a client that trusts it trusts every
 //! server behind one address.
 //!
-//! The stores keep it, with its key (`server::store::authority`). Each server writes it where a server alone keeps its own, and
+//! The stores keep it, with its key (`store::authority`). Each server writes it where a server alone keeps its own, and
 //! issues its certificate with it.
 
 use std::fs;

@@ -69,7 +69,7 @@ const FAILS: &str = "JITNEY_TEST_FAILS";
 
 /// Runs one of these tests in another process, in which it is to end the process.
 fn ends(test: &str) -> (Option<i32>, String) {
-    let name = format!("server::system::supervisor::tests::{test}");
+    let name = format!("system::supervisor::tests::{test}");
     let output = Command::new(std::env::current_exe().unwrap())
         .args([name.as_str(), "--exact", "--nocapture"])
         .env(FAILS, "1")
