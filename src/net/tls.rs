@@ -1,7 +1,7 @@
 //! TLS for every listener: its certificates, and their replacement while the broker runs.
 //!
 //! Certificates come from files that the operator names, or from a local authority that is made on
-//! the first start (`server::certs`), once for all servers that share a store. Open connections keep their certificates; new ones get the
+//! the first start (`net::certs`), once for all servers that share a store. Open connections keep their certificates; new ones get the
 //! latest. Unusable files change nothing: the old certificates stay, and the log names the file,
 //! its fault and the remedy.
 //!

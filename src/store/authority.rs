@@ -1,5 +1,5 @@
 //! The authority of the certificates that servers show to clients. The stores keep it with its key, as they keep the root key, so
-//! that a client that trusts it trusts each server of the fleet (`server::certs::shared`).
+//! that a client that trusts it trusts each server of the fleet (`net::certs::shared`).
 //!
 //! The first store that has it decides, and the others get a copy. A server that finds that it ends soon renews it in place of the
 //! former one, of which another server may have been faster. The others read it again every few seconds.
