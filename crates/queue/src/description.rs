@@ -38,7 +38,7 @@ pub struct Description {
     pub detects_duplicates: bool,
     /// How long message-ids are remembered, where duplicates are dropped.
     pub duplicate_window: Millis,
-    /// It has [`limits::PARTITIONS`] number spaces instead of one. Fixed when the entity is made.
+    /// It has [`PARTITIONS`](crate::limits::PARTITIONS) number spaces instead of one. Fixed when the entity is made.
     pub partitioned: bool,
     /// The entity to which messages are forwarded.
     pub forward_to: Option<String>,
