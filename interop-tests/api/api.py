@@ -829,6 +829,13 @@ def the_operator_works_in_every_namespace(world: World) -> None:
             assert job["changed"] == 1, job
         for path in ("entities/orders", "connections"):
             assert Api(broker.http_port).ask("GET", f"{path}?namespace=second")[0] == 401
+        # Who has read keys, and who has copied all data, is told like a change.
+        operator("GET", "configuration?keys=true&namespace=first")
+        operator("POST", "server/backups", {"directory": str(DIRECTORY / "two-backup")})
+        for operation in ("read_keys", "back_up"):
+            (entry,) = operator("GET", f"audit?namespace=first&operation={operation}")["entries"]
+            assert entry["actor"] == "operator", entry
+        assert operator("GET", "audit?namespace=second&operation=read_keys")["entries"] == []
         status, problem = operator.ask("DELETE", "namespaces/second")
         assert status == 409 and "configuration names" in problem["detail"], problem
     finally:
