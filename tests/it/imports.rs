@@ -348,7 +348,7 @@ impl Sources {
         let Some(passed_on) = passed_on else {
             return Some((module.to_vec(), true));
         };
-        // What is passed on of another package is nobody's here.
+        // A re-exported item of another package belongs to no file of this one.
         let mut path = self.absolute(&module.to_vec(), &passed_on.path)?;
         path.extend(rest[1..].iter().cloned());
         self.find(&path)

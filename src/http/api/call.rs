@@ -68,7 +68,7 @@ pub(super) struct Call<'a> {
     pub(super) parts: &'a Parts,
     /// The host by which the namespace is called.
     pub(super) host: String,
-    /// The namespace that the query names, if there is none of this name. Only who is authorized is told so.
+    /// The name in the query `namespace`, if no namespace has it. Only an authorized caller is told that it is missing.
     pub(super) missing: Option<String>,
     /// The segments of the path behind `/api/v1`, decoded.
     pub(super) segments: Vec<String>,

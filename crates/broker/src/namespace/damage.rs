@@ -69,7 +69,7 @@ impl Namespaces {
         });
     }
 
-    /// Returns what is told of a message whose bytes are damaged.
+    /// Describes a message whose bytes are damaged, for the log and the API.
     #[must_use]
     pub fn contained(&self, queue: EntityId, number: SequenceNumber, damage: &Damage) -> Contained {
         Contained {
