@@ -20,9 +20,6 @@ use jitney_broker::access::{self, Authority, Fault, Inquiry, Origin, TokenRefuse
 use jitney_broker::limits;
 use jitney_broker::namespace::{Denied, DeniedKind};
 
-/// The text of the refusal for a peer that has tried too many wrong keys.
-pub(super) const TOO_MANY_FAILED: &str = "Too many authentications failed; try again later.";
-
 /// The peer that makes the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Caller {

@@ -238,7 +238,7 @@ fn refuse(refused: NotOperator) -> Response {
         NotOperator::Throttled(wait) => {
             let seconds = wait.as_duration().as_secs() + 1;
             let after = [(header::RETRY_AFTER, seconds.to_string())];
-            let text = format!("{}\n", request::TOO_MANY_FAILED);
+            let text = format!("{}\n", jitney_broker::access::TOO_MANY_FAILED);
             (StatusCode::SERVICE_UNAVAILABLE, after, text).into_response()
         }
     }

@@ -140,7 +140,7 @@ impl<'a> Call<'a> {
                 Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", text.trim_end())
             }
             NotOperator::Throttled(_) => {
-                Denied::new(DeniedKind::Full, request::TOO_MANY_FAILED, "").into()
+                Denied::new(DeniedKind::Full, jitney_broker::access::TOO_MANY_FAILED, "").into()
             }
         })?;
         Ok(Authority::everything().from_peer(self.caller.origin.peer))

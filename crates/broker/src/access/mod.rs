@@ -28,6 +28,9 @@ use sas::{Resource, SasToken};
 pub use tally::Tally as RefusalTally;
 pub use throttle::FailedAttempts;
 
+/// The text of the refusal for a peer that has tried too many wrong keys.
+pub const TOO_MANY_FAILED: &str = "Too many authentications failed; try again later.";
+
 /// How tokens and rights are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
@@ -150,8 +153,7 @@ impl TokenRefused {
     /// Says that no bad token is answered as one for a while.
     #[must_use]
     pub fn throttled(wait: Millis) -> Self {
-        let text = "Too many authentications failed; try again later.";
-        Self::new(Fault::Throttled(wait), text.to_owned())
+        Self::new(Fault::Throttled(wait), TOO_MANY_FAILED.to_owned())
     }
 
     /// Makes a refusal that is logged.
