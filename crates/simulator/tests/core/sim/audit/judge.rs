@@ -46,8 +46,12 @@ impl Model {
                 unsent,
                 kept,
             } => {
+                // A message of a receiver that the shard has forgotten waits for its lock to end.
+                let is_known =
+                    |at: LinkKey| self.links.contains_key(&at) || self.departed_from(at).is_some();
+                let unsent: Vec<_> = unsent.iter().copied().filter(|it| is_known(it.0)).collect();
                 self.close(round, *connection, kept)?;
-                self.give_back(round, unsent)?;
+                self.give_back(round, &unsent)?;
             }
             Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
             Act::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
