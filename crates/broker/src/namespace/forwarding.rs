@@ -457,6 +457,13 @@ impl Namespaces {
         mut departure: Departure,
         copy: TopicCopy,
     ) {
+        // What the message was changed to before it came to the topic decides here, and what this rule changes does not.
+        let arriving = self.arriving(departure.to, Some(message));
+        let arriving = Arriving {
+            dead_letter: copy.dead_letter,
+            due: None,
+            ..self.as_changed(arriving, &departure, Some(message))
+        };
         if let Some(amendments) = copy.amendments {
             if amendments.field(Field::SessionId).is_some() {
                 departure.set_message_session(amendments.group_id());
@@ -466,10 +473,6 @@ impl Namespaces {
             }
             departure.amend(amendments);
         }
-        let arriving = Arriving {
-            dead_letter: copy.dead_letter,
-            ..self.arriving(departure.to, Some(message))
-        };
         self.bodies
             .share(departure.body(), topic, departure.is_copy());
         self.arrive(cx, departure, arriving);

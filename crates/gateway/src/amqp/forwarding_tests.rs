@@ -325,6 +325,32 @@ fn what_an_action_sets_holds_where_the_copy_is_forwarded_to() {
 }
 
 #[test]
+fn what_a_copy_was_changed_to_decides_its_partition_behind_the_topic_that_it_is_forwarded_to() {
+    let mut bench = Bench::new();
+    let of_kind = |kind| Description {
+        kind,
+        ..Description::default()
+    };
+    describe(&mut bench, "target", of_kind(EntityKind::Topic));
+    let partitioned = Description {
+        partitioned: true,
+        ..of_kind(EntityKind::Subscription)
+    };
+    describe(&mut bench, "target/Subscriptions/p", partitioned);
+    act(&mut bench, "SET sys.SessionId = 'one'");
+    for text in ["1", "2", "3"] {
+        bench.send("t", message(text));
+    }
+    let partition = jitney_message::partition_hash_of_key("one") % 16;
+    let numbers = bench.seen("target/Subscriptions/p").into_iter();
+    let partitions: Vec<u64> = numbers
+        .map(|(number, _)| number.unsigned_abs() >> 48)
+        .collect();
+    assert_eq!(partitions, [partition; 3]);
+    bench.check_replay();
+}
+
+#[test]
 fn an_action_shortens_and_lengthens_the_life_of_a_copy() {
     let mut bench = Bench::new();
     describe(&mut bench, "target", Description::default());

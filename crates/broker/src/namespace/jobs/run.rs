@@ -410,6 +410,8 @@ impl Namespaces {
         };
         self.record_access(cx.now, target);
         self.arrive(cx, departure, arriving);
+        // It may have been a dead letter that waited for room at its target: the next one may be smaller.
+        self.poke(cx, *from);
         Ok(())
     }
 

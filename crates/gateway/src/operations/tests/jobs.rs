@@ -189,3 +189,41 @@ fn a_message_with_a_new_body_has_no_stamp_of_the_queue_that_it_was_in() {
     };
     assert_eq!(shown(&rewritten), shown(&as_sent));
 }
+
+#[test]
+fn dead_letters_that_wait_behind_one_that_is_moved_away_go_where_they_have_room() {
+    let mut bench = Bench::new();
+    let small = Description {
+        max_bytes: 20,
+        ..Description::default()
+    };
+    let dying = Description {
+        default_time_to_live: Millis::from_secs(1),
+        dead_letter_on_expiration: true,
+        forward_dead_letters_to: Some("small".to_owned()),
+        ..Description::default()
+    };
+    bench.run(|gateway, cx| {
+        gateway.ensure_entity(cx, "small", small).unwrap();
+        gateway.ensure_entity(cx, "dying", dying).unwrap();
+    });
+    for word in ["aaaaaaaaaaaaaaaa", "b"] {
+        bench.send("dying", message(word));
+    }
+    bench.now = bench.now.after(Millis::from_secs(1));
+    bench.run(|_, _| ());
+    assert_eq!(bench.seen("dying/dead"), [(1, 0), (2, 0)]);
+    let first = Selection {
+        numbers: vec![1],
+        ..all()
+    };
+    let away = JobAction::Move {
+        to: Some("q".to_owned()),
+        action: None,
+        body: None,
+    };
+    let job = done(&mut bench, "dying/$DeadLetterQueue", first, away);
+    assert_eq!((job.changed, job.skipped), (1, 0));
+    assert_eq!(bench.seen("dying/dead"), []);
+    assert_eq!(bench.seen("small"), [(1, 2)]);
+}
