@@ -7,6 +7,9 @@ FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-6) 2
 SEED ?=
 # How many planted bugs `make test` tries, if its time allows: another choice with every commit.
 MUTANTS ?= 5
+# Unit tests and the simulation have the profile of the broker that `make test` starts, which compiles dependencies once, and the
+# checks of a debug build in our own crates (Cargo.toml keeps dependencies without them). tests/mutants does the same.
+CHECKED := CARGO_PROFILE_QUICK_DEBUG_ASSERTIONS=true CARGO_PROFILE_QUICK_OVERFLOW_CHECKS=true
 # Which interop suites: make interop LANG=python (a name or the beginning of names; none means all). Taken from the command line
 # only, because LANG in the environment is the locale.
 ifeq ($(origin LANG),command line)
@@ -49,7 +52,7 @@ test-rest: lint mutants-sample build .venv/made
 	-interop-tests/bench/instructions # a report: it fails nothing
 
 unit: ## unit, transcript and hostile tests
-	$(CARGO) test --locked --workspace -- --skip sim::
+	$(CHECKED) $(CARGO) test --locked --profile quick --workspace -- --skip sim::
 
 lint: ## format, clippy, documentation, and whether the planted bugs still apply
 	$(CARGO) fmt --all --check
@@ -60,7 +63,7 @@ lint: ## format, clippy, documentation, and whether the planted bugs still apply
 check: lint unit ## the quick part: lint and unit
 
 sim: ## the broker under simulation: SEEDS=200 of them from FIRST on, which the commit gives, or the one of SEED=42
-	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test simulator -- sim:: --nocapture
+	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CHECKED) $(CARGO) test --locked --profile quick --test simulator -- sim:: --nocapture
 
 crash: build .venv/made ## SIGKILL the real process under load, again and again
 	interop-tests/run crash
