@@ -30,11 +30,12 @@ inBrowser("jobs", (test) => {
 
   before(async () => {
     connection = await connect("deferrer");
-    for (const path of ["emptied-deferred", "cancelled", "conditions", "reschedules"]) await entity(api, path);
+    for (const path of ["emptied-deferred", "cancelled", "conditions", "reschedules", "refused"]) await entity(api, path);
     await send(api, "emptied-deferred", ...messages(DEFERRED));
     await defer(connection, "emptied-deferred", DEFERRED);
     await send(api, "emptied-deferred", ...messages(5));
     await send(api, "cancelled", ...messages(4));
+    await send(api, "refused", ...messages(5));
     await send(api, "conditions", ...messages(250, (number) => ({ properties: { color: number % 25 === 0 ? "red" : "blue" }, session_id: number % 2 ? "a" : "b" })));
     await send(api, "reschedules", ...messages(3, () => ({ scheduled_for: new Date(Date.now() + 3_600_000).toISOString() })));
   }, { timeout: 60_000 });
@@ -119,33 +120,95 @@ inBrowser("jobs", (test) => {
     assert.deepEqual(groups.map(({ reason, messages: found }) => [reason, found]), [["IsRed", 10]]);
   });
 
+  /** Labels of the fields that are shown as wrong. */
+  const wrong = (dialog) => dialog.locator("[aria-invalid='true']").evaluateAll((inputs) => inputs.map((input) => input.labels[0].textContent));
+
+  /** Waits for a refusal, and checks that it stands at a field, and at no other. */
+  async function isRefused(dialog, label, text) {
+    await dialog.getByRole("alert").getByText(text).waitFor();
+    assert.deepEqual(await wrong(dialog), [label]);
+    const [described, alert] = [await dialog.getByLabel(label, { exact: true }).getAttribute("aria-describedby"), await dialog.getByRole("alert").getAttribute("id")];
+    assert(described.split(" ").includes(alert), `${described} names ${alert}`);
+  }
+
   test("what the broker refuses stands at the field, in its words", async (page) => {
     await open(page, "#/jobs");
-    await begin(page, 5, "active", "emptied-deferred").click();
+    await begin(page, 5, "active", "refused").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Conditions").click();
     await dialog.getByLabel("SQL filter").fill("color == 1");
-    await dialog.getByRole("alert").getByText("filter: expected").waitFor();
-    assert.equal(await dialog.getByLabel("SQL filter").getAttribute("aria-invalid"), "true");
+    await isRefused(dialog, "SQL filter", "filter: expected");
     await isAccessible(page);
     await dialog.getByLabel("SQL filter").fill("");
-    await dialog.getByLabel("JSONPath in the body").fill("$[");
-    await dialog.getByRole("alert").getByText("json_path: ").waitFor();
-    await dialog.getByLabel("JSONPath in the body").fill("");
-    await dialog.getByLabel("Sequence numbers").fill("1, x");
-    await dialog.getByRole("alert").getByText("'x' is no sequence number.").waitFor();
+    const long = "x".repeat(1_025);
+    for (const [label, value, text] of [
+      ["JSONPath in the body", "$[", "json_path: "], ["Text in the body", long, "text has 1025 characters"], ["Session id", long, "session_id has 1025 characters"],
+      ["Message id", long, "message_id has 1025 characters"], ["Correlation id", long, "correlation_id has 1025 characters"], ["Sequence numbers", "1, x", "'x' is no sequence number."],
+    ]) {
+      await dialog.getByLabel(label, { exact: true }).fill(value);
+      await isRefused(dialog, label, text);
+      await dialog.getByLabel(label, { exact: true }).fill("");
+    }
     await dialog.getByLabel("Sequence numbers").fill("91, 92");
     await dialog.getByText("at most 2 messages meant").waitFor();
-    await dialog.getByLabel("Action").selectOption("move");
-    await dialog.getByRole("button", { name: "Move" }).click();
-    await dialog.getByRole("alert").getByText("Choose the entity that gets them.").waitFor();
-    await dialog.getByLabel("Statements that change").fill("SET");
+    const [action, submit] = [dialog.getByLabel("Action", { exact: true }), dialog.getByRole("button", { name: "Move" })];
+    await action.selectOption("move");
+    await submit.click();
+    await isRefused(dialog, "To", "Choose the entity that gets them.");
     await dialog.getByLabel("To", { exact: true }).fill("reschedules");
-    await dialog.getByRole("button", { name: "Move" }).click();
-    await dialog.getByRole("alert").getByText("action.action: expected").waitFor();
-    await dialog.getByLabel("So many at most").fill("-1");
-    await dialog.getByRole("button", { name: "Move" }).click();
-    await dialog.getByRole("alert").getByText("Enter a whole number").waitFor();
+    for (const [label, value, text] of [
+      ["Sequence numbers", "9223372036854775808", "selection.numbers has 9223372036854775808"], ["Sequence numbers", "7, 99999999999999999999", "selection.numbers[1]"],
+      ["Statements that change properties first", "SET", "action.action: expected"], ["Template of a new body", "{{nothing}}", "action.body: '{{nothing}}'"],
+      ["So many at most", "-1", "Enter a whole number"],
+    ]) {
+      const before = await dialog.getByLabel(label, { exact: true }).inputValue();
+      await dialog.getByLabel(label, { exact: true }).fill(value);
+      await submit.click();
+      await isRefused(dialog, label, text);
+      await dialog.getByLabel(label, { exact: true }).fill(before);
+    }
+    assert.deepEqual(await wrong(dialog), []);
+  }, { allow: [/400 \(Bad Request\)/] });
+
+  test("a refusal stands at the field that it names, whatever its words are", async (page) => {
+    let field;
+    await page.route("**/api/v1/jobs", (route) => (route.request().method() !== "POST" ? route.continue() : route.fulfill({
+      status: 400, contentType: "application/problem+json",
+      // Its words are about another field.
+      body: JSON.stringify({ status: 400, title: "Bad Request", detail: "limit: it is not this one.", reason: "argument", field }),
+    })));
+    await open(page, "#/jobs");
+    await begin(page, 5, "active", "refused").click();
+    const dialog = page.getByRole("dialog");
+    const conditions = dialog.getByText("Conditions");
+    const refuse = async (kind, named, label) => {
+      field = named;
+      await dialog.getByLabel("Action", { exact: true }).selectOption(kind);
+      if (kind === "move") await dialog.getByLabel("To", { exact: true }).fill("reschedules");
+      if (kind === "reschedule") await dialog.getByLabel("New time").fill("2031-01-02T03:04:05");
+      // The refusal before is gone with the change of the form.
+      await until(async () => await dialog.getByRole("alert").count() === 0, "nothing is refused");
+      await dialog.locator("button[type='submit']").click();
+      if (label !== undefined) return isRefused(dialog, label, "it is not this one");
+      await dialog.getByRole("alert").getByText("it is not this one").waitFor();
+      return assert.deepEqual(await wrong(dialog), [], `${named} has no field`);
+    };
+    // A field among the conditions is shown with them.
+    assert.equal(await dialog.getByLabel("SQL filter").isVisible(), false);
+    await refuse("dead_letter", "selection.filter", "SQL filter");
+    for (const [named, label] of [
+      ["selection.session_id", "Session id"], ["selection.text", "Text in the body"], ["selection.json_path", "JSONPath in the body"], ["selection.message_id", "Message id"],
+      ["selection.correlation_id", "Correlation id"], ["selection.numbers", "Sequence numbers"], ["selection.numbers[3]", "Sequence numbers"],
+      ["selection.enqueued_from", "Enqueued from"], ["selection.enqueued_before", "Enqueued before"], ["limit", "So many at most"],
+      ["action.reason", "Reason"], ["action.description", "Description"],
+    ]) await refuse("dead_letter", named, label);
+    for (const [named, label] of [["action.to", "To"], ["action.action", "Statements that change properties first"], ["action.body", "Template of a new body"]]) {
+      await refuse("move", named, label);
+    }
+    for (const named of ["action", "action.to", "action.kind", "action.body", "entity", "selection.reason", "selection.states[0]", undefined]) await refuse("dead_letter", named);
+    await conditions.click();
+    await refuse("dead_letter", "limit", "So many at most");
+    assert(await dialog.getByLabel("So many at most").isVisible(), "the conditions are shown again");
   }, { allow: [/400 \(Bad Request\)/] });
 
   test("messages are moved, and the job says why it has skipped some", async (page) => {

@@ -139,6 +139,10 @@ inBrowser("messages", (test) => {
     await field.fill("a = 1");
     await page.keyboard.press("Enter");
     await page.getByText("0 messages found").first().waitFor();
+    await open(page, "#/messages?text=x&sequence_number=1.5");
+    await page.getByRole("alert").getByText("invalid digit").waitFor();
+    assert.equal(await input(page, "Sequence number").getAttribute("aria-invalid"), "true");
+    assert.equal(await input(page, "Text in the body").getAttribute("aria-invalid"), null);
     await open(page, "#/messages");
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("Type what is searched for").waitFor();

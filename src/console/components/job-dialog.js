@@ -7,12 +7,12 @@ import { remember } from "../lib/job-progress.js";
 import { entities } from "../lib/live.js";
 import { deadLettersOf, entityOf, isDeadLetters, jobHref } from "../lib/paths.js";
 import { go } from "../lib/router.js";
-import { ConditionError, conditionsOf, fieldOfError } from "../lib/selection.js";
+import { ConditionError, conditionsOf, fieldOfCount, fieldOfError } from "../lib/selection.js";
 import { visible } from "../lib/visible.js";
 import { Dialog, openDialog } from "./dialog.js";
 import { Choice, Field } from "./field.js";
-import { ActionFields, actionOf, kindsOf, NO_ACTION } from "./job-dialog/action.js";
-import { Conditions, States } from "./job-dialog/conditions.js";
+import { ActionFields, actionOf, fieldsOf, kindsOf, NO_ACTION } from "./job-dialog/action.js";
+import { Conditions, States, inputsOf } from "./job-dialog/conditions.js";
 import { Meant, useMeant } from "./job-dialog/meant.js";
 import { Problem } from "./notice.js";
 import { Text } from "./text.js";
@@ -49,10 +49,11 @@ function JobDialog({ entity: proposed, kind: proposedKind = "delete", selection 
   const kind = kinds.includes(wantedKind) ? wantedKind : kinds[0];
   const meant = useMeant({ address, entity, isDead, kind, states, conditions });
   const shownError = error ?? meant.error;
-  const field = fieldOfError(shownError);
+  const field = error === null ? fieldOfCount(meant.error) : fieldOfError(error);
   /** @param {string} name */
   const errorOf = (name) => (field === name ? shownError?.message ?? null : null);
-  const isAtField = field !== null && (field in conditions || field in action || field === "limit");
+  const isAtCondition = field === "limit" || inputsOf(isDead).some((name) => field === `selection.${name}`);
+  const isAtField = isAtCondition || fieldsOf(kind).some((name) => field === `action.${name}`);
   const needsName = kind === "delete";
   const isReady = !isBusy && meant.error === null && (!needsName || typed === path);
   const change = (/** @type {() => void} */ set) => {
@@ -85,7 +86,7 @@ function JobDialog({ entity: proposed, kind: proposedKind = "delete", selection 
     ${entity?.kind !== "topic" && html`<${Choice} label=${S.of} value=${isDead ? "dead" : "messages"} onChange=${(/** @type {string} */ next) => change(() => setDead(next === "dead"))}
       options=${[{ value: "messages", label: S.ofMessages }, { value: "dead", label: html`${S.ofDead}${entity && html` <small class="tab-count">${number(entity.dead_letters)}</small>`}` }]} />`}
     ${!isDead && html`<${States} entity=${entity} kind=${kind} value=${states} onChange=${(/** @type {any} */ next) => change(() => setStates(next))} />`}
-    <${Conditions} value=${conditions} isDead=${isDead} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setConditions(next))}>
+    <${Conditions} value=${conditions} isDead=${isDead} isWrong=${isAtCondition} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setConditions(next))}>
       <${Field} label=${S.limitLabel} hint=${S.limitHint} error=${errorOf("limit")}><input inputmode="numeric" autocomplete="off" value=${limit}
         onInput=${(/** @type {any} */ event) => change(() => setLimit(event.target.value))} /><//><//>
     <${Field} label=${S.action} hint=${S.does[kind]}><select value=${kind} onChange=${(/** @type {any} */ event) => change(() => setKind(event.target.value))}>

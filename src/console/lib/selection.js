@@ -23,9 +23,9 @@ export const NO_CONDITIONS = {
 /** Conditions that hold or do not. */
 export const FLAGS = /** @type {const} */ (["without_reason", "without_description"]);
 
-/** A condition that cannot be sent. */
+/** A job that cannot be sent. */
 export class ConditionError extends Error {
-  /** @param {string} field
+  /** @param {string} field the one that is wrong, as `fieldOfError` names it
    * @param {string} message */
   constructor(field, message) {
     super(message);
@@ -53,7 +53,7 @@ export function selectionOf(states, { numbers, enqueued_from: from, enqueued_bef
   if (states.length !== 0) selection.states = [...states];
   const words = numbers.split(/[\s,;]+/).filter((word) => word !== "");
   const wrong = words.find((word) => !/^\d+$/.test(word));
-  if (wrong !== undefined) throw new ConditionError("numbers", S.notNumber(wrong));
+  if (wrong !== undefined) throw new ConditionError("selection.numbers", S.notNumber(wrong));
   // Numbers of partitioned entities are larger than what a number holds.
   if (words.length !== 0) selection.numbers = /** @type {any} */ (words.map((word) => (Number.isSafeInteger(Number(word)) ? Number(word) : BigInt(word))));
   for (const [name, value] of /** @type {const} */ ([["enqueued_from", from], ["enqueued_before", before]])) {
@@ -63,13 +63,21 @@ export function selectionOf(states, { numbers, enqueued_from: from, enqueued_bef
   return selection;
 }
 
-/** The field that an error is about: the broker names it first.
+/** The field of a job that an error is about, as the API names it: `selection.filter`, `action.to`, `limit`. `""` if none is named.
  * @param {unknown} error
- * @returns {string | null} */
+ * @returns {string} */
 export function fieldOfError(error) {
   if (error instanceof ConditionError) return error.field;
-  if (!(error instanceof ApiError)) return null;
-  return /^(?:selection\.|action\.)?(\w+)(?::| is )/.exec(error.message)?.[1] ?? null;
+  // Of a list it names the entry.
+  return error instanceof ApiError ? error.field.replace(/\[\d+\]$/, "") : "";
+}
+
+/** The same for an error of a count: lists of messages name a condition without what it belongs to.
+ * @param {unknown} error
+ * @returns {string} */
+export function fieldOfCount(error) {
+  const field = fieldOfError(error);
+  return field === "" || error instanceof ConditionError ? field : `selection.${field}`;
 }
 
 /** A selection in words, for lists.

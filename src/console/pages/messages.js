@@ -1,5 +1,6 @@
 // A search over all queues of the namespace: by id, number, session, state, SQL filter, text or JSONPath.
 
+import { ApiError } from "../lib/api.js";
 import { number } from "../lib/format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { entities, returns } from "../lib/live.js";
@@ -35,13 +36,13 @@ export default function Messages({ query }) {
   }, [returned]);
   const error = search?.progress.value.error;
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.messages}</h1></div>
-    <${Form} key=${key} wanted=${wanted} error=${search?.progress.value.state === "failed" ? error?.message : undefined} />
+    <${Form} key=${key} wanted=${wanted} error=${search?.progress.value.state === "failed" ? error : null} />
     ${search === null ? html`<div class="card"><${Empty} title=${S.startTitle} text=${S.startText} command=${S.startCommand} /></div>`
       : html`<${Results} search=${search} again=${() => setRuns(runs + 1)} />`}`;
 }
 
 /** The conditions: at least one, each once.
- * @param {{ wanted: Record<string, string>, error: string | undefined }} properties */
+ * @param {{ wanted: Record<string, string>, error: Error | null | undefined }} properties */
 function Form({ wanted, error }) {
   const given = CONDITIONS.filter((name) => name in wanted).map((by) => ({ by, value: wanted[by] }));
   const [rows, setRows] = useState(/** @type {Row[]} */ (given.length === 0 ? [{ by: "message_id", value: "" }] : given));
@@ -55,12 +56,13 @@ function Form({ wanted, error }) {
   };
   const change = (/** @type {number} */ at, /** @type {Partial<Row>} */ part) => setRows(rows.map((row, index) => (index === at ? { ...row, ...part } : row)));
   const free = CONDITIONS.filter((name) => rows.every(({ by }) => by !== name));
-  const errorOf = (/** @type {number} */ at) => (at === rowOfError(rows, error) ? error : at === 0 && missing !== "" ? missing : undefined);
+  const wrong = rows.findIndex(({ by }) => error instanceof ApiError && error.field === by);
+  const errorOf = (/** @type {number} */ at) => (at === wrong ? error?.message : at === 0 && missing !== "" ? missing : undefined);
   return html`<form class="card search-form" aria-label=${S.form} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); search(rows, state); }}>
     <p class="muted">${S.lead}</p>
     ${rows.map((row, at) => html`<${Condition} key=${at} row=${row} free=${free} error=${errorOf(at)} onChange=${(/** @type {Partial<Row>} */ part) => change(at, part)}
       onRemove=${rows.length === 1 ? undefined : () => setRows(rows.filter((_, index) => index !== at))} />`)}
-    ${error && rowOfError(rows, error) === -1 && html`<${Problem} error=${new Error(error)} />`}
+    ${wrong === -1 && html`<${Problem} error=${error} />`}
     <div class="tools"><${Choice} label=${S.state} value=${state} onChange=${(/** @type {string} */ next) => { setState(next); if (wanted.state !== undefined || Object.keys(wanted).length !== 0) search(rows, next); }}
         options=${[{ value: "", label: S.anyState }, ...(/** @type {const} */ (["active", "scheduled", "deferred"])).map((each) => ({ value: each, label: S[each] }))]} />
       ${free.length !== 0 && html`<button type="button" class="quiet" onClick=${() => setRows([...rows, { by: free[0], value: "" }])}>${S.add}</button>`}
@@ -70,17 +72,6 @@ function Form({ wanted, error }) {
 /** Ids are compared as they are, blanks and all.
  * @param {Condition} by */
 const isExact = (by) => by === "message_id" || by === "correlation_id" || by === "session_id" || by === "text";
-
-/** The row that a refusal is about: the broker begins with the name of what it cannot read.
- * @param {Row[]} rows
- * @param {string | undefined} error */
-function rowOfError(rows, error) {
-  if (error === undefined) return -1;
-  const named = rows.findIndex(({ by }) => error.startsWith(`${by}:`) || error.startsWith(`${by} `));
-  if (named !== -1) return named;
-  if (error.includes("digit")) return rows.findIndex(({ by }) => by === "sequence_number");
-  return rows.length === 1 ? 0 : -1;
-}
 
 /** @param {{ row: Row, free: Condition[], error: string | undefined, onChange: (part: Partial<Row>) => void, onRemove: (() => void) | undefined }} properties */
 function Condition({ row, free, error, onChange, onRemove }) {

@@ -9,10 +9,10 @@ import { Field } from "../field.js";
 import { S } from "../../strings/jobs.js";
 
 /** @typedef {import("../job-dialog.js").Kind} Kind */
-/** @typedef {{ to: string, action: string, body: string, reason_given: string, description: string, scheduled_for: string }} Values */
+/** @typedef {{ to: string, action: string, body: string, reason: string, description: string, scheduled_for: string }} Values */
 
 /** @type {Values} */
-export const NO_ACTION = { to: "", action: "", body: "", reason_given: "", description: "", scheduled_for: "" };
+export const NO_ACTION = { to: "", action: "", body: "", reason: "", description: "", scheduled_for: "" };
 
 /** What can be done to messages of an entity.
  * @param {Schemas["Kind"]} kind
@@ -23,21 +23,34 @@ export function kindsOf(kind, isDead) {
   return kind === "topic" ? ["delete", "activate", "reschedule"] : ["delete", "move", "dead_letter", "activate", ...(kind === "queue" ? /** @type {Kind[]} */ (["reschedule"]) : [])];
 }
 
+/** What is typed for an action.
+ * @param {Kind} kind
+ * @returns {(keyof Values)[]} */
+export function fieldsOf(kind) {
+  switch (kind) {
+    case "move": return ["to", "action", "body"];
+    case "redrive": return ["action", "body"];
+    case "dead_letter": return ["reason", "description"];
+    case "reschedule": return ["scheduled_for"];
+    default: return [];
+  }
+}
+
 /** Makes the action; throws a ConditionError.
  * @param {Kind} kind
  * @param {Values} values
  * @returns {Loose<Schemas["Action"]>} */
-export function actionOf(kind, { to, action, body, reason_given: reason, description, scheduled_for: at }) {
+export function actionOf(kind, { to, action, body, reason, description, scheduled_for: at }) {
   const given = (/** @type {string} */ text) => (text.trim() === "" ? undefined : text);
   switch (kind) {
     case "move":
-      if (to === "") throw new ConditionError("to", S.toMissing);
+      if (to === "") throw new ConditionError("action.to", S.toMissing);
       return { kind: "move", to, action: given(action), body: given(body) };
     case "redrive": return { kind: "move", action: given(action), body: given(body) };
     case "dead_letter": return { kind, reason: given(reason), description: given(description) };
     case "reschedule": {
       const time = timeOf(at);
-      if (time === null) throw new ConditionError("scheduled_for", S.scheduledMissing);
+      if (time === null) throw new ConditionError("action.scheduled_for", S.scheduledMissing);
       return { kind, scheduled_for: isoOf(time) };
     }
     default: return { kind };
@@ -51,15 +64,16 @@ export function ActionFields({ kind, value, from, errorOf, onChange }) {
     onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} />`;
   switch (kind) {
     case "move": case "redrive":
-      return html`${kind === "move" && html`<${EntityField} label=${S.to} value=${value.to} choices=${choices} none=${S.toNone} error=${errorOf("to")}
+      return html`${kind === "move" && html`<${EntityField} label=${S.to} value=${value.to} choices=${choices} none=${S.toNone} error=${errorOf("action.to")}
           onChange=${(/** @type {string} */ to) => onChange({ ...value, to })} />`}
-        <${Field} label=${S.statements} hint=${S.statementsHint} error=${errorOf("action")}>${input("action")}<//>
-        <${Field} label=${S.body} hint=${S.bodyHint} error=${errorOf("body")}><textarea rows="2" spellcheck=${false} value=${value.body}
+        <${Field} label=${S.statements} hint=${S.statementsHint} error=${errorOf("action.action")}>${input("action")}<//>
+        <${Field} label=${S.body} hint=${S.bodyHint} error=${errorOf("action.body")}><textarea rows="2" spellcheck=${false} value=${value.body}
           onInput=${(/** @type {any} */ event) => onChange({ ...value, body: event.target.value })} /><//>`;
     case "dead_letter":
-      return html`<${Field} label=${S.newReason}>${input("reason_given")}<//><${Field} label=${S.newDescription} error=${errorOf("description")}>${input("description")}<//>`;
+      return html`<${Field} label=${S.newReason} error=${errorOf("action.reason")}>${input("reason")}<//>
+        <${Field} label=${S.newDescription} error=${errorOf("action.description")}>${input("description")}<//>`;
     case "reschedule":
-      return html`<${Field} label=${S.scheduledFor} error=${errorOf("scheduled_for")}><input type="datetime-local" step="1" value=${value.scheduled_for}
+      return html`<${Field} label=${S.scheduledFor} error=${errorOf("action.scheduled_for")}><input type="datetime-local" step="1" value=${value.scheduled_for}
         onInput=${(/** @type {any} */ event) => onChange({ ...value, scheduled_for: event.target.value })} /><//>`;
     default: return null;
   }

@@ -1,7 +1,7 @@
 // Which messages: their states, and what they are like.
 
 import { number } from "../../lib/format.js";
-import { html, useState } from "../../lib/html.js";
+import { html, useEffect, useState } from "../../lib/html.js";
 import { FLAGS, STATES } from "../../lib/selection.js";
 import { Field } from "../field.js";
 import { STATES_OF } from "./meant.js";
@@ -28,14 +28,27 @@ export function States({ entity, kind, value, onChange }) {
       onChange=${() => toggle(state)} /> ${C.states[state]} ${entity && html`<span class="number muted">${number(entity[state])}</span>`}</label>`)}</fieldset>`;
 }
 
-/** @param {{ value: Values, isDead: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, children?: any }} properties */
-export function Conditions({ value, isDead, errorOf, onChange, children }) {
+/** @param {keyof Values} name */
+const isFlag = (name) => FLAGS.some((each) => each === name);
+/** The conditions that are shown.
+ * @param {boolean} isDead */
+const shownOf = (isDead) => ALL.filter((name) => isDead || !OF_DEAD.includes(name));
+
+/** The conditions whose input can show an error.
+ * @param {boolean} isDead */
+export const inputsOf = (isDead) => shownOf(isDead).filter((name) => !isFlag(name));
+
+/** @param {{ value: Values, isDead: boolean, isWrong: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, children?: any }} properties */
+export function Conditions({ value, isDead, isWrong, errorOf, onChange, children }) {
   const first = isDead ? FIRST_OF_DEAD : FIRST;
-  const others = ALL.filter((name) => !first.some((each) => each === name) && (isDead || !OF_DEAD.includes(name)));
+  const others = shownOf(isDead).filter((name) => !first.some((each) => each === name));
   const flag = (/** @type {keyof Values} */ name) => html`<label key=${name} class="condition-flag"><input type="checkbox" checked=${value[name] !== ""}
     onChange=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.checked ? "true" : "" })} /> ${S.fields[name]}</label>`;
   const [isOpen, setOpen] = useState(() => ALL.some((name) => value[name] !== ""));
-  const field = (/** @type {keyof Values} */ name) => FLAGS.some((each) => each === name) ? flag(name) : html`<${Field} key=${name} label=${S.fields[name]} hint=${S.hints[/** @type {keyof typeof S.hints} */ (name)]} error=${errorOf(name)}>
+  useEffect(() => {
+    if (isWrong) setOpen(true);
+  }, [isWrong]);
+  const field = (/** @type {keyof Values} */ name) => isFlag(name) ? flag(name) : html`<${Field} key=${name} label=${S.fields[name]} hint=${S.hints[/** @type {keyof typeof S.hints} */ (name)]} error=${errorOf(`selection.${name}`)}>
     <input type=${TIMES.includes(name) ? "datetime-local" : "text"} step=${TIMES.includes(name) ? "1" : undefined} autocomplete="off" spellcheck=${false} value=${value[name]}
       onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} /><//>`;
   return html`<details class="conditions" open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
