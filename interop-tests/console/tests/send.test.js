@@ -140,23 +140,56 @@ inBrowser("send", (test) => {
     assert.equal((await messages("letters", "message_id=filed"))[0].body.base64, "AQL/");
   });
 
+  /** Labels of the fields that are shown as wrong. */
+  const wrong = (page) => page.locator("main [aria-invalid='true']").evaluateAll((inputs) => inputs.map((input) => input.labels[0]?.textContent || input.getAttribute("aria-label")));
+
+  /** Sends, waits for a refusal, and checks that it stands at a field, and at no other. */
+  async function isRefused(page, text, label) {
+    await submit(page).click();
+    await page.getByRole("alert").getByText(text).waitFor();
+    assert.deepEqual(await wrong(page), label === undefined ? [] : [label]);
+  }
+
   test("what the broker refuses stands at its field, in its words", async (page) => {
+    await open(page, "#/send?entity=letters");
+    await page.getByLabel("Time to live").fill("soon");
+    await isRefused(page, "messages[0].time_to_live is 'soon'", "Time to live");
+    await page.getByLabel("Time to live").fill("");
+    await open(page, "#/send?entity=nowhere");
+    await isRefused(page, "The messaging entity 'sb://127.0.0.1/nowhere' could not be found.", "To");
+  }, { allow: [/400 \(Bad Request\)/, /404 \(Not Found\)/] });
+
+  test("what the entity refuses stands at its field, in its words", async (page) => {
     await open(page, "#/send?entity=talks");
     await page.getByText("This queue has message sessions").waitFor();
     await body(page).fill("a");
-    await submit(page).click();
-    await page.getByRole("alert").getByText("The SessionId was not set on a message").waitFor();
-    const described = await page.getByLabel("Session id").getAttribute("aria-describedby");
-    assert.match(described, /error/);
+    await isRefused(page, "The SessionId was not set on a message", "Session id");
     await page.getByLabel("Session id").fill("one");
-    await page.getByLabel("Time to live").fill("soon");
-    await submit(page).click();
-    await page.getByRole("alert").getByText("messages[0].time_to_live is 'soon'").waitFor();
-    assert.equal(await page.getByLabel("Time to live").getAttribute("aria-invalid"), "true");
-    await page.getByLabel("Time to live").fill("");
     await page.getByLabel("Message id").fill("x".repeat(129));
-    await submit(page).click();
-    await page.getByRole("alert").getByText("The message-id has 129 characters").waitFor();
+    await isRefused(page, "The message-id has 129 characters", "Message id");
+  }, { allow: [/400 \(Bad Request\)/] });
+
+  test("a refusal stands at the field that it names, whatever its words are", async (page) => {
+    let field;
+    await page.route("**/api/v1/entities/letters/send*", (route) => route.fulfill({
+      status: 400, contentType: "application/problem+json",
+      // Its words are about another field.
+      body: JSON.stringify({ status: 400, title: "Bad Request", detail: `messages[0].subject: the message-id is not ${field}.`, reason: "argument", field }),
+    }));
+    await open(page, "#/send?entity=letters");
+    for (const name of ["a.b", "price"]) {
+      await page.getByRole("button", { name: "Add a property" }).click();
+      await page.getByLabel(/^Name of property/).last().fill(name);
+    }
+    for (const [named, label] of [
+      ["messages[0].body", "Body"], ["messages[0].body_base64", "Body"], ["messages[0].message_id", "Message id"], ["messages[12].session_id", "Session id"],
+      ["message_id", "Message id"], ["session_id", "Session id"], ["messages[0].correlation_id", "Correlation id"], ["messages[0].scheduled_for", "Becomes active"],
+      ["messages[0].properties.a.b", "Value of property 1"], ["messages[0].properties.price", "Value of property 2"], ["messages[0].properties", undefined],
+      ["messages[0].properties.c", undefined], ["messages[0].encoded", undefined], ["messages", undefined], [undefined, undefined],
+    ]) {
+      field = named;
+      await isRefused(page, `the message-id is not ${named}`, label);
+    }
   }, { allow: [/400 \(Bad Request\)/] });
 
   test("a reload loses nothing, and the form can be cleared", async (page) => {

@@ -97,7 +97,7 @@ function Form({ name, initial, original, path, choices, choose }) {
       say(entry, total);
     }
     if (done.error === null) return undefined;
-    const field = fieldOf(done.error.message, draft);
+    const field = fieldOf(done.error, draft);
     if (field !== "" && done.count === 0) return setErrors({ [field]: done.error.message });
     const why = done.count === 0 ? done.error : new Error(S.partly(number(done.count), done.error.message));
     setProblem(why);

@@ -1,5 +1,6 @@
 // What the form has, and the messages that it means.
 
+import { ApiError } from "../../lib/api.js";
 import { base64OfBytes, bytesOfBase64, bytesOfText } from "../../lib/bytes.js";
 import { number } from "../../lib/format.js";
 import { Spelled, laidOut } from "../../lib/json.js";
@@ -198,20 +199,18 @@ function typed(value) {
   return { type: "text", value: typeof value === "string" ? value : JSON.stringify(value) };
 }
 
-/** The field that a refusal speaks of; none where it speaks of the message.
- * @param {string} detail in the broker's words
+/** The field of the form that a refusal names; `""` if it names none of them.
+ * @param {Error} error
  * @param {Draft} draft */
-export function fieldOf(detail, draft) {
-  const found = /^messages\[\d+\]\.(\w+)/.exec(detail)?.[1];
-  if (found === "properties") {
-    const rest = detail.slice(detail.indexOf(".properties.") + ".properties.".length);
-    const at = draft.properties.findIndex(({ name }) => rest.startsWith(`${name}:`));
+export function fieldOf(error, draft) {
+  if (!(error instanceof ApiError)) return "";
+  // Nothing but the entity is looked for.
+  if (error.status === 404) return "entity";
+  const field = error.field.replace(/^messages\[\d+\]\./, "");
+  if (field.startsWith("properties.")) {
+    const at = draft.properties.findIndex(({ name }) => field === `properties.${name}`);
     return at === -1 ? "" : `properties.${at}`;
   }
-  if (found === "body_base64") return "body";
-  if (found === "time_to_live" || found === "scheduled_for" || found === "body" || FIELDS.includes(/** @type {FieldName} */ (found))) return found ?? "";
-  for (const [words, field] of /** @type {const} */ ([[/message-?id\b/i, "message_id"], [/session-?id\b/i, "session_id"], [/partition-?key/i, "partition_key"], [/messaging entity/i, "entity"]])) {
-    if (words.test(detail)) return field;
-  }
-  return "";
+  if (field === "body_base64") return "body";
+  return field === "time_to_live" || field === "scheduled_for" || field === "body" || FIELDS.some((name) => name === field) ? field : "";
 }
