@@ -63,7 +63,8 @@ export function selectionOf(states, { numbers, enqueued_from: from, enqueued_bef
   return selection;
 }
 
-/** The field of a job that an error is about, as the API names it: `selection.filter`, `action.to`, `limit`. `""` if none is named.
+/** The field of a job that an error is about, as the API names it: `selection.filter`, `action.to`, `limit`.
+ * `""` if none is named.
  * @param {unknown} error
  * @returns {string} */
 export function fieldOfError(error) {
