@@ -82,7 +82,8 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let query: AuditQuery = call.query()?;
     let most = limited(query.limit)?;
     let authority = call.authorize("").await?;
-    let before = query.before.map(from_number).transpose()?;
+    let before = query.before;
+    let before = before.map(|id| from_number("before", id)).transpose()?;
     let before = before.map_or(u64::MAX, |before| before.0);
     let operation = Operation::Audit(AuditPage {
         before,

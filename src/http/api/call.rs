@@ -412,12 +412,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Reads a number of a query up to the largest that JSON's readers agree on: sequence numbers are smaller.
-pub(super) fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
+/// Reads a number of a query's or body's field up to the largest that JSON's readers agree on: sequence numbers are smaller.
+pub(super) fn from_number(field: &str, from: u64) -> Result<SequenceNumber, Problem> {
     let max = i64::MAX.unsigned_abs();
     if max < from {
         let text = format!("The number {from} is too large; up to {max} is allowed.");
-        return Err(Problem::bad_request(text));
+        return Err(Problem::wrong(field, text));
     }
     Ok(SequenceNumber(from))
 }

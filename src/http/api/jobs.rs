@@ -112,6 +112,7 @@ pub(super) struct JobRequest {
     action: Action,
     /// It ends when it has changed so many.
     #[serde(default)]
+    #[schema(minimum = 1)]
     limit: Option<u64>,
 }
 

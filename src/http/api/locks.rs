@@ -138,7 +138,7 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         .await?;
     call.reserve(wanted.len() * LOCKED_BYTES).await?;
     let mut page = Page::begin(call, "messages").await?;
-    let numbers = wanted.iter().map(|&number| from_number(number));
+    let numbers = wanted.iter().map(|&number| from_number("sequence_numbers", number));
     let operation = Operation::Lock {
         path: entity.to_owned(),
         numbers: numbers.collect::<Result<_, Problem>>()?,

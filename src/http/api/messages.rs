@@ -324,7 +324,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         && !search.is_over()
     {
         pages -= 1;
-        let (from, most) = (from_number(from)?, limit - page.items());
+        let (from, most) = (from_number("from", from)?, limit - page.items());
         let conditions = &search.selector().conditions;
         let (view, bodies) = if with_bytes {
             call.inspect(&authority, entity, from, conditions, most)
@@ -391,7 +391,7 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
     let (mut messages, mut bytes, mut next) = (0, 0, Some(query.from));
     'pages: for _ in 0..limits::SEARCHED_PAGES {
         let Some(from) = next else { break };
-        let (from, conditions) = (from_number(from)?, Conditions::default());
+        let (from, conditions) = (from_number("from", from)?, Conditions::default());
         let most = jitney_gateway::limits::INSPECTED_MAX;
         let view = call
             .look(&authority, &path, from, &conditions, most)

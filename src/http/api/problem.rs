@@ -220,7 +220,7 @@ impl From<Denied> for Problem {
             }
         };
         let (field, right) = match denied.field {
-            Some(field) => (Some(field.name.to_owned()), field.allowed),
+            Some(field) => (Some(field.name.into_owned()), field.allowed),
             None => (None, None),
         };
         Self {
@@ -290,7 +290,7 @@ mod tests {
     fn a_wrong_property_is_named_as_the_api_names_it_with_the_value_as_given() {
         let denied = Denied {
             field: Some(Box::new(WrongField {
-                name: "lock_duration",
+                name: "lock_duration".into(),
                 allowed: Some("PT5S to PT5M".to_owned()),
             })),
             ..Denied::new(

@@ -106,7 +106,10 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
     let query: SearchQuery = call.query()?;
     let authority = call.authorize("").await?;
     let limit = limited(query.limit)?;
-    let number = query.sequence_number.map(from_number).transpose()?;
+    let number = query.sequence_number;
+    let number = number
+        .map(|number| from_number("sequence_number", number))
+        .transpose()?;
     let mut position = Position {
         queues: Vec::new(),
         further: query.from_queue.map_or(Further::All, Further::From),
@@ -194,7 +197,7 @@ impl Position {
         let Some(queue) = self.queues.last().cloned() else {
             return Ok(0);
         };
-        let from = from_number(self.number)?;
+        let from = from_number("from_number", self.number)?;
         let conditions = &search.selector().conditions;
         let looked = call
             .inspect(authority, &queue, from, conditions, most)

@@ -128,7 +128,7 @@ pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
         let Some(from) = counted.next.filter(|_| !search.is_over()) else {
             break;
         };
-        let (from, conditions) = (from_number(from)?, &search.selector().conditions);
+        let (from, conditions) = (from_number("from", from)?, &search.selector().conditions);
         let (entity, most) = (&request.entity, jitney_gateway::limits::INSPECTED_MAX);
         let (view, bodies) = if search.selector().needs_bytes() {
             call.inspect(&authority, entity, from, conditions, most)

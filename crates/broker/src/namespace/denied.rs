@@ -4,6 +4,7 @@
 //! and HTTP that is `denied` of crate `gateway`. Texts are the service's where clients match them
 //! (`errors.md#texts`).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jitney_base::address;
@@ -29,8 +30,8 @@ pub struct Denied {
 /// A field of a request that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongField {
-    /// What the JSON API calls it: `lock_duration`.
-    pub name: &'static str,
+    /// What the JSON API calls it: `lock_duration`, `properties.color`.
+    pub name: Cow<'static, str>,
     /// What would be right, if the text says so.
     pub allowed: Option<String>,
 }
@@ -162,10 +163,13 @@ impl Denied {
 
     /// Names the field of the request that is wrong, unless it is named already.
     #[must_use]
-    pub(crate) fn about(mut self, name: &'static str) -> Self {
-        let allowed = None;
-        self.field
-            .get_or_insert_with(|| Box::new(WrongField { name, allowed }));
+    pub fn about(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.field.get_or_insert_with(|| {
+            Box::new(WrongField {
+                name: name.into(),
+                allowed: None,
+            })
+        });
         self
     }
 
@@ -248,7 +252,13 @@ impl Denied {
                 ),
             ),
         };
-        Self::new(kind, text, entity)
+        let denied = Self::new(kind, text, entity);
+        match reason {
+            SendRefused::SessionMissing => denied.about("session_id"),
+            SendRefused::Disabled | SendRefused::Full { .. } | SendRefused::TooLarge { .. } => {
+                denied
+            }
+        }
     }
 }
 

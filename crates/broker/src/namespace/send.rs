@@ -235,7 +235,17 @@ fn check_properties(message: &Message) -> Result<(), Denied> {
             | PropertiesRefused::Property { .. }
             | PropertiesRefused::Properties(_) => DeniedKind::Argument,
         };
-        Denied::new(kind, format!("The message cannot be taken: {refused}."), "")
+        let field = match &refused {
+            PropertiesRefused::Property { name, .. } => Some(format!("properties.{name}")),
+            PropertiesRefused::Name
+            | PropertiesRefused::NullAnnotation(_)
+            | PropertiesRefused::Properties(_) => None,
+        };
+        let denied = Denied::new(kind, format!("The message cannot be taken: {refused}."), "");
+        match field {
+            Some(field) => denied.about(field),
+            None => denied,
+        }
     })
 }
 
@@ -244,14 +254,22 @@ fn check_keys(message: &Message) -> Result<(), Denied> {
     let max = limits::MESSAGE_ID_LENGTH_MAX;
     let characters = |text: Option<&str>| text.map_or(0, |text| text.chars().count());
     let lengths = [
-        ("message-id", message.message_id_length()),
-        ("group-id (session id)", characters(message.group_id())),
-        ("x-opt-partition-key", characters(message.partition_key())),
+        ("message-id", "message_id", message.message_id_length()),
+        (
+            "group-id (session id)",
+            "session_id",
+            characters(message.group_id()),
+        ),
+        (
+            "x-opt-partition-key",
+            "partition_key",
+            characters(message.partition_key()),
+        ),
     ];
-    for (name, length) in lengths {
+    for (name, field, length) in lengths {
         if max < length {
             let text = format!("The {name} has {length} characters, and {max} are the most.");
-            return Err(Denied::new(DeniedKind::Argument, text, ""));
+            return Err(Denied::new(DeniedKind::Argument, text, "").about(field));
         }
     }
     match (message.group_id(), message.partition_key()) {
@@ -260,7 +278,7 @@ fn check_keys(message: &Message) -> Result<(), Denied> {
                 "The partition key '{key}' differs from the session id '{id}': with both set, they \
                  must be the same."
             );
-            Err(Denied::new(DeniedKind::NotAllowed, text, ""))
+            Err(Denied::new(DeniedKind::NotAllowed, text, "").about("partition_key"))
         }
         _ => Ok(()),
     }

@@ -43,10 +43,13 @@ impl Gateway {
         if let Some(to) = description.action.destination() {
             let path = format!("{prefix}{}", to.trim_matches('/'));
             let checked = authority.check_above(&path, Right::Send);
-            checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, to))?;
+            checked.map_err(|text| {
+                Denied::new(DeniedKind::Unauthorized, text, to).about("action.to")
+            })?;
             if self.namespaces.resolve_path(&path).is_none() {
                 let text = format!("action.to: there is no entity '{to}'.");
-                return Err(Denied::new(DeniedKind::Argument, text, &address.path));
+                let denied = Denied::new(DeniedKind::Argument, text, &address.path);
+                return Err(denied.about("action.to"));
             }
         }
         let detail = serde_json::to_string(&description).unwrap_or_default();

@@ -67,7 +67,7 @@ impl Wrong {
         Self {
             text: format!("{element}: found '{found}'; allowed: {allowed}."),
             field: name.map(|name| WrongField {
-                name,
+                name: name.into(),
                 allowed: Some(allowed.to_owned()),
             }),
         }
@@ -170,7 +170,7 @@ impl Properties {
             return Err(Wrong {
                 text: text.to_owned(),
                 field: Some(WrongField {
-                    name: "express",
+                    name: "express".into(),
                     allowed: None,
                 }),
             });

@@ -166,6 +166,11 @@ pub enum JobRefused {
     /// Its statements are too long.
     #[error("action.action has {0} characters, and {max} are the most", max = jitney_rules::limits::SQL_LENGTH_MAX)]
     TooLong(usize),
+    /// It would change nothing.
+    #[error(
+        "limit is 0, and a job changes one message at least; without a limit it changes all that are selected"
+    )]
+    NoMessages,
 }
 
 impl JobRefused {
@@ -176,6 +181,7 @@ impl JobRefused {
             Self::Selection(error) => format!("selection.{}", error.field()),
             Self::Action(_) | Self::TooLong(_) => "action.action".to_owned(),
             Self::Template(_) => "action.body".to_owned(),
+            Self::NoMessages => "limit".to_owned(),
         }
     }
 }
@@ -211,6 +217,9 @@ impl JobDescription {
     ///
     /// Which part of it cannot be read.
     pub fn check(&self) -> Result<(), JobRefused> {
+        if self.most == Some(0) {
+            return Err(JobRefused::NoMessages);
+        }
         self.compile().map(drop)
     }
 
