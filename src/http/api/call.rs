@@ -214,16 +214,7 @@ impl<'a> Call<'a> {
     /// Reads a body of JSON.
     pub(super) async fn json<T: DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
         let bytes = self.bytes(body).await?;
-        let mut json = serde_json::Deserializer::from_slice(&bytes);
-        let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
-        read.map(|Object(read)| read).map_err(|error| {
-            let path = error.path().to_string();
-            let text = format!(
-                "The body, at {path}: {}.",
-                problem::fault(&error.into_inner())
-            );
-            Problem::wrong(path, text)
-        })
+        read_json(&bytes)
     }
 
     pub(super) async fn bytes(&self, body: Body) -> Result<Bytes, Problem> {
@@ -412,6 +403,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Reads a body of JSON: an object, and nothing behind it.
+pub(super) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let wrong = |path: String, error: &serde_json::Error| {
+        let text = format!("The body, at {path}: {}.", problem::fault(error));
+        Problem::wrong(path, text)
+    };
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
+    let Object(read) = read.map_err(|error| {
+        let path = error.path().to_string();
+        wrong(path, &error.into_inner())
+    })?;
+    json.end().map_err(|error| wrong(".".to_owned(), &error))?;
+    Ok(read)
+}
+
 /// Reads a number of a query's or body's field up to the largest that JSON's readers agree on: sequence numbers are smaller.
 pub(super) fn from_number(field: &str, from: u64) -> Result<SequenceNumber, Problem> {
     let max = i64::MAX.unsigned_abs();
@@ -433,6 +440,23 @@ pub(super) fn with_version(mut response: Response, revision: u64) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_is_read_to_its_end() {
+        let read =
+            |body: &str| read_json::<serde_json::Map<String, serde_json::Value>>(body.as_bytes());
+        assert_eq!(read("{\"a\": 1} \r\n").unwrap().len(), 1);
+        for (body, said) in [
+            ("{\"a\": 1} x", "trailing characters"),
+            ("{\"a\": 1}{}", "trailing characters"),
+            ("[1]", "an object"),
+            ("", "EOF"),
+        ] {
+            let problem = serde_json::to_value(read(body).unwrap_err()).unwrap();
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(said), "{body}: {detail}");
+        }
+    }
 
     #[test]
     fn a_bearer_that_is_no_token_by_its_shape_is_told_from_those_that_are() {
