@@ -27,6 +27,8 @@
 
 mod amqp;
 pub mod cli;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzzing;
 mod host;
 mod http;
 pub mod limits;

@@ -111,7 +111,51 @@ struct SettlementResult {
 /// Bytes of a locked message that is shown without its body and properties, at most.
 const LOCKED_BYTES: usize = 2 * 1024;
 /// Settlements in one request.
-const SETTLED_MAX: usize = 1_000;
+pub(super) const SETTLED_MAX: usize = 1_000;
+
+impl LockRequest {
+    /// Returns the numbers, if they are not too many.
+    pub(super) fn read(self) -> Result<Vec<SequenceNumber>, Problem> {
+        let wanted = self.sequence_numbers;
+        let max = jitney_gateway::limits::INSPECTED_MAX;
+        if wanted.is_empty() || max < wanted.len() {
+            let count = wanted.len();
+            let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
+            return Err(Problem::wrong("sequence_numbers", text));
+        }
+        wanted.into_iter().map(|number| from_number("sequence_numbers", number)).collect()
+    }
+}
+
+impl SettleRequest {
+    /// Returns the settlements, if they are of different messages and not too many.
+    pub(super) fn read(self) -> Result<Vec<(LockToken, Settlement)>, Problem> {
+        let count = self.settlements.len();
+        if count == 0 || SETTLED_MAX < count {
+            let text = format!("settlements has {count} entries; 1 to {SETTLED_MAX} are allowed.");
+            return Err(Problem::wrong("settlements", text));
+        }
+        let (mut settlements, mut seen) = (Vec::new(), BTreeSet::new());
+        for (at, Object(settlement)) in self.settlements.into_iter().enumerate() {
+            let read = settlement.read(&format!("settlements[{at}]"))?;
+            if !seen.insert(read.0) {
+                let field = format!("settlements[{at}].lock_token");
+                let text = format!("{field}: another entry has it, too.");
+                return Err(Problem::wrong(field, text));
+            }
+            settlements.push(read);
+        }
+        let weight: usize = settlements.iter().map(|(_, it)| it.size()).sum();
+        if jitney_amqp::limits::DISPOSITION_BYTES_MAX < weight {
+            let max = jitney_amqp::limits::DISPOSITION_BYTES_MAX;
+            let text = format!(
+                "The properties and texts of all settlements have more than {max} bytes: settle fewer at a time."
+            );
+            return Err(Problem::wrong("settlements", text));
+        }
+        Ok(settlements)
+    }
+}
 
 /// Locks active or deferred messages by their numbers, and returns them: all of them, or none if one cannot be locked. The
 /// locks last as long as those of receivers. A message that is not settled until then counts a failed delivery; a deferred one
@@ -119,29 +163,19 @@ const SETTLED_MAX: usize = 1_000;
 #[utoipa::path(post, path = "/api/v1/entities/{entity}/lock", operation_id = "lock_messages", tag = "messages", request_body = LockRequest,
     params(("entity" = String, Path, description = "The path of a queue or a subscription without message sessions, or of one of their sub-queues")),
     responses((status = 200, body = Received), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-#[expect(
-    clippy::too_many_lines,
-    reason = "the steps of one request, in their order"
-)]
 pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: LockRequest = call.json(body).await?;
-    let wanted = request.sequence_numbers;
-    let max = jitney_gateway::limits::INSPECTED_MAX;
-    if wanted.is_empty() || max < wanted.len() {
-        let count = wanted.len();
-        let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
-        return Err(Problem::wrong("sequence_numbers", text));
-    }
+    let numbers = request.read()?;
     // There is room for the tokens, and for a page of messages, before any is locked.
     call.reserve_sources(jitney_queue::limits::PEEK_BYTES_MAX)
         .await?;
-    call.reserve(wanted.len() * LOCKED_BYTES).await?;
+    call.reserve(numbers.len() * LOCKED_BYTES).await?;
     let mut page = Page::begin(call, "messages").await?;
-    let numbers = wanted.iter().map(|&number| from_number("sequence_numbers", number));
+    let wanted = numbers.iter().map(|number| number.0).collect();
     let operation = Operation::Lock {
         path: entity.to_owned(),
-        numbers: numbers.collect::<Result<_, Problem>>()?,
+        numbers,
     };
     let (operated, _) = call.operate(authority.clone(), operation).await?;
     let Operated::Locked(locked) = operated else {
@@ -165,6 +199,7 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
         encoded: false,
     };
     let mut next = Some(SequenceNumber(0));
+    let max = jitney_gateway::limits::INSPECTED_MAX;
     while let Some(from) = next {
         // What has no room is shown without its body: it is locked, and the client needs its token.
         let conditions = &selector.conditions;
@@ -206,29 +241,7 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
 pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: SettleRequest = call.json(body).await?;
-    let count = request.settlements.len();
-    if count == 0 || SETTLED_MAX < count {
-        let text = format!("settlements has {count} entries; 1 to {SETTLED_MAX} are allowed.");
-        return Err(Problem::wrong("settlements", text));
-    }
-    let (mut settlements, mut seen) = (Vec::new(), BTreeSet::new());
-    for (at, Object(settlement)) in request.settlements.into_iter().enumerate() {
-        let read = settlement.read(&format!("settlements[{at}]"))?;
-        if !seen.insert(read.0) {
-            let field = format!("settlements[{at}].lock_token");
-            let text = format!("{field}: another entry has it, too.");
-            return Err(Problem::wrong(field, text));
-        }
-        settlements.push(read);
-    }
-    let weight: usize = settlements.iter().map(|(_, it)| it.size()).sum();
-    if jitney_amqp::limits::DISPOSITION_BYTES_MAX < weight {
-        let max = jitney_amqp::limits::DISPOSITION_BYTES_MAX;
-        let text = format!(
-            "The properties and texts of all settlements have more than {max} bytes: settle fewer at a time."
-        );
-        return Err(Problem::wrong("settlements", text));
-    }
+    let settlements = request.read()?;
     let tokens: Vec<LockToken> = settlements.iter().map(|&(token, _)| token).collect();
     let path = entity.to_owned();
     let operation = Operation::Settle { path, settlements };

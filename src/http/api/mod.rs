@@ -19,6 +19,8 @@ mod connections;
 mod decoding;
 mod entities;
 mod fleet;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzzing;
 mod history;
 mod jobs;
 mod locks;

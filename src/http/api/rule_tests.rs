@@ -13,7 +13,7 @@ use super::rules::SubscriptionRules;
 use super::sending::NewMessage;
 use crate::limits;
 use jitney_base::ids::SequenceNumber;
-use jitney_base::time::Millis;
+use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
 use jitney_gateway::rest::property_to_json;
@@ -39,7 +39,7 @@ pub(super) struct RuleTestRequest {
 /// A message in a queue.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct KeptMessage {
+pub(super) struct KeptMessage {
     /// The path of the queue, the topic, the subscription, or of one of their sub-queues.
     entity: String,
     sequence_number: u64,
@@ -75,7 +75,7 @@ struct SubscriptionTest {
 
 /// Whether one rule takes the message, and why.
 #[derive(Debug, Serialize, ToSchema)]
-struct RuleTest {
+pub(super) struct RuleTest {
     name: String,
     #[serde(flatten)]
     condition: TestedCondition,
@@ -120,31 +120,24 @@ pub(super) async fn test(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: RuleTestRequest = call.json(body).await?;
     let now = call.server.clock.now();
-    let (message, changed) = match (request.message, request.kept) {
-        (Some(Object(message)), None) => (message.encode("message", now)?, Amendments::default()),
-        (None, Some(Object(kept))) => kept.read(call).await?,
-        (Some(_), Some(_)) | (None, None) => {
-            return Err(Problem::bad_request("One of message and kept is needed."));
-        }
+    let skip = request.skip;
+    let (message, changed) = match request.subject(now)? {
+        Subject::Sent(message) => (message, Amendments::default()),
+        Subject::Kept(kept) => kept.read(call).await?,
     };
-    let facts = Facts {
-        sequence_number: SequenceNumber(0),
-        enqueued_time: now,
-        time_to_live: Millis::MAX,
-        seed: 0,
-    };
+    let facts = facts(now);
     let tested = Tested {
         message: &message,
         changed: &changed,
         facts: &facts,
     };
-    let (paths, further) = subscriptions(call, &authority, entity, request.skip).await?;
+    let (paths, further) = subscriptions(call, &authority, entity, skip).await?;
     let mut values = Values::default();
     let mut page = Page::begin(call, "subscriptions").await?;
     let mut next_skip = further;
     for path in paths {
         if page.is_full() || values.are_many() {
-            next_skip = Some(request.skip + page.items());
+            next_skip = Some(skip + page.items());
             break;
         }
         let rules = tested.against(call, &authority, path, &mut values);
@@ -157,9 +150,39 @@ pub(super) async fn test(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     })
 }
 
+/// What is tested.
+#[derive(Debug)]
+pub(super) enum Subject {
+    Sent(Message),
+    Kept(KeptMessage),
+}
+
+impl RuleTestRequest {
+    /// Returns the one message that is given, or named.
+    pub(super) fn subject(self, now: Timestamp) -> Result<Subject, Problem> {
+        match (self.message, self.kept) {
+            (Some(Object(message)), None) => message.encode("message", now).map(Subject::Sent),
+            (None, Some(Object(kept))) => Ok(Subject::Kept(kept)),
+            (Some(_), Some(_)) | (None, None) => {
+                Err(Problem::bad_request("One of message and kept is needed."))
+            }
+        }
+    }
+}
+
+/// Returns what a topic adds to a message, of one that no topic has.
+pub(super) fn facts(now: Timestamp) -> Facts {
+    Facts {
+        sequence_number: SequenceNumber(0),
+        enqueued_time: now,
+        time_to_live: Millis::MAX,
+        seed: 0,
+    }
+}
+
 /// The values of properties that conditions read, each once.
 #[derive(Debug, Default)]
-struct Values {
+pub(super) struct Values {
     by_name: BTreeMap<String, serde_json::Value>,
     bytes: usize,
 }
@@ -240,10 +263,10 @@ impl KeptMessage {
 }
 
 /// A message that is tested.
-struct Tested<'a> {
-    message: &'a Message,
-    changed: &'a Amendments,
-    facts: &'a Facts,
+pub(super) struct Tested<'a> {
+    pub(super) message: &'a Message,
+    pub(super) changed: &'a Amendments,
+    pub(super) facts: &'a Facts,
 }
 
 impl Tested<'_> {
@@ -268,21 +291,20 @@ impl Tested<'_> {
                 break true;
             }
             let test = self.against_rule(&rule, values);
-            let size = test.condition.size();
+            let size = test.size();
             call.reserve(size).await?;
             bytes += size;
             tests.push(test);
         };
-        let takes = |test: &RuleTest| test.condition.result == ConditionResult::True;
         Ok(SubscriptionTest {
-            takes: tests.iter().any(takes),
+            takes: tests.iter().any(RuleTest::takes),
             incomplete,
             path,
             rules: tests,
         })
     }
 
-    fn against_rule(&self, rule: &Rule, values: &mut Values) -> RuleTest {
+    pub(super) fn against_rule(&self, rule: &Rule, values: &mut Values) -> RuleTest {
         let mut share = Share::default();
         let explained = rule
             .filter
@@ -291,6 +313,18 @@ impl Tested<'_> {
             name: rule.name.clone(),
             condition: TestedCondition::of(explained, values),
         }
+    }
+}
+
+impl RuleTest {
+    /// Returns whether the rule takes the message.
+    pub(super) fn takes(&self) -> bool {
+        self.condition.result == ConditionResult::True
+    }
+
+    /// Returns its bytes in memory, about.
+    pub(super) fn size(&self) -> usize {
+        self.condition.size()
     }
 }
 

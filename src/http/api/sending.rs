@@ -67,7 +67,7 @@ pub(super) struct NewMessage {
 
 impl SendRequest {
     /// Reads a body, and encodes its messages.
-    fn read(body: &[u8], now: Timestamp) -> Result<Vec<Message>, Problem> {
+    pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Vec<Message>, Problem> {
         let wrong = Cell::new(None);
         let reader = SendReader { now, wrong: &wrong };
         let mut json = serde_json::Deserializer::from_slice(body);
@@ -211,7 +211,7 @@ pub(super) struct Sent {
 }
 
 /// Messages in one request to send.
-const SENT_MAX: usize = 1_000;
+pub(super) const SENT_MAX: usize = 1_000;
 
 /// Sends messages to a queue or a topic, at once or for a later time: all of them, or none. A body of the type
 /// `application/octet-stream` is one message as AMQP encodes it, as large as the entity allows.
