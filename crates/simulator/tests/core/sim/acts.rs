@@ -692,7 +692,10 @@ impl Ask {
             Self::Schedule { drafts } => {
                 let messages = drafts.iter().map(|draft| {
                     wire::map(vec![
-                        ("message-id", Value::String(draft.message_id())),
+                        (
+                            "message-id",
+                            draft.message_id().map_or(Value::Null, Value::String),
+                        ),
                         ("message", Value::Binary(draft.encode())),
                     ])
                 });

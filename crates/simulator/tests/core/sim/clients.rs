@@ -21,11 +21,13 @@ use super::audit::Sight;
 use super::ledger::{Copy, Ledger};
 use super::plan::{DOINGS, Doing, Plan};
 use super::random::Stream;
-use super::wire::{Answer, Draft, Seen, Value, read_message};
+use super::wire::{Answer, Draft, IdFrom, Seen, Value, read_message};
 
 /// All clients.
 pub(super) struct Clients {
     random: Stream,
+    /// Which messages have no message-id of their sender's.
+    ids: Stream,
     plan: Plan,
     pub(super) ledger: Ledger,
     connections: BTreeMap<u32, Connection>,
@@ -86,6 +88,7 @@ impl Clients {
     pub(super) fn new(seed: u64, plan: &Plan) -> Self {
         Self {
             random: Stream::new(seed, "clients"),
+            ids: Stream::new(seed, "ids"),
             plan: plan.clone(),
             ledger: Ledger::default(),
             connections: BTreeMap::new(),
@@ -452,6 +455,11 @@ impl Clients {
         Draft {
             id,
             same_as: again.map(|back| id.saturating_sub(back).max(1)),
+            id_from: if self.ids.percent(self.plan.without_id) {
+                IdFrom::Broker
+            } else {
+                IdFrom::Sender
+            },
             time_to_live: lives.map(|millis| u32::try_from(millis).expect("it fits")),
             due,
             properties,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::acts::{LinkKey, TransactionId};
+use super::acts::{LinkKey, Place, TransactionId};
+use super::wire::{Seen, made_up_id};
 
 /// A copy of a message: its id, and where there may be several, its entity and its number there.
 pub(super) type Copy = (u64, usize, i64);
@@ -22,6 +23,58 @@ pub(super) struct Ledger {
     finished: BTreeMap<Copy, u64>,
     /// When what is heard now was told; it may have been on its way for long.
     told: u64,
+    pub(super) made_up: MadeUp,
+}
+
+/// Message-ids that the broker has made up. No two messages have the same, and a message keeps its own: at each
+/// delivery, after each start, and as a dead letter. With another number, or in another entity, it is another message.
+/// One that a job gives another body takes its id along, as if its sender had given it.
+#[derive(Debug, Default)]
+pub(super) struct MadeUp {
+    /// By the entity of a message and its number there.
+    ids: BTreeMap<(usize, i64), u128>,
+    /// By its id.
+    messages: BTreeMap<u128, (usize, i64)>,
+    /// Which message its sender made, by its id.
+    sent: BTreeMap<u128, u64>,
+}
+
+impl MadeUp {
+    /// Somebody sees a message with its message-id.
+    pub(super) fn sees(&mut self, place: Place, seen: &Seen) -> Result<(), String> {
+        // Clients give none of this form.
+        let Some(id) = made_up_id(&seen.message_id) else {
+            return Ok(());
+        };
+        let sent = *self.sent.entry(id).or_insert(seen.id);
+        if seen.id != 0 && sent != seen.id && sent != 0 {
+            return Err(format!(
+                "m{sent} has the made-up message-id {id:032x} of {seen:?} of {place}"
+            ));
+        }
+        if !seen.tail.is_empty() {
+            return Ok(());
+        }
+        let message = (place.queue, seen.number);
+        let before = *self.ids.entry(message).or_insert(id);
+        if before != id {
+            return Err(format!(
+                "a message had the made-up message-id {before:032x}, and has {id:032x} now: {seen:?} of {place}"
+            ));
+        }
+        let other = *self.messages.entry(id).or_insert(message);
+        if other != message {
+            let (entity, number) = other;
+            return Err(format!(
+                "message {number} of {entity} has the made-up message-id {id:032x} of {seen:?} of {place}"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = u128> {
+        self.messages.keys().copied()
+    }
 }
 
 impl Ledger {

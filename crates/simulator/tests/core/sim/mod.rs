@@ -81,8 +81,12 @@ fn every_seed_is_as_documented() {
     let seeds = number("SEEDS").unwrap_or(SEEDS);
     let (mut all, mut wrong) = (Figures::default(), 0);
     for seed in first..first + seeds {
-        match check(seed, Mode::Quiet) {
-            Ok(figures) => all.add(&figures),
+        let checked = check(seed, Mode::Quiet).and_then(|figures| {
+            let added = all.add(&figures);
+            added.map_err(|error| format!("\nseed {seed}, turn 0: {error}"))
+        });
+        match checked {
+            Ok(()) => {}
             // More than one at a time is for those who look for what they have in common.
             Err(error) if number("ALL").is_some() => {
                 wrong += 1;

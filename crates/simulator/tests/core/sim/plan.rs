@@ -43,6 +43,8 @@ pub(super) struct Plan {
     pub(super) jobs: u64,
     /// How often, in a thousand turns, something happens to a receive over HTTP.
     pub(super) receives: u64,
+    /// How many of a hundred messages have no message-id of their sender's.
+    pub(super) without_id: u64,
     /// Messages in a batch at most.
     pub(super) batch: usize,
     /// Messages from which on no more are sent.
@@ -241,11 +243,25 @@ impl Plan {
         } else {
             0
         };
+        // With this name, the seeds of `seeds.txt` are what they were.
+        let mut ids = Stream::new(seed, "made-up ids plan");
+        let without_id = if ids.percent(12) {
+            *ids.pick(&[5, 40, 100]).expect("some")
+        } else {
+            0
+        };
+        if 0 < without_id && 0 < jobs {
+            for entity in &mut entities {
+                // To which partition a message goes whose id was made up and written down is not known.
+                entity.description.detects_duplicates &= !entity.description.partitioned;
+            }
+        }
         // So many that a job has several turns.
         let floods = floods && 0 < jobs;
         Self {
             jobs,
             receives,
+            without_id,
             batch: if floods { 100 } else { 6 },
             crowd: if floods { 200 } else { 150 },
             damage,

@@ -1,5 +1,8 @@
 //! One run: turns of clients, time, faults, and the log; then everything is collected and counted.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use jitney_shard::limits;
 
 use super::acts::Act;
@@ -60,10 +63,29 @@ pub(super) struct Figures {
     skipped: u64,
     /// Receives over HTTP that were begun, had a message, had one that came back, and were abandoned.
     received: [usize; 4],
+    made_up: MadeUpIds,
+}
+
+/// The message-ids that were made up: those of different logs differ.
+#[derive(Default)]
+struct MadeUpIds(BTreeSet<u128>);
+
+impl fmt::Debug for MadeUpIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.len())
+    }
 }
 
 impl Figures {
-    pub(super) fn add(&mut self, other: &Self) {
+    /// Adds what happened in a run with another log.
+    pub(super) fn add(&mut self, other: &Self) -> Result<(), String> {
+        for id in &other.made_up.0 {
+            if !self.made_up.0.insert(*id) {
+                return Err(format!(
+                    "another log has made up the message-id {id:032x}, too"
+                ));
+            }
+        }
         self.runs += other.runs;
         self.turns += other.turns;
         self.steps += other.steps;
@@ -88,6 +110,7 @@ impl Figures {
         for (sum, more) in self.received.iter_mut().zip(other.received) {
             *sum += more;
         }
+        Ok(())
     }
 }
 
@@ -195,6 +218,7 @@ impl Run {
             changed,
             skipped,
             received: self.world.received_figures(),
+            made_up: MadeUpIds(self.clients.ledger.made_up.ids().collect()),
         })
     }
 

@@ -37,6 +37,7 @@ pub(super) struct Draft {
     pub(super) id: u64,
     /// Whose message-id it has, if not its own.
     pub(super) same_as: Option<u64>,
+    pub(super) id_from: IdFrom,
     pub(super) time_to_live: Option<u32>,
     pub(super) due: Option<i64>,
     pub(super) properties: BTreeMap<String, String>,
@@ -49,6 +50,16 @@ pub(super) struct Draft {
     pub(super) malformed: bool,
     /// The broker has it without its bytes, which were damaged.
     pub(super) bare: bool,
+}
+
+/// Who gives a message its message-id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IdFrom {
+    Sender,
+    /// It is made up whenever somebody sees the message.
+    Broker,
+    /// It was made up for the message with this number in this entity. A job that gave it another body wrote it down.
+    Job(usize, i64),
 }
 
 /// A message as somebody sees it.
@@ -88,6 +99,9 @@ impl fmt::Debug for Draft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "m{} of {} bytes", self.id, self.padding)?;
         note(f, "the same as", self.same_as)?;
+        if self.id_from != IdFrom::Sender {
+            write!(f, ", its message-id from {:?}", self.id_from)?;
+        }
         note(f, "ttl", self.time_to_live)?;
         note(f, "due", self.due)?;
         note(f, "session", self.session)?;
@@ -174,12 +188,20 @@ impl Draft {
                 &Value::Map(vec![(name, Value::Timestamp(due))]),
             );
         }
-        let mut fields = vec![Value::String(self.message_id())];
+        let mut fields = vec![match self.id_from {
+            IdFrom::Broker => Value::Null,
+            IdFrom::Sender => Value::String(self.own_id()),
+            // As long as the one that it has.
+            IdFrom::Job(..) => Value::String("0".repeat(32)),
+        }];
         if let Some(session) = self.session {
             fields.resize(10, Value::Null);
             fields.push(Value::String(session_name(session)));
         }
-        section(&mut out, 0x73, &Value::List(fields));
+        // Without a message-id, half of them have no properties at all.
+        if fields != [Value::Null] || self.id.is_multiple_of(2) {
+            section(&mut out, 0x73, &Value::List(fields));
+        }
         if !self.properties.is_empty() {
             section(&mut out, 0x74, &strings(&self.properties));
         }
@@ -192,6 +214,7 @@ impl Draft {
         Self {
             id: self.id,
             same_as: None,
+            id_from: IdFrom::Broker,
             time_to_live: None,
             due: None,
             properties: BTreeMap::new(),
@@ -203,8 +226,17 @@ impl Draft {
         }
     }
 
-    pub(super) fn message_id(&self) -> String {
+    fn own_id(&self) -> String {
         format!("m{}", self.same_as.unwrap_or(self.id))
+    }
+
+    /// Returns what is in its bytes as its message-id, or what stands for that.
+    pub(super) fn message_id(&self) -> Option<String> {
+        match self.id_from {
+            IdFrom::Broker => None,
+            IdFrom::Sender => Some(self.own_id()),
+            IdFrom::Job(entity, number) => Some(format!("of {number} in {entity}")),
+        }
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
@@ -227,6 +259,12 @@ pub(super) fn read_body(body: &[u8]) -> Result<(u64, usize, String), String> {
     let tail = str::from_utf8(&rest[padding..]);
     let tail = tail.map_err(|_| "the body is not what was sent")?;
     Ok((u64::from_be_bytes(id), padding, tail.to_owned()))
+}
+
+/// Reads a message-id that the broker has made up: 32 hexadecimal digits.
+pub(super) fn made_up_id(text: &str) -> Option<u128> {
+    let id = u128::from_str_radix(text, 16).ok()?;
+    (format!("{id:032x}") == text).then_some(id)
 }
 
 /// Returns the id of a message as its sender made it; `None` if its bytes were damaged.

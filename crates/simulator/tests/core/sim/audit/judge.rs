@@ -481,41 +481,6 @@ impl Model {
         })
     }
 
-    /// Returns whether messages can be taken, all of them.
-    fn admit(
-        &mut self,
-        round: &mut Round,
-        queue: usize,
-        drafts: &[Draft],
-    ) -> Result<Result<(), Failed>, String> {
-        if !self.room {
-            return Ok(Err((403, FULL)));
-        }
-        let place = Place::main(queue);
-        self.due(round, place)?;
-        self.arrive(round)?;
-        self.go_on(round, place)?;
-        let description = self.description(place);
-        if !description.status.can_send() {
-            return Ok(Err((400, DISABLED)));
-        }
-        let mut bytes = self.held(queue);
-        for draft in drafts {
-            if self.has_sessions(place) && draft.session.is_none() {
-                return Ok(Err((400, NOT_ALLOWED)));
-            }
-            let size = u64::try_from(draft.encode().len()).expect("fits");
-            if description.max_message_bytes < size {
-                return Ok(Err((403, TOO_LARGE)));
-            }
-            bytes += size;
-        }
-        if description.max_bytes < bytes {
-            return Ok(Err((403, FULL)));
-        }
-        Ok(Ok(()))
-    }
-
     /// Takes messages in that were admitted.
     fn put(
         &mut self,

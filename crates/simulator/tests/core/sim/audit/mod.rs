@@ -15,7 +15,8 @@
 //! - each subscription that wants a topic's message gets one copy, with a number of its own, and
 //!   what is forwarded is in one place, or in the dead-letter queue, never in two;
 //! - a transaction is done as a whole, or not at all, whatever happens between;
-//! - a message-id is accepted once in its window;
+//! - a message-id is accepted once in its window; one that the broker makes up has its form, and the clients' own
+//!   [books](super::ledger) say that no other message has it, and that the message keeps it;
 //! - whatever depends on time happens at its millisecond: what runs by elapsed time also where the
 //!   clock was set ahead or back, all else by the clock;
 //! - nothing is told before its record is durable, and after a crash the broker is what it was at

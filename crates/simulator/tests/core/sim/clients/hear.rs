@@ -56,7 +56,7 @@ impl Clients {
                     self.tell_written(at, bytes);
                     return Ok(());
                 };
-                let id = self.copy(place, &seen);
+                let id = self.see(place, &seen)?;
                 self.ledger.sees(id)?;
                 let by_bytes = self.plan.bytes;
                 let Some(link) = self.link(at) else {
@@ -111,7 +111,7 @@ impl Clients {
         else {
             return Ok(());
         };
-        let id = self.copy(place, &seen);
+        let id = self.see(place, &seen)?;
         if delete {
             return self.ledger.got(id);
         }
@@ -156,13 +156,15 @@ impl Clients {
     }
 
     /// Names a copy of a message: where there is only one of each, it has one name all its life.
-    pub(super) fn copy(&self, place: Place, seen: &Seen) -> Copy {
+    fn see(&mut self, place: Place, seen: &Seen) -> Result<Copy, String> {
+        self.ledger.made_up.sees(place, seen)?;
         let mut kinds = self.plan.entities.iter().map(|it| it.description.kind);
-        if seen.id == 0 || kinds.any(|kind| kind == EntityKind::Topic) {
+        let is_several = seen.id == 0 || kinds.any(|kind| kind == EntityKind::Topic);
+        Ok(if is_several {
             (0, place.queue, seen.number)
         } else {
             (seen.id, 0, 0)
-        }
+        })
     }
 
     pub(super) fn hold(&mut self, held: Held) {
@@ -202,7 +204,7 @@ impl Clients {
                 }
             }
             let Some(seen) = seen else { continue };
-            let id = self.copy(place, &seen);
+            let id = self.see(place, &seen)?;
             match (&ask, token) {
                 (Ask::Deferred { delete: true, .. }, _) => self.ledger.got(id)?,
                 (_, Some(token)) => self.hold(Held {

@@ -12,7 +12,7 @@ use super::super::acts::{
 };
 use super::super::audit::Sight;
 use super::super::plan::{Fault, Planned};
-use super::super::wire::{Answer, Draft, Seen, Value};
+use super::super::wire::{Answer, Draft, IdFrom, Seen, Value};
 use super::super::world::{Failed, Mode, Stop, World};
 
 const SEGMENT_BYTES: u64 = 65_536;
@@ -41,6 +41,7 @@ fn draft(id: u64) -> Draft {
     Draft {
         id,
         same_as: None,
+        id_from: IdFrom::Sender,
         time_to_live: None,
         due: None,
         properties: BTreeMap::new(),

@@ -47,6 +47,51 @@ impl Model {
         description.partitioned && keys.any(|key| Some(key) != first)
     }
 
+    /// Returns whether some message has nothing by which partitions that detect duplicates can find the same one again.
+    fn lacks_key(&self, place: Place, drafts: &[Draft]) -> bool {
+        let description = self.description(place);
+        let is_undecided = |draft: &Draft| self.decided_partition(place, draft).is_none();
+        description.partitioned && description.detects_duplicates && drafts.iter().any(is_undecided)
+    }
+
+    /// Returns whether messages can be taken, all of them.
+    pub(super) fn admit(
+        &mut self,
+        round: &mut Round,
+        queue: usize,
+        drafts: &[Draft],
+    ) -> Result<Result<(), Failed>, String> {
+        if !self.room {
+            return Ok(Err((403, FULL)));
+        }
+        let place = Place::main(queue);
+        if self.lacks_key(place, drafts) {
+            return Ok(Err((400, NOT_ALLOWED)));
+        }
+        self.due(round, place)?;
+        self.arrive(round)?;
+        self.go_on(round, place)?;
+        let description = self.description(place);
+        if !description.status.can_send() {
+            return Ok(Err((400, DISABLED)));
+        }
+        let mut bytes = self.held(queue);
+        for draft in drafts {
+            if self.has_sessions(place) && draft.session.is_none() {
+                return Ok(Err((400, NOT_ALLOWED)));
+            }
+            let size = u64::try_from(draft.encode().len()).expect("fits");
+            if description.max_message_bytes < size {
+                return Ok(Err((403, TOO_LARGE)));
+            }
+            bytes += size;
+        }
+        if description.max_bytes < bytes {
+            return Ok(Err((403, FULL)));
+        }
+        Ok(Ok(()))
+    }
+
     /// Returns whether a message session is held, over this connection by the link that a call names if it names
     /// one.
     ///

@@ -8,6 +8,7 @@ use super::*;
 use crate::sim::acts::Part;
 use crate::sim::audit::model::{Job, Message, NEVER};
 use crate::sim::operations::{Body, Change, MARK, Paint, Work};
+use crate::sim::wire::IdFrom;
 
 /// Why a message is left: a part of what is told.
 type Left = &'static str;
@@ -250,6 +251,9 @@ impl Model {
         draft.tail.push_str(MARK);
         draft.tail.push_str(text);
         draft.properties = message.properties;
+        if draft.id_from == IdFrom::Broker {
+            draft.id_from = IdFrom::Job(from.queue, number(ordinal));
+        }
         let drafts = [draft];
         if self.admit(round, to, &drafts)?.is_err() {
             return Ok(Err(REFUSED));

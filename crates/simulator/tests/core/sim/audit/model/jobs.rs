@@ -168,7 +168,7 @@ impl Chosen {
         };
         let property = |name: &str| message.properties.get(name).map(String::as_str);
         let id = message.draft.message_id();
-        is(&self.message_id, Some(id.as_str()))
+        is(&self.message_id, id.as_deref())
             && is(&self.reason, property("DeadLetterReason"))
             && is(&self.color, property("color"))
             && self

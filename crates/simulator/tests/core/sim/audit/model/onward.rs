@@ -59,13 +59,11 @@ impl Model {
 
     /// Returns the group of an earlier message for which this one is dropped; it is remembered.
     pub(super) fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
-        if draft.bare {
-            // Its message-id was among its bytes.
-            return None;
-        }
+        // Of a message without its bytes, the message-id was among them.
+        let id = draft.message_id()?;
         let window = self.description(place).duplicates()?.as_millis();
         let queue = self.queue_mut(place);
-        queue.knows(round, window, draft.message_id())
+        queue.knows(round, window, id)
     }
 
     /// Returns the partition of a message. Which one it is is not documented, but that it is always

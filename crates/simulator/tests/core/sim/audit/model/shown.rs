@@ -1,13 +1,19 @@
 //! What somebody who looks at a message must see.
 
 use super::*;
-use crate::sim::wire::read_body;
+use crate::sim::wire::{IdFrom, made_up_id, read_body};
 
 impl Shown {
     pub(in crate::sim) fn check(&self, seen: &Seen) -> Result<(), String> {
+        let is_made_up = self.draft.id_from != IdFrom::Sender;
+        let own = self.draft.message_id().filter(|_| !is_made_up);
+        if is_made_up && made_up_id(&seen.message_id).is_none() {
+            let id = &seen.message_id;
+            return Err(format!("the message-id {id} was not made up: {seen:?}"));
+        }
         let mut expected = Seen {
             id: self.draft.id,
-            message_id: self.draft.message_id(),
+            message_id: own.unwrap_or_else(|| seen.message_id.clone()),
             padding: 0,
             tail: String::new(),
             number: self.number,
@@ -25,7 +31,7 @@ impl Shown {
             properties: self.properties.clone(),
         };
         if self.draft.bare {
-            (expected.id, expected.message_id) = (0, seen.message_id.clone());
+            expected.id = 0;
         } else {
             let (_, padding, tail) = read_body(&self.draft.body())?;
             (expected.padding, expected.tail) = (padding, tail);
