@@ -6,7 +6,6 @@ pub(super) mod committer;
 pub(super) mod configuration;
 pub(super) mod disk;
 pub(super) mod history;
-pub(super) mod lease;
 pub(super) mod mail;
 pub(super) mod mailbox;
 pub(super) mod memory;

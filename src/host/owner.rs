@@ -15,7 +15,6 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
-use super::lease::Lease;
 use super::mail::{Control, Mail, ShardReport};
 use super::mailbox;
 use super::outbox::Outbox;
@@ -30,6 +29,7 @@ use jitney_base::histogram::Histogram;
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::StepContext;
+use jitney_cluster::lease::Lease;
 use jitney_gateway::Gateway;
 use jitney_shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, ReceiveAnswer,
@@ -291,7 +291,7 @@ impl Owner {
     /// Returns whether this server may answer no more. What was answered a moment before is on its way.
     fn has_lapsed(&self) -> bool {
         let store = self.store.as_ref();
-        store.is_some_and(|store| !store.parts.lease.holds())
+        store.is_some_and(|store| !store.parts.lease.holds(clock::since_boot()))
     }
 
     /// Suspends the shard when the lease has lapsed, and lets it continue when there is a beat again.

@@ -2,6 +2,7 @@
 
 use super::CLOCK_LOOK;
 use jitney_base::time::Millis;
+use jitney_cluster::limits::{HEARTBEAT, HEARTBEAT_SILENCE_MAX, LEASE, TAKEOVERS_AT_ONCE};
 use jitney_journal::limits::{STORE_GATHERED_BYTES, STORE_ROW_BYTES};
 
 /// How long to wait for a connection of the store.
@@ -19,8 +20,6 @@ pub const STORE_HOST_AVOIDED: Millis = Millis::from_secs(30);
 pub const STORE_KEEPALIVE: Millis = Millis::from_secs(2);
 /// How long bytes to the store may be unacknowledged by its machine.
 pub const STORE_USER_TIMEOUT: Millis = Millis::from_secs(4);
-/// Stores of a fleet.
-pub const STORES_MAX: usize = 32;
 /// Bytes of the name of a store.
 pub const STORE_NAME_BYTES_MAX: usize = 32;
 /// Sessions of the store that are kept for the next use.
@@ -33,10 +32,6 @@ pub const STORE_APPEND_SESSIONS: usize = 8;
 pub const STORE_DESCRIPTORS: usize = 1 + STORE_APPEND_SESSIONS + STORE_SESSIONS_MAX;
 /// How long to wait for the answer to an append, before it is found out what became of it.
 pub const STORE_APPEND_WAIT: Millis = Millis::from_secs(3);
-/// Namespaces that a server gives away at the same time, when others carry less, and that are on their way to one server.
-pub const HANDOVERS_AT_ONCE: usize = 16;
-/// Namespaces that are taken over at the same time: each takes up to two sessions.
-pub const TAKEOVERS_AT_ONCE: usize = 6;
 /// Sessions that read and record the configurations of namespaces at the same time.
 pub const CONFIGURED_AT_ONCE: usize = 2;
 /// Bytes of bodies that are in the row itself; more are written first, in parts of this size. A row of 100 MiB would
@@ -105,49 +100,14 @@ pub const SPLICE_BUFFER_BYTES: usize = 8 * 1024;
 /// How long a peer of a connection that is passed on may read none of the bytes that wait for it: as long as it may be silent, because
 /// such a peer does not see the empty frames that it is sent, either.
 pub const SPLICE_UNREAD_WAIT: Millis = Millis::from_secs(480);
-/// How often a server says that it is alive, and looks at the others.
-pub const BEAT: Millis = Millis::from_millis(500);
-/// How long a server answers after it sent a beat that succeeded.
-pub const LEASE: Millis = Millis::from_secs(2);
 /// How often the owner of a namespace in a store looks at the lease, at least.
 pub const LEASE_LOOK: Millis = Millis::from_millis(100);
 /// A turn of an owner that lasts longer than this stops the beats of its server, until it ends.
 pub const OWNER_TURN_MAX: Millis = Millis::from_secs(2);
-/// How long a server's beat may be unchanged before the others take its namespaces.
-pub const BEAT_SILENCE_MAX: Millis = Millis::from_secs(3);
-/// How long the store keeps the row of a server that has left.
-pub const LEFT_SERVER_KEPT: Millis = Millis::from_secs(60);
-/// How long the store keeps the row of a server that was declared dead: operators see it meanwhile.
-pub const DEAD_SERVER_KEPT: Millis = Millis::from_secs(60 * 60);
-/// Deaths of owners of a namespace, without a healthy minute between them, after which it is left alone.
-pub const TAKEOVERS_MAX: i32 = 3;
-/// How long a namespace was served without a death of an owner, for these to be counted anew.
-pub const TAKEOVER_HEALTHY: Millis = Millis::from_secs(60);
-/// How long a namespace whose owners have died too often is left alone for the first time. Each further time is twice as long.
-pub const QUARANTINE_PAUSE: Millis = Millis::from_secs(60);
-/// How long such a namespace is left alone at most: each new try may end a server.
-pub const QUARANTINE_PAUSE_MAX: Millis = Millis::from_secs(60 * 60);
-/// How long such a namespace was served without a death, for its pauses to begin with the first again.
-pub const QUARANTINE_HEALTHY: Millis = Millis::from_secs(60 * 60);
-/// Deaths of a server, without [`SERVER_HEALTHY`] between them, from which on it rests.
-pub const SERVER_DEATHS_MAX: i32 = 2;
-/// How long a server lives after its rest, for its deaths to be counted anew.
-pub const SERVER_HEALTHY: Millis = Millis::from_secs(10 * 60);
-/// How long a server gets no namespaces after the first death that is too many. After each further one it is twice as long.
-pub const SERVER_REST: Millis = Millis::from_secs(60);
-/// How long a server rests at most.
-pub const SERVER_REST_MAX: Millis = Millis::from_secs(30 * 60);
-/// Beats in a row whose answers come after the lease that they renew, from which on a server gives its namespaces away: it has answered
-/// nothing for 6 s or more, though the database takes its beats. Two may be one pause of the database.
-pub const LATE_BEATS_MAX: u32 = 3;
-/// For how long the answers to a server's beats come within half a lease, until it takes namespaces again.
-pub const LATE_BEATS_OVER: Millis = Millis::from_secs(5);
 /// How long connections may take to close when a namespace is given away.
 pub const HANDOVER_WAIT: Millis = Millis::from_millis(300);
 /// How often a server measures how busy its namespaces are, and says so in the store if that has changed by a lot.
 pub const RATE_INTERVAL: Millis = Millis::from_secs(10);
-/// Messages a second by which a rate has changed by a lot, at least.
-pub const RATE_CHANGE_MIN: i64 = 250;
 /// How long the owner of a namespace may take to say how busy it is.
 pub const RATE_WAIT: Millis = Millis::from_secs(2);
 /// The smallest quota of a namespace, bytes a second: a connection reads as much at once.
@@ -156,20 +116,14 @@ pub const QUOTA_MIN: u64 = 64 * 1024;
 pub const LEAVE_WAIT: Millis = Millis::from_secs(1);
 /// How long a server that stops waits for its take-overs to end.
 pub const TAKEOVERS_END_WAIT: Millis = Millis::from_millis(500);
-/// How far a server's clock may be from the database's before it has no namespaces, and before it says so.
-pub const CLOCK_SKEW_MAX: Millis = Millis::from_secs(1);
-/// See [`CLOCK_SKEW_MAX`].
-pub const CLOCK_SKEW_WARN: Millis = Millis::from_millis(200);
 /// How long the monotonic clock may run between two looks at it, of which there are two in a second, until it is doubted, too: so long
 /// that the others have declared this server dead by then, if it was the process that stood still.
 pub const CLOCK_UNSEEN_MAX: Millis = Millis::from_secs(3);
 
-const _: () = assert!(2 * BEAT.as_millis() <= OTHER_OWNER_WAIT.as_millis());
-const _: () = assert!(LEASE.as_millis() < BEAT_SILENCE_MAX.as_millis());
-const _: () = assert!(3 * BEAT.as_millis() < LEASE.as_millis());
-const _: () = assert!(BEAT_SILENCE_MAX.as_millis() <= CLOCK_UNSEEN_MAX.as_millis());
+const _: () = assert!(2 * HEARTBEAT.as_millis() <= OTHER_OWNER_WAIT.as_millis());
+const _: () = assert!(HEARTBEAT_SILENCE_MAX.as_millis() <= CLOCK_UNSEEN_MAX.as_millis());
 const _: () = assert!(CLOCK_LOOK.as_millis() < CLOCK_UNSEEN_MAX.as_millis());
-const _: () = assert!(BEAT.as_millis() + 2 * SCHEMA_LOCK_WAIT.as_millis() < LEASE.as_millis());
+const _: () = assert!(HEARTBEAT.as_millis() + 2 * SCHEMA_LOCK_WAIT.as_millis() < LEASE.as_millis());
 const _: () =
     assert!(STORE_GATHERED_BYTES <= STORE_ROW_BYTES && STORE_ROW_BYTES <= STORE_PART_BYTES);
 const _: () = assert!(2 * TAKEOVERS_AT_ONCE + CONFIGURED_AT_ONCE < STORE_SESSIONS_MAX);

@@ -25,7 +25,7 @@ use crate::net::listen::ListenError;
 use crate::net::tls::TlsError;
 use crate::peer::{self, Owners, PeerTls, Peers};
 use crate::store::{
-    self, Common, Fleet, FleetAuthority, FleetParts, ServingParts, Store, StoreConfiguration,
+    self, Common, Fleet, FleetAuthority, FleetParts, ServedParts, Store, StoreConfiguration,
     Stores, Wanted,
 };
 use crate::system::clock::Clock;
@@ -255,7 +255,7 @@ impl SharedParts {
             server: store.server.clone().unwrap_or_default(),
             address: address.unwrap_or_else(|| store.peer_listen.to_string()),
             first: shared.first,
-            serving: ServingParts {
+            serving: ServedParts {
                 shards: Arc::clone(&running.shards),
                 clock: Arc::clone(&common.clock),
                 memory: memory.clone(),

@@ -148,7 +148,7 @@ impl Listeners {
 }
 
 /// What runs until the stop.
-struct Serving {
+struct ServedNamespaces {
     running: Running,
     /// Tasks that last as long as the server.
     helpers: Vec<Task>,
@@ -169,7 +169,7 @@ fn start(
     config: Configuration,
     prepared: Prepared,
     listeners: Listeners,
-) -> Result<Serving, StartError> {
+) -> Result<ServedNamespaces, StartError> {
     let Prepared {
         started:
             Started {
@@ -243,7 +243,7 @@ fn start(
         refused_tokens: Refusals::default(),
         refusals: AtomicU64::new(0),
     });
-    Ok(Serving {
+    Ok(ServedNamespaces {
         running,
         helpers,
         acceptors: accept_all(listeners, peers, &server),
@@ -253,7 +253,7 @@ fn start(
     })
 }
 
-impl Serving {
+impl ServedNamespaces {
     /// Joins the servers that share the store, and waits for a while until each namespace has a server.
     async fn join_fleet(&mut self) -> Result<(), StartError> {
         if let Some(fleet) = &self.fleet {
@@ -565,7 +565,7 @@ mod tests {
         let found = 4_096;
         let without = descriptors_of_connections(found, 0, 0).unwrap();
         assert_eq!(without, found);
-        for stores in [1, 2, limits::STORES_MAX] {
+        for stores in [1, 2, jitney_cluster::limits::STORES_MAX] {
             let sessions = 1 + limits::STORE_APPEND_SESSIONS + limits::STORE_SESSIONS_MAX;
             let with = descriptors_of_connections(found, 0, stores).unwrap();
             assert_eq!(with, without - stores * sessions);

@@ -155,8 +155,8 @@ impl Store {
     /// What is wrong in them.
     pub(crate) fn all(args: &StoreArgs) -> Result<Vec<Self>, StoreError> {
         let malformed = |what: String| Err(StoreError::Url(what));
-        if limits::STORES_MAX < args.store.len() {
-            let max = limits::STORES_MAX;
+        if jitney_cluster::limits::STORES_MAX < args.store.len() {
+            let max = jitney_cluster::limits::STORES_MAX;
             return malformed(format!(
                 "there are {}, and {max} at most are possible",
                 args.store.len()

@@ -15,21 +15,22 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{info, warn};
 
 use super::StoreError;
-use super::clocks::Comparison;
 use super::connect::Store;
-use super::deaths::{Healing, Pauses, Rest};
-use super::decide::{Beats, Gone, NamespaceKey, Planner};
-use super::namesake::Namesake;
 use super::ownership;
-use super::rates::Rates;
-use super::serving::{Serving, ServingParts};
+use super::served::{ServedNamespaces, ServedParts};
 use super::stores::Stores;
 use super::view::{ServerSeen, StoreView, View};
-use crate::host::lease::Lease;
 use crate::limits;
-use crate::system::clock::Clock;
+use crate::system::clock::{Clock, since_boot};
 use crate::system::supervisor::{self, Task};
 use jitney_broker::access::FailedAttempts;
+use jitney_cluster::clocks::ClockComparison;
+use jitney_cluster::deaths::{Healing, Pauses, Rest};
+use jitney_cluster::heartbeats::{DepartedServers, Heartbeats};
+use jitney_cluster::lease::Lease;
+use jitney_cluster::name::NameClaim;
+use jitney_cluster::planner::{NamespaceKey, Planner};
+use jitney_cluster::rates::Rates;
 
 /// Returns the newest kind of record that this release reads.
 pub(super) fn formats() -> i32 {
@@ -45,7 +46,7 @@ pub(crate) struct FleetParts {
     pub(crate) address: String,
     /// The name of the namespace that answers to every host that is no other's.
     pub(crate) first: String,
-    pub(crate) serving: ServingParts,
+    pub(crate) serving: ServedParts,
     /// The lock of the data directory.
     pub(crate) lock: std::fs::File,
 }
@@ -57,7 +58,7 @@ pub(crate) struct Fleet {
     pub(super) parts: Vec<Arc<FleetStore>>,
     pub(super) server: String,
     pub(super) first: String,
-    serving_parts: Arc<ServingParts>,
+    serving_parts: Arc<ServedParts>,
     planner: Mutex<Planner>,
     owner_changes: watch::Sender<()>,
     _lock: std::fs::File,
@@ -75,7 +76,7 @@ pub(super) struct FleetStore {
     pub(super) stores: Arc<Stores>,
     /// Of this incarnation: what an earlier one has taken is not served by it.
     pub(super) lease: ArcSwap<Lease>,
-    pub(super) serving: Arc<Serving>,
+    pub(super) serving: Arc<ServedNamespaces>,
     pub(super) view: ArcSwap<StoreView>,
     /// Of all stores: see [`FleetStore::publish_view`].
     owner_changes: watch::Sender<()>,
@@ -90,17 +91,17 @@ pub(super) struct FleetStore {
 pub(super) struct State {
     /// Empty while this server has not joined the others.
     pub(super) incarnation: String,
-    pub(super) namesake: Namesake,
+    pub(super) claim: NameClaim,
     /// This server has left, and beats no more.
     pub(super) has_left: bool,
-    pub(super) beats: Beats<String>,
-    pub(super) gone: Gone,
+    pub(super) heartbeats: Heartbeats<String>,
+    pub(super) departed: DepartedServers,
     pub(super) healing: Healing,
     pub(super) pauses: Pauses,
     pub(super) rest: Rest,
     /// This server has given its namespaces away, because the answers to its beats come too late.
     pub(super) is_late: bool,
-    pub(super) clock: Comparison,
+    pub(super) clock: ClockComparison,
     /// The store is another one than at the start.
     pub(super) is_replaced: bool,
     pub(super) rates: Rates,
@@ -122,7 +123,7 @@ impl Fleet {
                 address: parts.address.clone(),
                 stores: Arc::clone(&parts.stores),
                 lease: ArcSwap::default(),
-                serving: Arc::new(Serving::new(
+                serving: Arc::new(ServedNamespaces::new(
                     Arc::clone(&serving),
                     (at, Arc::clone(store)),
                     shared,
@@ -133,7 +134,7 @@ impl Fleet {
                 }),
                 owner_changes: owner_changes.clone(),
                 state: Mutex::default(),
-                takers: Semaphore::new(limits::TAKEOVERS_AT_ONCE),
+                takers: Semaphore::new(jitney_cluster::limits::TAKEOVERS_AT_ONCE),
                 configurers: Semaphore::new(limits::CONFIGURED_AT_ONCE),
             })
         });
@@ -185,7 +186,7 @@ impl Fleet {
     }
 
     /// Returns what shards of all stores are made of.
-    pub(super) fn serving_parts(&self) -> &ServingParts {
+    pub(super) fn serving_parts(&self) -> &ServedParts {
         &self.serving_parts
     }
 
@@ -196,7 +197,9 @@ impl Fleet {
 
     /// Returns whether this server may answer for the namespaces that it has of all stores.
     pub(crate) fn holds_lease(&self) -> bool {
-        self.parts.iter().all(|part| part.lease.load().holds())
+        self.parts
+            .iter()
+            .all(|part| part.lease.load().holds(since_boot()))
     }
 
     /// Returns whether a store is another one than at the start: it was restored. This server serves none of its namespaces.
@@ -207,7 +210,9 @@ impl Fleet {
 
     /// Returns whether this server may answer for the namespaces that it has of some store.
     pub(crate) fn holds_some_lease(&self) -> bool {
-        self.parts.iter().any(|part| part.lease.load().holds())
+        self.parts
+            .iter()
+            .any(|part| part.lease.load().holds(since_boot()))
     }
 
     /// Returns whether this server has joined the servers of some store.
@@ -245,12 +250,12 @@ impl Fleet {
         let following = follow_clock(clock, stopped.clone());
         let mut tasks = vec![supervisor::spawn("clock", following)];
         for part in &self.parts {
-            let (beating, looking, rating) = (Arc::clone(part), Arc::clone(self), Arc::clone(part));
+            let (beating, poller, rating) = (Arc::clone(part), Arc::clone(self), Arc::clone(part));
             let [of_beats, of_looks, of_rates] = [0; 3].map(|_| stopped.clone());
             let at = part.at;
             tasks.extend([
                 supervisor::spawn("beats", async move { beating.beat(of_beats).await }),
-                supervisor::spawn("fleet", async move { looking.look(at, of_looks).await }),
+                supervisor::spawn("fleet", async move { poller.poll(at, of_looks).await }),
                 supervisor::spawn("rates", async move { rating.rate(of_rates).await }),
             ]);
         }
@@ -289,7 +294,7 @@ impl Fleet {
         for part in &self.parts {
             let ids = part.serving.ids().into_iter();
             let keys = ids.map(|id| NamespaceKey { store: part.at, id });
-            self.planner().gives(&keys.collect::<Vec<_>>());
+            self.planner().begin_releases(&keys.collect::<Vec<_>>());
             let part = Arc::clone(part);
             left.spawn(async move { part.leave().await });
         }
@@ -372,7 +377,10 @@ impl FleetStore {
             return;
         }
         let began = Instant::now();
-        let (store, silence) = (self.store.name(), limits::BEAT_SILENCE_MAX.as_duration());
+        let (store, silence) = (
+            self.store.name(),
+            jitney_cluster::limits::HEARTBEAT_SILENCE_MAX.as_duration(),
+        );
         loop {
             let departed = ownership::depart(&self.store, &self.server, &incarnation);
             match self.in_time("that this server has left", departed).await {
@@ -402,7 +410,7 @@ impl FleetStore {
     async fn end_takeovers(&self) {
         self.takers.close();
         let ended = async {
-            while self.takers.available_permits() < limits::TAKEOVERS_AT_ONCE {
+            while self.takers.available_permits() < jitney_cluster::limits::TAKEOVERS_AT_ONCE {
                 sleep(limits::OWNER_LOOK.as_duration()).await;
             }
         };

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tracing::info;
 
 use super::StoreError;
+use super::admin::{self, Release};
 use super::fleet::{Fleet, FleetStore};
-use super::holding::{self, Release};
 use super::view::{NamespaceSeen, ServerSeen, StoreView};
-use crate::limits;
+use crate::system::clock::{since_boot, uptime};
 use jitney_broker::access::Actor;
 
 /// The state of the fleet, as this server sees it now.
@@ -70,7 +70,7 @@ impl Fleet {
                 place: part.store.place().to_owned(),
                 identity: part.store.identity().unwrap_or_default().to_owned(),
                 is_reached: view.is_reached,
-                holds_lease: part.lease.load().holds(),
+                holds_lease: part.lease.load().holds(since_boot()),
                 clock_offset: part.state().clock.offset(),
             });
         }
@@ -96,7 +96,7 @@ impl Fleet {
                     .unfit("it cannot be reached, and the namespace may be there".to_owned())),
             };
         };
-        let release = holding::lift(&part.store, &name).await?;
+        let release = admin::lift(&part.store, &name).await?;
         if let Release::Done(why) = &release {
             let (actor, peer) = (&actor.name, &actor.peer);
             info!(
@@ -115,10 +115,10 @@ impl FleetStore {
         let live = view.servers.iter().filter(|it| it.is_alive);
         let ages = live.filter_map(|it| {
             let age = if it.name == self.server {
-                Some(self.lease.load().age())
+                Some(self.lease.load().age(since_boot()))
             } else {
-                let since = state.beats.since(&it.incarnation);
-                since.map(|since| since.elapsed())
+                let since = state.heartbeats.since(&it.incarnation);
+                since.map(|since| uptime().saturating_sub(since))
             };
             Some((it.name.clone(), age?))
         });
@@ -149,7 +149,7 @@ fn reason(
 ) -> Option<&'static str> {
     let is_overdue = beat_ages
         .get(server)
-        .is_some_and(|age| limits::LEASE.as_duration() < *age);
+        .is_some_and(|age| jitney_cluster::limits::LEASE.as_duration() < *age);
     if is_overdue {
         return Some(BEAT_OVERDUE);
     }

@@ -12,8 +12,8 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::StoreError;
-use crate::host::lease;
 use crate::limits;
+use crate::system::clock::since_boot;
 
 /// The hosts of a store, with how each is connected to.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ impl Hosts {
     {
         let mut last = None;
         let mut has_other = false;
-        for (config, avoided) in self.order(lease::now()) {
+        for (config, avoided) in self.order(since_boot()) {
             let began = Instant::now();
-            let is_avoided = lease::now() < avoided.load(Ordering::Relaxed);
+            let is_avoided = since_boot() < avoided.load(Ordering::Relaxed);
             // If all are avoided, none is better than another.
             let wait = if is_avoided && has_other {
                 self.wait.min(limits::STORE_HOST_WAIT_MIN.as_duration())
@@ -92,7 +92,7 @@ impl Hosts {
             if !is_avoided && self.slow.min(wait) <= began.elapsed() {
                 let span = limits::STORE_HOST_AVOIDED.as_millis();
                 let span = u64::try_from(span).unwrap_or_default();
-                avoided.store(lease::now() + span, Ordering::Relaxed);
+                avoided.store(since_boot() + span, Ordering::Relaxed);
             }
             last = Some(error);
         }
@@ -267,9 +267,9 @@ pub(super) mod tests {
         }
         // The next session does not wait for the first.
         let [first, second, third] = [first, second, third].map(|it| it.port());
-        assert_eq!(ports(&hosts, lease::now()), [second, third, first]);
+        assert_eq!(ports(&hosts, since_boot()), [second, third, first]);
         let later = limits::STORE_HOST_AVOIDED.as_millis();
-        let later = lease::now() + u64::try_from(later).unwrap();
+        let later = since_boot() + u64::try_from(later).unwrap();
         assert_eq!(ports(&hosts, later), [first, second, third]);
     }
 
@@ -295,7 +295,7 @@ pub(super) mod tests {
         let (connected, ()) = tokio::join!(hosts.connect(&NoTls), fail);
         assert!(connected.is_err());
         let [first, second] = [first, second].map(|it| it.port());
-        assert_eq!(ports(&hosts, lease::now()), [second, first]);
+        assert_eq!(ports(&hosts, since_boot()), [second, first]);
     }
 
     #[tokio::test]

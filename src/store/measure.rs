@@ -2,7 +2,7 @@
 //! lot: all servers spread namespaces by it.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,6 +14,7 @@ use super::fleet::FleetStore;
 use crate::host::mail::ShardReport;
 use crate::host::mailbox::Mailbox;
 use crate::limits;
+use crate::system::clock::uptime;
 
 /// Returns how many messages have come and were handed out.
 fn messages(report: &ShardReport) -> u64 {
@@ -27,7 +28,7 @@ struct Counted {
     id: i64,
     /// Messages since this server has it.
     messages: u64,
-    at: Instant,
+    at: Duration,
 }
 
 /// Asks all owners at the same time. One that does not answer in time is left out.
@@ -40,7 +41,7 @@ async fn count(owners: Vec<(i64, Mailbox)>) -> Vec<Counted> {
             Some(Counted {
                 id,
                 messages: messages(&report.ok()??),
-                at: Instant::now(),
+                at: uptime(),
             })
         });
     }

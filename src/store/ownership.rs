@@ -210,6 +210,7 @@ pub(super) async fn end_pause(
                from held where n.id = held.id) \
                update namespace_state s set quarantined = null, paused = null, failures = $3, died_at = null from held \
                where s.namespace = held.id";
-    let params: super::connect::Params<'_> = &[&namespace, &number, &limits::TAKEOVERS_MAX];
+    let params: super::connect::Params<'_> =
+        &[&namespace, &number, &jitney_cluster::limits::TAKEOVERS_MAX];
     Ok(session.execute(sql, params).await? == 1)
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+use super::admin::{self, NotDone, Pending};
 use super::connect::{Session, Store};
 use super::fence::Fence;
 use super::fleet::{Fleet, FleetStore};
-use super::holding::{self, NotDone, Pending};
 use super::stores::Reserving;
 use super::{StoreError, schema};
 use crate::limits;
@@ -27,7 +27,7 @@ pub(crate) async fn remove(store: &Arc<Store>, name: &str) -> Result<(), NotDone
     let reserving = Reserving::read(store).await?;
     if let Some(other) = reserving.elsewhere(&name) {
         let session = store.take().await?;
-        let found = holding::find(store, &session, &name).await?;
+        let found = admin::find(store, &session, &name).await?;
         store.give_back(session);
         found.ok_or_else(|| NotDone::Unknown(name.clone()))?;
         return Err(NotDone::Refused(format!(
@@ -39,7 +39,7 @@ pub(crate) async fn remove(store: &Arc<Store>, name: &str) -> Result<(), NotDone
 }
 
 async fn remove_there(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
-    let (_, held) = holding::hold_named(store, name, Pending::Removal).await?;
+    let (_, held) = admin::hold_named(store, name, Pending::Removal).await?;
     remove_held(store, &held.fence).await
 }
 

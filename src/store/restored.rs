@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::admin::NotDone;
 use super::append::wait_durable;
 use super::connect::{Session, Store};
 use super::fence::{Fence, random_uuid};
-use super::holding::NotDone;
 use super::sql::unsigned;
 use super::{StoreError, schema};
 use crate::host::committer::SyncProgress;

@@ -16,7 +16,7 @@ use super::log::StoreLog;
 use super::ownership::unblocked;
 use super::restored::Skipped;
 use super::timeline::Timeline;
-use super::{StoreError, deaths, restored, schema};
+use super::{StoreError, restored, schema};
 use crate::host::committer::LogSink as _;
 use crate::host::owner::StoreEvent;
 use crate::system::supervisor::Task;
@@ -192,7 +192,9 @@ async fn acquire(
         );
     }
     let (epoch, failures): (i64, i32) = (store.get(&row, 0)?, store.get(&row, 1)?);
-    deaths::judge(failures)?;
+    if jitney_cluster::deaths::is_deadly(failures) {
+        return Err(StoreError::Deadly { deaths: failures });
+    }
     Ok(Some(epoch))
 }
 

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::admin::{self, Held, NotDone, Pending};
 use super::append::StoreCommitter;
 use super::connect::Store;
 use super::fence::{Fence, Owned, random_bits};
-use super::holding::{self, Held, NotDone, Pending};
 use super::log::StoreLog;
 use super::stores::Reserving;
 use super::{StoreError, removal, restored, schema, take_over};
@@ -129,7 +129,7 @@ pub(crate) fn import(
         .iter()
         .map(|(_, it, _)| (Arc::clone(it), None))
         .collect();
-    runtime.block_on(holding::give_back(store, &held))?;
+    runtime.block_on(admin::give_back(store, &held))?;
     let moved = put.into_iter();
     let moved = moved.map(|(name, _, summary)| Moved::new(name, summary, has_other_key));
     Ok(moved.collect())
@@ -259,7 +259,7 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
 /// Checks that a name is free, or makes it so where an import was ended, or where the namespace has no log.
 async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
     let session = store.take().await?;
-    let found = holding::find(store, &session, name).await?;
+    let found = admin::find(store, &session, name).await?;
     let query = "select r.store from reservation r, store s where r.name = $1 and r.store is distinct from s.name";
     let reserved = session.optional(query, &[&name]).await?;
     store.give_back(session);
@@ -282,7 +282,7 @@ async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
             by.unwrap_or_default()
         ));
     }
-    let held = holding::hold(store, &found, Pending::Import).await?;
+    let held = admin::hold(store, &found, Pending::Import).await?;
     removal::remove_held(store, &held.fence).await
 }
 
@@ -292,7 +292,7 @@ async fn begin(
     name: &str,
     reserving: &Reserving,
 ) -> Result<(Owned, Arc<Fence>), NotDone> {
-    let reserved = holding::reserve(store, name, Pending::Import, reserving).await?;
+    let reserved = admin::reserve(store, name, Pending::Import, reserving).await?;
     let Some((owned, fence)) = reserved else {
         return refused(format!(
             "another program has made the namespace '{name}' a moment ago, or the stores of the fleet are being changed: try it again"
@@ -399,12 +399,12 @@ pub(crate) fn export(
     stays_held: bool,
 ) -> Result<Exported, NotDone> {
     let exported = files::make_whole(directory, ".exporting", |temporary| {
-        let held = holding::hold_named(store, name, Pending::Export);
+        let held = admin::hold_named(store, name, Pending::Export);
         let (owned, Held { fence, before }) = runtime.block_on(held)?;
         let summary = put_into_directory(runtime, store, &owned, &fence, temporary);
         let quarantined = reason_after(before, stays_held && summary.is_ok());
         let given = [(fence, quarantined.clone())];
-        runtime.block_on(holding::give_back(store, &given))?;
+        runtime.block_on(admin::give_back(store, &given))?;
         Ok::<_, NotDone>((summary?, quarantined))
     });
     let (summary, quarantined) = exported?;
@@ -416,7 +416,7 @@ pub(crate) fn export(
 
 /// Returns why a namespace is in quarantine after an export, if it is: for the first reason, whatever the export was to do.
 fn reason_after(before: Option<String>, is_held: bool) -> Option<String> {
-    before.or_else(|| is_held.then(|| holding::EXPORTED.to_owned()))
+    before.or_else(|| is_held.then(|| admin::EXPORTED.to_owned()))
 }
 
 impl From<NotMade> for NotDone {
@@ -510,7 +510,7 @@ mod tests {
             assert_eq!(reason_after(damaged(), is_held), damaged());
         }
         let held = reason_after(None, true);
-        assert_eq!(held.as_deref(), Some(holding::EXPORTED));
+        assert_eq!(held.as_deref(), Some(admin::EXPORTED));
         assert_eq!(reason_after(held.clone(), false), held, "exported again");
         assert_eq!(reason_after(None, false), None);
     }

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 
 use super::StoreError;
 use super::connect::{Session, Store};
-use super::decide::Fitness;
 use super::sql::unsigned;
+use jitney_cluster::planner::Fitness;
 
 /// What the last looks have found.
 #[derive(Debug, Clone, Default)]

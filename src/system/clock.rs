@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use tracing::warn;
 
 use crate::limits;
@@ -63,6 +64,20 @@ pub(crate) enum Testimony {
 /// What one of those that follow a clock has seen of its steps.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(i64);
+
+/// Returns the time since the machine was started, that in which it slept included: the clock of a fleet's decisions, which is
+/// never set.
+pub(crate) fn uptime() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_nanos(nanos)
+}
+
+/// Returns [`uptime`] in milliseconds, as leases have it.
+pub(crate) fn since_boot() -> u64 {
+    u64::try_from(uptime().as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Returns the system's time as it is, with its full precision: for spans, which other machines compare with theirs.
 pub(crate) fn system_time() -> SystemTime {

@@ -352,7 +352,7 @@ fn life() -> impl Strategy<Value = (Vec<Op>, u64, End)> {
     (prop::collection::vec(op(), 1..60), 1..60_u64, end)
 }
 
-/// mixed-formats: see `src/store/looks.rs` for where the bound comes from.
+/// mixed-formats: see `src/store/poller.rs` for where the bound comes from.
 #[test]
 #[should_panic(
     expected = "no record is written of a kind that a server of the fleet does not read"

@@ -322,7 +322,7 @@ async fn a_take_over_ends_the_wait_for_a_server_that_hangs() {
 #[tokio::test]
 async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
     let bench = Bench::new(1, LONG).await;
-    let beat = limits::BEAT.as_duration();
+    let beat = jitney_cluster::limits::HEARTBEAT.as_duration();
     let owner = bench.other_owns("there");
     // For as long as the server has it, nothing is cut.
     let stays = timeout(3 * beat, bench.peers.until_moved("there", &owner));

@@ -1,21 +1,21 @@
 //! A server says that it is alive, in each store, on a session of its own, and only while all its owners make progress.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
-use super::beating::{self, BeatIo, Beaten};
 use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
-use super::namesake::{Name, NameRow};
+use super::heartbeat::{self, HeartbeatIo, HeartbeatOutcome};
 use super::view::StoreView;
-use super::{StoreError, checks, common, deaths};
-use crate::host::lease::{self, Lease};
-use crate::limits;
+use super::{StoreError, checks, common};
+use crate::system::clock;
+use jitney_cluster::deaths;
+use jitney_cluster::lease::Lease;
+use jitney_cluster::name::{Name, NameRow};
 
 impl FleetStore {
     /// Joins the other servers at the start, under a new incarnation.
@@ -28,7 +28,7 @@ impl FleetStore {
             match self.try_to_join().await? {
                 Name::Free => return Ok(()),
                 // A server that was killed a moment ago is registered still, and beats no more.
-                Name::Unclear => sleep(limits::BEAT.as_duration()).await,
+                Name::Unclear => sleep(jitney_cluster::limits::HEARTBEAT.as_duration()).await,
                 Name::Taken => {
                     return Err(self.store.unfit(format!(
                         "another server with the name {} is alive: give this one another --server",
@@ -54,8 +54,8 @@ impl FleetStore {
         let row = row.transpose()?;
         let (before, name) = {
             let mut state = self.state();
-            let before = state.namesake.found();
-            (before, state.namesake.judge(Instant::now(), row.as_ref()))
+            let before = state.claim.found();
+            (before, state.claim.judge(clock::uptime(), row.as_ref()))
         };
         let (server, store) = (&self.server, self.store.name());
         match name {
@@ -85,8 +85,8 @@ impl FleetStore {
         let (is_late, died) = {
             let mut state = self.state();
             // The answer to an attempt before may be lost.
-            let is_own = state.namesake.is_own(&seen.0);
-            state.namesake.enters(&incarnation);
+            let is_own = state.claim.is_own(&seen.0);
+            state.claim.enters(&incarnation);
             (state.is_late, i32::from(!is_own))
         };
         // Between the start and now the set of stores may have been changed.
@@ -118,7 +118,7 @@ impl FleetStore {
                     &self.stores.before(self.at),
                     &died,
                     &is_late,
-                    &limits::SERVER_DEATHS_MAX,
+                    &jitney_cluster::limits::SERVER_DEATHS_MAX,
                 ],
             )
             .await?;
@@ -141,19 +141,19 @@ impl FleetStore {
 
     /// Beats until the stop.
     pub(super) async fn beat(&self, mut stopped: watch::Receiver<bool>) {
-        let mut ticks = interval(limits::BEAT.as_duration());
+        let mut ticks = interval(jitney_cluster::limits::HEARTBEAT.as_duration());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut beats = Beating {
             part: self,
             session: None,
         };
-        let mut memory = beating::Memory::default();
+        let mut memory = heartbeat::HeartbeatMemory::default();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
-            beating::step(&mut beats, &mut memory).await;
+            heartbeat::step(&mut beats, &mut memory).await;
         }
     }
 
@@ -178,7 +178,7 @@ impl FleetStore {
 
     /// Rests for a while, if this server has died too often of late.
     fn begin_rest(&self, deaths: i32) {
-        self.state().rest.begin(Instant::now(), deaths);
+        self.state().rest.begin(clock::uptime(), deaths);
         let seconds = deaths::rest(deaths).as_secs();
         if 0 < seconds {
             warn!(
@@ -256,13 +256,13 @@ struct Beating<'a> {
     session: Option<Session>,
 }
 
-impl BeatIo for Beating<'_> {
+impl HeartbeatIo for Beating<'_> {
     fn store(&self) -> &str {
         self.part.store.name()
     }
 
     fn now(&self) -> u64 {
-        lease::now()
+        clock::since_boot()
     }
 
     fn makes_progress(&self) -> bool {
@@ -273,7 +273,7 @@ impl BeatIo for Beating<'_> {
         self.part.state().has_left
     }
 
-    async fn beat(&mut self) -> Result<Beaten, StoreError> {
+    async fn beat(&mut self) -> Result<HeartbeatOutcome, StoreError> {
         // Others look for the beats at the new primary.
         let open = self.session.take();
         let open = open.filter(|it| self.part.store.is_current(it));
@@ -284,10 +284,10 @@ impl BeatIo for Beating<'_> {
         Ok(match beaten {
             Some((open, true)) => {
                 self.session = Some(open);
-                Beaten::Done
+                HeartbeatOutcome::Done
             }
-            Some((_, false)) => Beaten::NoRow,
-            None => Beaten::NotJoined,
+            Some((_, false)) => HeartbeatOutcome::NoRow,
+            None => HeartbeatOutcome::NotJoined,
         })
     }
 

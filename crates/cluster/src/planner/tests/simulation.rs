@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::super::super::deaths::{self, Death, Rest};
 use super::*;
-use crate::limits;
+use crate::deaths::{self, Death, Rest};
+use crate::heartbeats::Heartbeats;
 
 /// How long a take-over takes.
 const TAKE: Duration = Duration::from_millis(300);
@@ -53,7 +53,7 @@ struct Machine {
     phase: Duration,
     planner: Planner,
     /// For each store.
-    beats: Vec<Beats<Incarnation>>,
+    beats: Vec<Heartbeats<Incarnation>>,
     served: BTreeSet<NamespaceKey>,
     /// Namespaces without an owner, by the last look.
     seen_free: BTreeSet<NamespaceKey>,
@@ -65,7 +65,7 @@ struct Machine {
 }
 
 struct World {
-    began: Instant,
+    began: Duration,
     now: Duration,
     /// When something but a beat has changed.
     changed: Duration,
@@ -130,7 +130,7 @@ impl World {
             giving: Vec::new(),
         });
         Self {
-            began: Instant::now(),
+            began: Duration::from_secs(1_000_000),
             now: Duration::ZERO,
             changed: Duration::ZERO,
             machines: machines.collect(),
@@ -146,7 +146,7 @@ impl World {
         machine.is_up = true;
         machine.incarnation += 1;
         machine.planner = Planner::default();
-        machine.beats = self.stores.iter().map(|_| Beats::default()).collect();
+        machine.beats = self.stores.iter().map(|_| Heartbeats::default()).collect();
         machine.waiting = self.stores.iter().map(|_| VecDeque::new()).collect();
         machine.served.clear();
         machine.taking.clear();
@@ -169,7 +169,7 @@ impl World {
                 }
                 self.judge(at);
                 self.work(at);
-                let half = limits::BEAT.as_duration().as_millis();
+                let half = limits::HEARTBEAT.as_duration().as_millis();
                 if self.now.as_millis() % half == self.machines[at].phase.as_millis() {
                     self.look(at);
                 }
@@ -213,7 +213,7 @@ impl World {
             counted.count += 1;
             counted.before = Some(dead);
         }
-        counted.is_quarantined = deaths::judge(counted.count).is_err();
+        counted.is_quarantined = deaths::is_deadly(counted.count);
         !counted.is_quarantined
     }
 
@@ -222,7 +222,7 @@ impl World {
         let (own, now) = ((at, self.machines[at].incarnation), self.now);
         let taken = self.machines[at].taking.extract_if(.., |it| it.2 <= now);
         for (key, epoch, _) in taken.collect::<Vec<_>>() {
-            self.machines[at].planner.taken(key);
+            self.machines[at].planner.acquired(key);
             let row = &mut self.stores[key.store].namespaces[place(key.id)];
             if row.1 == epoch {
                 let last = row.0.replace(own);
@@ -242,14 +242,14 @@ impl World {
             let row = &mut self.stores[key.store].namespaces[place(key.id)];
             assert_eq!(row.0, Some(own), "it was not taken from it");
             *row = (None, row.1 + 1);
-            machine.planner.given(key);
+            machine.planner.released(key);
             self.changed = now;
         }
         for (store, waiting) in machine.waiting.iter_mut().enumerate() {
             // What the last look has seen with another server is left alone.
             waiting.retain(|(key, _)| {
                 machine.seen_free.contains(key) || {
-                    machine.planner.taken(*key);
+                    machine.planner.acquired(*key);
                     false
                 }
             });
@@ -290,7 +290,7 @@ impl World {
         }
         let look = self.seen();
         let server = look
-            .live
+            .members
             .iter()
             .position(|it| it.name == self.machines[at].name);
         let machine = &mut self.machines[at];
@@ -300,19 +300,19 @@ impl World {
             .filter(|it| it.owner == Owner::Absent);
         machine.seen_free = free.map(|it| it.key).collect();
         let served = &machine.served;
-        let decided = machine.planner.decide(now, server, look, served);
-        for key in decided.take {
+        let decision = machine.planner.decide(now, server, look, served);
+        for key in decision.acquire {
             let epoch = self.stores[key.store].namespaces[place(key.id)].1;
             machine.waiting[key.store].push_back((key, epoch));
         }
-        for key in decided.give {
+        for key in decision.release {
             assert!(machine.served.remove(&key), "only what is served is given");
             machine.giving.push((key, self.now + GIVE));
         }
     }
 
     /// Returns what a look at all stores finds.
-    fn seen(&self) -> Look {
+    fn seen(&self) -> ClusterView {
         let alive = self.stores[0].servers.iter().filter(|(_, row)| row.1);
         let alive: Vec<Incarnation> = alive.map(|(incarnation, _)| *incarnation).collect();
         let mut places = vec![(0, 0); self.machines.len()];
@@ -321,7 +321,7 @@ impl World {
         }
         let fitness = |(at, _): &Incarnation| self.machines[*at].fitness;
         let is_any_fit = alive.iter().any(|it| fitness(it) == Fitness::Fit);
-        let live = alive.iter().map(|it| Live {
+        let live = alive.iter().map(|it| Member {
             name: self.machines[it.0].name.clone(),
             formats: 1,
             stores: all(self.stores.len() * usize::from(fitness(it).may_take(is_any_fit))),
@@ -331,19 +331,19 @@ impl World {
             let rows = tables.namespaces.iter().zip(&tables.rates).zip(0..);
             namespaces.extend(rows.map(|(((owner, _), rate), id)| {
                 let live = owner.filter(|(at, incarnation)| places[*at].0 == *incarnation);
-                Seen {
+                NamespaceState {
                     is_fixed: tables.deaths[place(id)].is_quarantined,
                     key: NamespaceKey { store, id },
                     ..seen(
                         id,
-                        live.map_or(Owner::Absent, |(at, _)| Owner::Live(places[at].1)),
+                        live.map_or(Owner::Absent, |(at, _)| Owner::Member(places[at].1)),
                         *rate,
                     )
                 }
             }));
         }
-        Look {
-            live: live.collect(),
+        ClusterView {
+            members: live.collect(),
             namespaces,
         }
     }
@@ -430,7 +430,7 @@ fn a_hundred_servers_share_ten_thousand_namespaces_of_five_stores() {
     // until those are taken that each of two servers held for the other's. Beside that each server takes its share, so many at a time.
     let share = orphans.div_ceil(SERVERS * 9 / 10) + 2;
     let rounds = u32::try_from(share.div_ceil(limits::TAKEOVERS_AT_ONCE)).unwrap();
-    let bound = limits::BEAT_SILENCE_MAX.as_duration() + 5 * limits::BEAT.as_duration();
+    let bound = limits::HEARTBEAT_SILENCE_MAX.as_duration() + 5 * limits::HEARTBEAT.as_duration();
     let bound = bound + rounds * (TAKE + STEP);
     assert!(took <= bound, "{took:?} for {orphans}, at most {bound:?}");
     assert_eq!(world.takeovers, NAMESPACES + orphans, "each by one server");

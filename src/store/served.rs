@@ -18,7 +18,6 @@ use super::fence::{Fence, Owned};
 use super::ownership;
 use super::take_over::OwnedShard;
 use super::view::NamespaceSeen;
-use crate::host::lease::Lease;
 use crate::host::mail::{Mail, NamespaceKeys, Reload};
 use crate::host::mailbox::Mailbox;
 use crate::host::memory::Plan;
@@ -37,13 +36,14 @@ use jitney_base::memory::Memory;
 use jitney_base::rights::Key;
 use jitney_broker::access::{FailedAttempts, Profile};
 use jitney_broker::namespace::StepContext;
+use jitney_cluster::lease::Lease;
 use jitney_config::Namespace;
 use jitney_gateway::Gateway;
 use jitney_shard::routing::ShardIndex;
 use jitney_shard::{Input, Recovering, Shard};
 
 /// What shards of namespaces in a store are made of.
-pub(crate) struct ServingParts {
+pub(crate) struct ServedParts {
     pub(crate) shards: Arc<Shards>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) memory: Memory,
@@ -69,8 +69,8 @@ const MAILBOX_BYTES: usize = if limits::MAILBOX_BYTES_MIN < limits::MAILBOX_BYTE
 };
 
 /// The namespaces of a store that this server owns.
-pub(crate) struct Serving {
-    parts: Arc<ServingParts>,
+pub(crate) struct ServedNamespaces {
+    parts: Arc<ServedParts>,
     /// The place of the store among those of the fleet.
     at: usize,
     store: Arc<Store>,
@@ -92,10 +92,10 @@ struct Served {
     teller: watch::Sender<StoreEvent>,
 }
 
-impl Serving {
+impl ServedNamespaces {
     /// Takes the store with its place, and what all stores of the fleet share.
     pub(super) fn new(
-        parts: Arc<ServingParts>,
+        parts: Arc<ServedParts>,
         (at, store): (usize, Arc<Store>),
         (attempts, next): (FailedAttempts, Arc<AtomicUsize>),
     ) -> Self {
@@ -450,7 +450,7 @@ impl Serving {
         found
     }
 
-    pub(super) fn parts(&self) -> &ServingParts {
+    pub(super) fn parts(&self) -> &ServedParts {
         &self.parts
     }
 }
@@ -458,7 +458,7 @@ impl Serving {
 /// Bits of a shard's number that are of a namespace's number in its store; the others are the place of the store.
 const NUMBER_BITS: u32 = 26;
 
-const _: () = assert!(limits::STORES_MAX <= 1 << (u32::BITS - NUMBER_BITS));
+const _: () = assert!(jitney_cluster::limits::STORES_MAX <= 1 << (u32::BITS - NUMBER_BITS));
 
 /// Returns the number of the shard of a namespace, by which metrics and consoles name it. It is the namespace's number in the only
 /// store, or in the first of several.
@@ -475,7 +475,7 @@ mod tests {
     #[test]
     fn shards_of_several_stores_have_numbers_of_their_own() {
         assert_eq!(shard_number(0, 7), 7);
-        let mut all: Vec<u32> = (0..limits::STORES_MAX)
+        let mut all: Vec<u32> = (0..jitney_cluster::limits::STORES_MAX)
             .flat_map(|store| [1, 2, 10_000].map(|id| shard_number(store, id)))
             .collect();
         let count = all.len();

@@ -6,69 +6,62 @@
 //! another server may take them.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::StoreError;
 use crate::limits;
 use jitney_base::time::Millis;
 
 /// The death of an owner of a namespace, as the server sees it that takes the namespace.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Death<'a> {
+pub struct Death<'a> {
     /// The name of the server that has died.
-    pub(super) server: &'a str,
+    pub server: &'a str,
     /// The name of the server whose death was counted last.
-    pub(super) before: Option<&'a str>,
+    pub before: Option<&'a str>,
     /// The name of the server that takes the namespace.
-    pub(super) taker: &'a str,
+    pub taker: &'a str,
 }
 
 impl Death<'_> {
     /// Returns whether it counts for the namespace.
-    pub(super) fn counts(&self) -> bool {
+    #[must_use]
+    pub fn counts(&self) -> bool {
         self.before != Some(self.server) || self.taker == self.server
     }
 }
 
-/// Refuses a namespace whose owners have died too often: the next one would, too.
-///
-/// # Errors
-///
-/// [`StoreError::Deadly`], which puts it into quarantine.
-pub(super) fn judge(deaths: i32) -> Result<(), StoreError> {
-    if limits::TAKEOVERS_MAX < deaths {
-        return Err(StoreError::Deadly { deaths });
-    }
-    Ok(())
+/// Returns whether the owners of a namespace have died so often that the next one would, too: it is to be left alone.
+#[must_use]
+pub const fn is_deadly(deaths: i32) -> bool {
+    limits::TAKEOVERS_MAX < deaths
 }
 
 /// For how long namespaces were served without a death of an owner, as this server has seen it, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Healing {
+pub struct Healing {
     seen: BTreeMap<i64, (i32, Duration)>,
     /// When they were looked at last.
-    looked: Option<Instant>,
+    looked: Option<Duration>,
 }
 
 /// A namespace as a look has found it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Served {
-    pub(super) id: i64,
+pub struct Served {
+    /// Its number in the store.
+    pub id: i64,
     /// The deaths that are counted.
-    pub(super) deaths: i32,
+    pub deaths: i32,
     /// A server that is alive has it.
-    pub(super) is_served: bool,
+    pub is_served: bool,
 }
 
 impl Healing {
     /// Takes all namespaces. The time without a server does not count, nor does that without looks, but for two beats of it. Which server
     /// had the namespace makes no difference.
-    pub(super) fn look(&mut self, now: Instant, namespaces: impl IntoIterator<Item = Served>) {
+    pub fn look(&mut self, now: Duration, namespaces: impl IntoIterator<Item = Served>) {
         let span = self.looked.replace(now);
-        let span = span.map_or(Duration::ZERO, |looked| {
-            now.saturating_duration_since(looked)
-        });
-        let span = span.min(2 * limits::BEAT.as_duration());
+        let span = span.map_or(Duration::ZERO, |looked| now.saturating_sub(looked));
+        let span = span.min(2 * limits::HEARTBEAT.as_duration());
         let mut before = std::mem::take(&mut self.seen);
         for Served {
             id,
@@ -86,7 +79,8 @@ impl Healing {
     }
 
     /// Returns for how long a namespace was served since the last death of an owner.
-    pub(super) fn healthy(&self, id: i64) -> Duration {
+    #[must_use]
+    pub fn healthy(&self, id: i64) -> Duration {
         self.seen
             .get(&id)
             .map_or(Duration::ZERO, |(_, healthy)| *healthy)
@@ -95,16 +89,16 @@ impl Healing {
 
 /// Namespaces that are left alone for a while because of deaths, as this server has seen them, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Pauses {
+pub struct Pauses {
     /// Which pause it is, and when it was seen first.
-    since: BTreeMap<i64, (i32, Instant)>,
+    since: BTreeMap<i64, (i32, Duration)>,
 }
 
 impl Pauses {
     /// Takes the namespaces that are left alone for a while, each with the number of this pause; returns those whose pause is over.
-    pub(super) fn over(
+    pub fn over(
         &mut self,
-        now: Instant,
+        now: Duration,
         paused: impl IntoIterator<Item = (i64, i32)>,
     ) -> Vec<(i64, i32)> {
         let mut before = std::mem::take(&mut self.since);
@@ -112,7 +106,7 @@ impl Pauses {
         for (id, number) in paused {
             let known = before.remove(&id).filter(|known| known.0 == number);
             let since = known.map_or(now, |known| known.1);
-            if pause(number) <= now.saturating_duration_since(since) {
+            if pause(number) <= now.saturating_sub(since) {
                 over.push((id, number));
             }
             self.since.insert(id, (number, since));
@@ -132,38 +126,41 @@ fn pause(number: i32) -> Duration {
 
 /// The rest of this server after deaths.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub struct Rest {
     /// When it ends, or has ended; and how many deaths are counted.
-    until: Option<(Instant, i32)>,
+    until: Option<(Duration, i32)>,
 }
 
 impl Rest {
     /// Begins after so many deaths, the last one just now.
-    pub(super) fn begin(&mut self, now: Instant, deaths: i32) {
+    pub fn begin(&mut self, now: Duration, deaths: i32) {
         let span = rest(deaths);
         self.until = Some((now + span, deaths));
     }
 
     /// Returns whether this server rests.
-    pub(super) fn rests(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn rests(&self, now: Duration) -> bool {
         self.until.is_some_and(|(until, _)| now < until)
     }
 
     /// Returns whether the deaths are to be counted anew.
-    pub(super) fn is_forgiven(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn is_forgiven(&self, now: Duration) -> bool {
         let healthy = limits::SERVER_HEALTHY.as_duration();
         self.until
             .is_some_and(|(until, deaths)| 0 < deaths && until + healthy <= now)
     }
 
     /// The deaths are counted anew.
-    pub(super) fn forgive(&mut self) {
+    pub fn forgive(&mut self) {
         self.until = None;
     }
 }
 
 /// Returns how long a server rests after so many deaths.
-pub(super) fn rest(deaths: i32) -> Duration {
+#[must_use]
+pub fn rest(deaths: i32) -> Duration {
     let further = deaths.saturating_sub(limits::SERVER_DEATHS_MAX);
     if further < 0 {
         return Duration::ZERO;
@@ -219,7 +216,7 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(count.dies("flapping", "well"), 1);
         }
-        assert!(judge(count.deaths).is_ok());
+        assert!(!is_deadly(count.deaths));
         assert_eq!(count.dies("well", "other"), 2);
         assert_eq!(count.dies("flapping", "other"), 3, "it goes round");
     }
@@ -230,11 +227,9 @@ mod tests {
     fn a_namespace_is_put_into_quarantine_at_the_fourth_death_of_an_owner() {
         let mut count = Count::default();
         for (server, taker) in [("a", "b"), ("b", "a"), ("a", "c")] {
-            assert!(judge(count.dies(server, taker)).is_ok());
+            assert!(!is_deadly(count.dies(server, taker)));
         }
-        let error = judge(count.dies("c", "a")).unwrap_err();
-        assert!(error.is_of_log(), "it is put into quarantine");
-        assert!(error.to_string().contains("have died 4 times"), "{error}");
+        assert!(is_deadly(count.dies("c", "a")));
         // There is one server only, and it cannot be told which of the two is at fault.
         let mut count = Count::default();
         for death in 1..=4 {
@@ -244,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_namespace_is_healthy_after_a_minute_whichever_servers_had_it() {
-        let begun = Instant::now();
+        let begun = Duration::from_secs(1_000_000);
         let mut healing = Healing::default();
         let mut at = 0;
         let mut serve = |halves: u64, deaths, is_served| {
@@ -271,7 +266,7 @@ mod tests {
 
     #[test]
     fn time_without_looks_is_not_healthy() {
-        let begun = Instant::now();
+        let begun = Duration::from_secs(1_000_000);
         let mut healing = Healing::default();
         let served = Served {
             id: 1,
@@ -286,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_quarantine_because_of_deaths_ends_after_a_pause_that_grows() {
-        let begun = Instant::now();
+        let begun = Duration::from_secs(1_000_000);
         let mut pauses = Pauses::default();
         let mut over = |after, number| !pauses.over(begun + secs(after), [(1, number)]).is_empty();
         assert!(!over(0, 1) && !over(59, 1) && over(60, 1));
@@ -300,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_server_that_has_died_twice_in_ten_minutes_rests_and_longer_each_time() {
-        let begun = Instant::now();
+        let begun = Duration::from_secs(1_000_000);
         let at = |seconds| begun + secs(seconds);
         let mut rest = Rest::default();
         assert!(!rest.rests(begun) && !rest.is_forgiven(at(9_000)));

@@ -1,12 +1,11 @@
 //! The failures of part 10 of the design that beats are to survive, by their names, and two servers with one name.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::super::namesake::{Name, NameRow, Namesake};
 use super::*;
-use crate::host::lease::Lease;
-use crate::limits;
+use jitney_cluster::lease::Lease;
+use jitney_cluster::name::{Name, NameClaim, NameRow};
 
 /// A server with a store of which a test decides.
 #[expect(
@@ -18,7 +17,7 @@ struct Rig {
     now: u64,
     /// How long the next answer takes.
     delay: u64,
-    answers: VecDeque<Result<Beaten, StoreError>>,
+    answers: VecDeque<Result<HeartbeatOutcome, StoreError>>,
     sent: usize,
     hangs: bool,
     lease: Lease,
@@ -46,7 +45,7 @@ impl Rig {
     }
 
     /// Beats for so long, while each answer takes a time; returns for how long the lease did hold at the answers.
-    async fn run(&mut self, memory: &mut Memory, span: u64, delay: u64) -> usize {
+    async fn run(&mut self, memory: &mut HeartbeatMemory, span: u64, delay: u64) -> usize {
         self.delay = delay;
         let until = self.now + span;
         let mut held = 0;
@@ -60,11 +59,11 @@ impl Rig {
     }
 
     fn holds(&self) -> bool {
-        self.lease.holds_at(self.now)
+        self.lease.holds(self.now)
     }
 }
 
-impl BeatIo for Rig {
+impl HeartbeatIo for Rig {
     fn store(&self) -> &'static str {
         "store"
     }
@@ -81,10 +80,12 @@ impl BeatIo for Rig {
         false
     }
 
-    async fn beat(&mut self) -> Result<Beaten, StoreError> {
+    async fn beat(&mut self) -> Result<HeartbeatOutcome, StoreError> {
         self.sent += 1;
         self.now += self.delay;
-        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))
+        self.answers
+            .pop_front()
+            .unwrap_or(Ok(HeartbeatOutcome::Done))
     }
 
     fn renew(&mut self, sent: u64) {
@@ -99,7 +100,9 @@ impl BeatIo for Rig {
         self.now += self.delay;
         self.given.push(self.now);
         self.is_given = true;
-        self.answers.pop_front().unwrap_or(Ok(Beaten::Done))?;
+        self.answers
+            .pop_front()
+            .unwrap_or(Ok(HeartbeatOutcome::Done))?;
         Ok(())
     }
 
@@ -128,21 +131,21 @@ fn unfit() -> StoreError {
 /// then, since there was no other beat.
 #[tokio::test]
 async fn a_beat_whose_answer_is_delayed_counts_from_when_it_was_sent() {
-    let lease = u64::try_from(limits::LEASE.as_millis()).unwrap();
+    let lease = u64::try_from(jitney_cluster::limits::LEASE.as_millis()).unwrap();
     let mut rig = Rig::new();
     let began = rig.now;
     rig.delay = lease - 1;
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.holds(), "for a moment");
     rig.now = began + lease;
     assert!(!rig.holds());
     for delay in [lease, 5_000] {
         rig.delay = delay;
-        step(&mut rig, &mut Memory::default()).await;
+        step(&mut rig, &mut HeartbeatMemory::default()).await;
         assert!(!rig.holds(), "the answer took {delay} ms");
     }
     rig.delay = 10;
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.holds());
 }
 
@@ -151,7 +154,7 @@ async fn a_beat_whose_answer_is_delayed_counts_from_when_it_was_sent() {
 #[tokio::test]
 async fn a_server_whose_beats_are_answered_after_their_lease_gives_its_namespaces_away() {
     for delay in [2_000, 2_500, 3_000] {
-        let (mut rig, mut memory) = (Rig::new(), Memory::default());
+        let (mut rig, mut memory) = (Rig::new(), HeartbeatMemory::default());
         rig.run(&mut memory, 5_000, 10).await;
         assert!(rig.given.is_empty());
         let began = rig.now;
@@ -175,7 +178,7 @@ async fn a_server_whose_beats_are_answered_after_their_lease_gives_its_namespace
 /// It serves slowly, and the others would not do it better if the database is slow.
 #[tokio::test]
 async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server_may_take_them() {
-    let (mut rig, mut memory) = (Rig::new(), Memory::default());
+    let (mut rig, mut memory) = (Rig::new(), HeartbeatMemory::default());
     assert!(0 < rig.run(&mut memory, 90_000, 1_800).await);
     assert!(rig.given.is_empty());
     // The database pauses for some seconds, and takes the beat.
@@ -198,9 +201,12 @@ async fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server
 /// That it is told to give them away may fail: it takes none all the same, and tries it no more in this way.
 #[tokio::test]
 async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_away() {
-    let (mut rig, mut memory) = (Rig::new(), Memory::default());
-    rig.answers
-        .extend([Ok(Beaten::Done), Ok(Beaten::Done), Ok(Beaten::Done)]);
+    let (mut rig, mut memory) = (Rig::new(), HeartbeatMemory::default());
+    rig.answers.extend([
+        Ok(HeartbeatOutcome::Done),
+        Ok(HeartbeatOutcome::Done),
+        Ok(HeartbeatOutcome::Done),
+    ]);
     rig.answers.push_back(Err(unfit()));
     rig.run(&mut memory, 30_000, 2_500).await;
     assert_eq!(rig.given.len(), 1);
@@ -212,17 +218,17 @@ async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_awa
 #[tokio::test]
 async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert_eq!(rig.sent, 1);
     rig.hangs = true;
     for _ in 0..5 {
         rig.now += 500;
-        step(&mut rig, &mut Memory::default()).await;
+        step(&mut rig, &mut HeartbeatMemory::default()).await;
     }
     assert_eq!(rig.sent, 1);
     assert!(!rig.holds(), "nor does it answer");
     rig.hangs = false;
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.sent == 2 && rig.holds());
 }
 
@@ -230,14 +236,14 @@ async fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
 #[tokio::test]
 async fn a_server_serves_nothing_of_a_store_that_was_restored() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     let replaced = StoreError::Replaced {
         place: String::new(),
         what: String::new(),
     };
     rig.answers.extend([Err(unfit()), Err(replaced)]);
     // That the store was away is reported already.
-    let mut memory = Memory::default();
+    let mut memory = HeartbeatMemory::default();
     step(&mut rig, &mut memory).await;
     assert!(memory.is_reported && !rig.is_replaced && rig.holds());
     step(&mut rig, &mut memory).await;
@@ -247,19 +253,18 @@ async fn a_server_serves_nothing_of_a_store_that_was_restored() {
 #[tokio::test]
 async fn a_server_that_was_declared_dead_answers_no_more() {
     let mut rig = Rig::new();
-    step(&mut rig, &mut Memory::default()).await;
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.holds());
-    rig.answers.push_back(Ok(Beaten::NoRow));
-    step(&mut rig, &mut Memory::default()).await;
+    rig.answers.push_back(Ok(HeartbeatOutcome::NoRow));
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.lease.has_ended());
-    rig.answers.push_back(Ok(Beaten::NotJoined));
-    step(&mut rig, &mut Memory::default()).await;
+    rig.answers.push_back(Ok(HeartbeatOutcome::NotJoined));
+    step(&mut rig, &mut HeartbeatMemory::default()).await;
     assert!(rig.lease.has_ended());
 }
 
 /// A store that has the row of one name, and two servers that have this name.
-struct Namesakes {
-    began: Instant,
+struct NameClaims {
     /// In milliseconds since then.
     now: u64,
     row: Option<NameRow>,
@@ -273,17 +278,16 @@ struct Namesakes {
 #[derive(Default)]
 struct One {
     incarnation: String,
-    namesake: Namesake,
+    claim: NameClaim,
     found: Name,
 }
 
 /// One of the two, with the store.
-struct OneOf<'a>(&'a mut Namesakes, usize);
+struct OneOf<'a>(&'a mut NameClaims, usize);
 
-impl Namesakes {
+impl NameClaims {
     fn new() -> Self {
         Self {
-            began: Instant::now(),
             now: 0,
             row: None,
             entered: 0,
@@ -296,7 +300,7 @@ impl Namesakes {
     async fn beat(&mut self, beating: impl IntoIterator<Item = usize>) {
         self.now += 500;
         for at in beating {
-            step(&mut OneOf(self, at), &mut Memory::default()).await;
+            step(&mut OneOf(self, at), &mut HeartbeatMemory::default()).await;
         }
     }
 
@@ -311,13 +315,13 @@ impl OneOf<'_> {
     /// Does what `FleetStore::try_to_join` does.
     fn try_to_join(&mut self) {
         let Self(store, at) = self;
-        let now = store.began + Duration::from_millis(store.now);
+        let now = Duration::from_millis(store.now);
         let one = &mut store.servers[*at];
-        one.found = one.namesake.judge(now, store.row.as_ref());
+        one.found = one.claim.judge(now, store.row.as_ref());
         if one.found == Name::Free {
             store.entered += 1;
             one.incarnation = format!("incarnation {}", store.entered);
-            one.namesake.enters(&one.incarnation);
+            one.claim.enters(&one.incarnation);
             store.row = Some(NameRow {
                 incarnation: one.incarnation.clone(),
                 beat: 1,
@@ -327,7 +331,7 @@ impl OneOf<'_> {
     }
 }
 
-impl BeatIo for OneOf<'_> {
+impl HeartbeatIo for OneOf<'_> {
     fn store(&self) -> &'static str {
         "store"
     }
@@ -344,20 +348,20 @@ impl BeatIo for OneOf<'_> {
         false
     }
 
-    async fn beat(&mut self) -> Result<Beaten, StoreError> {
+    async fn beat(&mut self) -> Result<HeartbeatOutcome, StoreError> {
         if self.0.servers[self.1].incarnation.is_empty() {
             self.try_to_join();
         }
         if self.0.servers[self.1].incarnation.is_empty() {
-            return Ok(Beaten::NotJoined);
+            return Ok(HeartbeatOutcome::NotJoined);
         }
         if !self.0.has_name(self.1) {
-            return Ok(Beaten::NoRow);
+            return Ok(HeartbeatOutcome::NoRow);
         }
         if let Some(row) = &mut self.0.row {
             row.beat += 1;
         }
-        Ok(Beaten::Done)
+        Ok(HeartbeatOutcome::Done)
     }
 
     fn renew(&mut self, _: u64) {}
@@ -382,7 +386,7 @@ impl BeatIo for OneOf<'_> {
 
 #[tokio::test]
 async fn a_server_does_not_take_its_name_back_from_one_that_beats_under_it() {
-    let mut both = Namesakes::new();
+    let mut both = NameClaims::new();
     both.beat([0]).await;
     assert!(both.has_name(0));
     // The first is frozen, and the second enters after its silence.

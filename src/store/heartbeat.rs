@@ -1,14 +1,14 @@
 //! One beat of a server in a store: when it is sent, and what follows from its answer. What it needs of the store and of the clock is
-//! [`BeatIo`], so that the tests have both in virtual time.
+//! [`HeartbeatIo`], so that the tests have both in virtual time.
 
 use tracing::{error, info, warn};
 
 use super::StoreError;
-use crate::limits;
+use jitney_cluster::lateness::{Lateness, Pace};
 
 /// What has become of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beaten {
+pub(super) enum HeartbeatOutcome {
     Done,
     /// The store has no row of this incarnation that is alive: it was declared dead, or another server has its name.
     NoRow,
@@ -17,7 +17,7 @@ pub(super) enum Beaten {
 }
 
 /// What a beat needs.
-pub(super) trait BeatIo {
+pub(super) trait HeartbeatIo {
     /// The store's name.
     fn store(&self) -> &str;
     /// The time by the clock of the lease.
@@ -27,7 +27,7 @@ pub(super) trait BeatIo {
     /// This server has left the store.
     fn has_left(&self) -> bool;
     /// Beats. A server that has not joined tries that first.
-    async fn beat(&mut self) -> Result<Beaten, StoreError>;
+    async fn beat(&mut self) -> Result<HeartbeatOutcome, StoreError>;
     /// Lets the lease hold, by a beat that was sent then.
     fn renew(&mut self, sent: u64);
     /// Another server may take the namespaces of this one.
@@ -44,63 +44,14 @@ pub(super) trait BeatIo {
 
 /// What is kept from one beat to the next.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct HeartbeatMemory {
     /// That there is no beat was logged.
     is_reported: bool,
     lateness: Lateness,
 }
 
-/// Whether the answers to beats come too late for the lease that they renew. The other servers see each beat in time then, and do not
-/// declare this server dead; but it may answer nothing.
-#[derive(Debug, Default)]
-struct Lateness {
-    /// Beats in a row whose answers came too late.
-    late: u32,
-    /// Since when answers come early enough for a lease that holds most of the time.
-    early_since: Option<u64>,
-    /// Namespaces were given away because of it.
-    has_given: bool,
-}
-
-/// What follows from the times of the last beats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// Namespaces are to be given away.
-    Late,
-    /// Nothing has changed.
-    Same,
-    /// Namespaces may be taken again.
-    Well,
-}
-
-impl Lateness {
-    /// Takes when a beat that has succeeded was sent, and when its answer came.
-    fn answered(&mut self, sent: u64, now: u64) -> Pace {
-        let took = now.saturating_sub(sent);
-        let [lease, over] =
-            [limits::LEASE, limits::LATE_BEATS_OVER].map(|it| it.as_millis().unsigned_abs());
-        if lease <= took {
-            self.late = self.late.saturating_add(1);
-            self.early_since = None;
-            let is_new = limits::LATE_BEATS_MAX <= self.late && !self.has_given;
-            return if is_new { Pace::Late } else { Pace::Same };
-        }
-        self.late = 0;
-        if lease < 2 * took {
-            self.early_since = None;
-            return Pace::Same;
-        }
-        let since = *self.early_since.get_or_insert(sent);
-        if self.has_given && over <= now.saturating_sub(since) {
-            self.has_given = false;
-            return Pace::Well;
-        }
-        Pace::Same
-    }
-}
-
 /// Beats once, unless this server has left.
-pub(super) async fn step(io: &mut impl BeatIo, memory: &mut Memory) {
+pub(super) async fn step(io: &mut impl HeartbeatIo, memory: &mut HeartbeatMemory) {
     if io.has_left() {
         return;
     }
@@ -112,7 +63,7 @@ pub(super) async fn step(io: &mut impl BeatIo, memory: &mut Memory) {
     let sent = io.now();
     let beaten = io.beat().await;
     match beaten {
-        Ok(Beaten::Done) => {
+        Ok(HeartbeatOutcome::Done) => {
             io.renew(sent);
             if memory.is_reported {
                 info!(store = io.store(), "the store is back");
@@ -121,22 +72,22 @@ pub(super) async fn step(io: &mut impl BeatIo, memory: &mut Memory) {
             follow(io, memory, sent).await;
         }
         // It has left while the beat was on its way.
-        Ok(Beaten::NoRow) if io.has_left() => {}
-        Ok(Beaten::NoRow) => io.begin_anew(),
+        Ok(HeartbeatOutcome::NoRow) if io.has_left() => {}
+        Ok(HeartbeatOutcome::NoRow) => io.begin_anew(),
         Err(error @ StoreError::Replaced { .. }) => io.replaced(&error),
         Err(error) if !memory.is_reported => {
             warn!(store = io.store(), "no beat: {error}");
             memory.is_reported = true;
         }
-        Ok(Beaten::NotJoined) | Err(_) => {}
+        Ok(HeartbeatOutcome::NotJoined) | Err(_) => {}
     }
 }
 
 /// Does what follows from when a beat was sent, whose answer is here.
-async fn follow(io: &mut impl BeatIo, memory: &mut Memory, sent: u64) {
+async fn follow(io: &mut impl HeartbeatIo, memory: &mut HeartbeatMemory, sent: u64) {
     match memory.lateness.answered(sent, io.now()) {
         Pace::Late if io.others_may_take() => {
-            memory.lateness.has_given = true;
+            memory.lateness.released();
             if let Err(error) = io.give_all().await {
                 warn!(
                     store = io.store(),

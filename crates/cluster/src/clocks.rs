@@ -1,5 +1,5 @@
 //! This server's clock against a database's. A clock that is far off would end times to live, and the memory of duplicates, too early:
-//! such a clock is not followed (`src/system/clock.rs`), and its server has no namespaces while another server may take them.
+//! a server does not follow such a clock, and has no namespaces while another server may take them.
 //!
 //! Neither clock decides who is alive: a server whose clock is off beats.
 
@@ -7,7 +7,7 @@ use crate::limits;
 
 /// The clock of this server, as it was compared with a database's.
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
+pub struct ClockComparison {
     /// By how much it is ahead of the database's, in milliseconds.
     offset: i64,
     /// It is near enough to the database's for namespaces to be taken. It is not before it was compared.
@@ -18,17 +18,17 @@ pub(super) struct Comparison {
 
 /// How far a clock is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Skew {
+pub enum Skew {
     /// Enough for an operator to know, and namespaces are taken.
     Warned,
     /// Too much for namespaces to be taken.
     Refused,
 }
 
-impl Comparison {
+impl ClockComparison {
     /// Takes by how many milliseconds this server's clock is ahead; returns what is to be logged. Each of the two is logged once until
     /// the clock is well again.
-    pub(super) fn compare(&mut self, offset: i64) -> Option<Skew> {
+    pub fn compare(&mut self, offset: i64) -> Option<Skew> {
         self.offset = offset;
         let skew = skew_of(offset);
         self.is_in_time = skew != Some(Skew::Refused);
@@ -37,11 +37,15 @@ impl Comparison {
         skew.filter(|_| is_new)
     }
 
-    pub(super) const fn offset(&self) -> i64 {
+    /// Returns by how many milliseconds this server's clock is ahead of the database's, as it was compared last.
+    #[must_use]
+    pub const fn offset(&self) -> i64 {
         self.offset
     }
 
-    pub(super) const fn is_in_time(&self) -> bool {
+    /// Returns whether the clock is near enough to the database's for namespaces to be taken.
+    #[must_use]
+    pub const fn is_in_time(&self) -> bool {
         self.is_in_time
     }
 }
@@ -56,7 +60,8 @@ fn skew_of(offset: i64) -> Option<Skew> {
 
 /// Returns by how many milliseconds this server's clock is ahead of the database's at least: it had a time when it asked, the database
 /// another when it answered, and the answer took some milliseconds in all.
-pub(super) fn offset_of(asked: i64, answered: i64, took: i64) -> i64 {
+#[must_use]
+pub fn offset_of(asked: i64, answered: i64, took: i64) -> i64 {
     let ahead = asked + took / 2 - answered;
     // The answer may have taken its time on one way.
     ahead.signum() * ahead.abs().saturating_sub(took / 2).max(0)
@@ -83,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_is_logged_and_again_when_it_takes_no_namespaces() {
-        let mut clock = Comparison::default();
+        let mut clock = ClockComparison::default();
         let mut compare = |offset| {
             let told = clock.compare(offset);
             (told, clock.is_in_time())

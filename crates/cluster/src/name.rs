@@ -1,24 +1,27 @@
-//! Whether a server may enter a store under its name.
+//! The claim of a name: whether a server may enter a store under it.
 //!
 //! If two servers had one name, and each took it from the other, both would drop their namespaces at each turn, and the deaths of the
 //! owners would put these into quarantine. So a server enters only when no other one beats under its name: at its start, and also
 //! after it was declared dead, since another server with its name may have come meanwhile.
 
-use std::time::Instant;
+use std::time::Duration;
 
-use super::decide::Beats;
+use crate::heartbeats::Heartbeats;
 
 /// The row of the server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NameRow {
-    pub(super) incarnation: String,
-    pub(super) beat: i64,
-    pub(super) is_alive: bool,
+pub struct NameRow {
+    /// The incarnation of the server that entered under it last.
+    pub incarnation: String,
+    /// The number of its last heartbeat.
+    pub beat: i64,
+    /// It has not left, and was not declared dead.
+    pub is_alive: bool,
 }
 
 /// What the row says of the name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Name {
+pub enum Name {
     /// No other server has it.
     #[default]
     Free,
@@ -28,21 +31,21 @@ pub(super) enum Name {
     Taken,
 }
 
-/// The server of the same name, as this one has seen it.
+/// The claim of this server to its name, beside another server of the same name as this one has seen it.
 #[derive(Debug, Default)]
-pub(super) struct Namesake {
+pub struct NameClaim {
     /// The incarnation under which this server has entered last, or has tried to: the answer may be lost.
     own: String,
-    beats: Beats<String>,
+    beats: Heartbeats<String>,
     first: Option<NameRow>,
     /// What was found last.
     found: Name,
 }
 
-impl Namesake {
+impl NameClaim {
     /// Takes the row of the name, or that there is none. Another server that is alive keeps the name until its beat was seen unchanged
     /// for as long as the other servers wait before they declare it dead.
-    pub(super) fn judge(&mut self, now: Instant, row: Option<&NameRow>) -> Name {
+    pub fn judge(&mut self, now: Duration, row: Option<&NameRow>) -> Name {
         let other = row.filter(|row| row.is_alive && row.incarnation != self.own);
         let Some(other) = other else {
             return self.is_free();
@@ -62,17 +65,19 @@ impl Namesake {
     }
 
     /// Takes the incarnation under which this server tries to enter.
-    pub(super) fn enters(&mut self, incarnation: &str) {
+    pub fn enters(&mut self, incarnation: &str) {
         incarnation.clone_into(&mut self.own);
     }
 
     /// Returns whether this server has tried to enter under that incarnation last.
-    pub(super) fn is_own(&self, incarnation: &str) -> bool {
+    #[must_use]
+    pub fn is_own(&self, incarnation: &str) -> bool {
         self.own == incarnation
     }
 
     /// Returns what the row before has said of the name.
-    pub(super) fn found(&self) -> Name {
+    #[must_use]
+    pub fn found(&self) -> Name {
         self.found
     }
 
@@ -87,7 +92,6 @@ impl Namesake {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
     use crate::limits;
@@ -102,52 +106,52 @@ mod tests {
 
     #[test]
     fn a_server_enters_under_a_name_whose_server_is_silent_or_gone_or_is_itself() {
-        let began = Instant::now();
-        let beats = |count: u32| began + limits::BEAT.as_duration() * count;
-        let mut namesake = Namesake::default();
-        assert_eq!(namesake.judge(began, None), Name::Free);
+        let began = Duration::from_secs(1_000_000);
+        let beats = |count: u32| began + limits::HEARTBEAT.as_duration() * count;
+        let mut claim = NameClaim::default();
+        assert_eq!(claim.judge(began, None), Name::Free);
         let dead = row("x", 7, false);
-        assert_eq!(namesake.judge(began, Some(&dead)), Name::Free);
+        assert_eq!(claim.judge(began, Some(&dead)), Name::Free);
         let silent = row("x", 7, true);
         for count in 0..6 {
-            assert_eq!(namesake.judge(beats(count), Some(&silent)), Name::Unclear);
+            assert_eq!(claim.judge(beats(count), Some(&silent)), Name::Unclear);
         }
-        assert_eq!(namesake.judge(beats(6), Some(&silent)), Name::Free);
+        assert_eq!(claim.judge(beats(6), Some(&silent)), Name::Free);
         // It has entered as `own`, and does not know that: the answer was lost.
-        namesake.enters("own");
+        claim.enters("own");
         let own = row("own", 1, true);
-        assert_eq!(namesake.judge(beats(7), Some(&own)), Name::Free);
+        assert_eq!(claim.judge(beats(7), Some(&own)), Name::Free);
     }
 
     #[test]
     fn a_server_that_beats_keeps_its_name_until_it_is_silent() {
-        let began = Instant::now();
+        let began = Duration::from_secs(1_000_000);
         let at = |millis| began + Duration::from_millis(millis);
-        let mut namesake = Namesake::default();
-        namesake.enters("own");
+        let mut claim = NameClaim::default();
+        claim.enters("own");
         let first = row("x", 7, true);
-        assert_eq!(namesake.judge(began, Some(&first)), Name::Unclear);
+        assert_eq!(claim.judge(began, Some(&first)), Name::Unclear);
         for beat in 1..20_u32 {
             let beaten = row("x", 7 + i64::from(beat), true);
-            let now = began + limits::BEAT.as_duration() * beat;
-            assert_eq!(namesake.judge(now, Some(&beaten)), Name::Taken);
+            let now = began + limits::HEARTBEAT.as_duration() * beat;
+            assert_eq!(claim.judge(now, Some(&beaten)), Name::Taken);
         }
         // The store was away meanwhile, and neither could beat.
         let last = row("x", 26, true);
-        assert_eq!(namesake.judge(at(90_000), Some(&last)), Name::Taken);
+        assert_eq!(claim.judge(at(90_000), Some(&last)), Name::Taken);
         for half in 1..4 {
             let now = at(90_000 + 500 * half);
-            assert_eq!(namesake.judge(now, Some(&last)), Name::Taken);
+            assert_eq!(claim.judge(now, Some(&last)), Name::Taken);
         }
-        assert_eq!(namesake.judge(at(92_000), Some(&last)), Name::Free);
+        assert_eq!(claim.judge(at(92_000), Some(&last)), Name::Free);
     }
 
     #[test]
     fn a_server_that_takes_the_place_of_another_one_has_the_name_too() {
-        let began = Instant::now();
-        let mut namesake = Namesake::default();
+        let began = Duration::from_secs(1_000_000);
+        let mut claim = NameClaim::default();
         let [before, after] = ["x", "y"].map(|incarnation| row(incarnation, 1, true));
-        assert_eq!(namesake.judge(began, Some(&before)), Name::Unclear);
-        assert_eq!(namesake.judge(began, Some(&after)), Name::Taken);
+        assert_eq!(claim.judge(began, Some(&before)), Name::Unclear);
+        assert_eq!(claim.judge(began, Some(&after)), Name::Taken);
     }
 }

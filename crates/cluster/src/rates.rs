@@ -1,19 +1,19 @@
 //! How busy namespaces are, as it is measured and as the store has it.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use crate::limits;
 
 /// The measured rates of namespaces, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Rates(BTreeMap<i64, Measured>);
+pub struct Rates(BTreeMap<i64, Measured>);
 
 #[derive(Debug)]
 struct Measured {
     /// Messages until then.
     messages: u64,
-    at: Instant,
+    at: Duration,
     /// Messages a second, of late.
     rate: i64,
 }
@@ -21,13 +21,7 @@ struct Measured {
 impl Rates {
     /// Takes how many messages a namespace has had since its server has it, and the rate that the store has; returns the rate that the
     /// store is to have, if that is another.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        id: i64,
-        messages: u64,
-        published: i64,
-    ) -> Option<i64> {
+    pub fn take(&mut self, now: Duration, id: i64, messages: u64, published: i64) -> Option<i64> {
         // A namespace that was moved is as busy as it was.
         let first = Measured {
             messages,
@@ -35,7 +29,7 @@ impl Rates {
             rate: published,
         };
         let measured = self.0.entry(id).or_insert(first);
-        let millis = now.saturating_duration_since(measured.at).as_millis();
+        let millis = now.saturating_sub(measured.at).as_millis();
         let millis = i64::try_from(millis).ok().filter(|millis| 0 < *millis)?;
         // A count that has become less is of another server's time.
         let count = messages.saturating_sub(measured.messages);
@@ -49,20 +43,19 @@ impl Rates {
     }
 
     /// Forgets namespaces that are not served any more.
-    pub(super) fn keep(&mut self, ids: &[i64]) {
+    pub fn keep(&mut self, ids: &[i64]) {
         self.0.retain(|id, _| ids.contains(id));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn a_rate_is_said_when_it_has_changed_by_a_lot() {
-        let began = Instant::now();
+        let began = Duration::from_secs(1_000_000);
         let mut rates = Rates::default();
         let (mut messages, mut seconds) = (0, 0);
         let mut at = |rates: &mut Rates, rate: u64, published| {

@@ -1,38 +1,38 @@
 //! A server looks at each store every half second: which servers are alive, and which of them has which namespace. A beat that it has
 //! seen unchanged for 3 s of its own clock is declared dead by a comparison of that beat in the database, and the namespaces of that
-//! server are free. Then it does what is decided.
+//! server are free. Then it does what is decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, error, info, warn};
 
 use super::StoreError;
-use super::clocks::{self, Skew};
 use super::connect::Session;
-use super::deaths::{Death, Served};
-use super::decide::{self, Fitness, Live, Look, NamespaceKey, Owner, Seen, StoreSet};
 use super::fence::{Fence, Owned};
 use super::fleet::{self, Fleet, FleetStore, State};
 use super::ownership::{self, QuarantinedBy};
 use super::take_over::{self, Taker};
 use super::view::{NamespaceSeen, ServerSeen, StoreView, View};
-use crate::host::lease;
-use crate::limits;
-use crate::system::clock::Testimony;
+use crate::system::clock::{Testimony, since_boot, uptime};
 use crate::system::supervisor;
 use jitney_base::time::Millis;
+use jitney_cluster::clocks::{self, Skew};
+use jitney_cluster::deaths::{Death, Served};
+use jitney_cluster::planner::{
+    self, ClusterView, Fitness, Member, NamespaceKey, NamespaceState, Owner, StoreSet,
+};
 
 impl Fleet {
     /// Looks at a store until the stop, and does what is to be done.
-    pub(super) async fn look(self: Arc<Self>, at: usize, mut stopped: watch::Receiver<bool>) {
+    pub(super) async fn poll(self: Arc<Self>, at: usize, mut stopped: watch::Receiver<bool>) {
         let Some(part) = self.parts.get(at) else {
             return;
         };
-        let mut ticks = interval(limits::BEAT.as_duration());
+        let mut ticks = interval(jitney_cluster::limits::HEARTBEAT.as_duration());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_reported = false;
         loop {
@@ -40,7 +40,7 @@ impl Fleet {
                 _ = ticks.tick() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
-            match part.look_once().await {
+            match part.poll_once().await {
                 Ok(()) => is_reported = false,
                 Err(error) => {
                     part.view.rcu(|view| StoreView {
@@ -60,40 +60,40 @@ impl Fleet {
         }
     }
 
-    /// Does what is decided by what all looks have found.
+    /// Does what is decision by what all looks have found.
     fn act(self: &Arc<Self>) {
         let view = self.view();
         self.tell_routes(&view);
-        let look = look_of(&view);
-        let own = look.live.iter().position(|it| it.name == self.server);
-        let decided = {
+        let look = cluster_view(&view);
+        let own = look.members.iter().position(|it| it.name == self.server);
+        let decision = {
             // What is taken over is served before the planner hears that it is.
             let mut planner = self.planner();
             let served = self.parts.iter().flat_map(|part| {
                 let ids = part.serving.ids().into_iter();
                 ids.map(|id| NamespaceKey { store: part.at, id })
             });
-            let mut decided = planner.decide(Instant::now(), own, look, &served.collect());
-            decided.take.retain(|key| {
+            let mut decision = planner.decide(uptime(), own, look, &served.collect());
+            decision.acquire.retain(|key| {
                 let part = self.parts.get(key.store);
                 let may_take = part.is_some_and(|part| part.state().may_take());
                 if !may_take {
-                    planner.taken(*key);
+                    planner.acquired(*key);
                 }
                 may_take
             });
-            decided
+            decision
         };
-        for key in decided.take {
+        for key in decision.acquire {
             self.start_to_take(key);
         }
-        for key in decided.give {
+        for key in decision.release {
             let fleet = Arc::clone(self);
             let give = async move {
                 if let Some(part) = fleet.parts.get(key.store) {
                     part.serving.give(key.id).await;
                 }
-                fleet.planner().given(key);
+                fleet.planner().released(key);
             };
             supervisor::spawn("handover", give).allow_end();
         }
@@ -123,15 +123,15 @@ impl Fleet {
             if let Some(part) = fleet.parts.get(key.store) {
                 part.take(key.id).await;
             }
-            fleet.planner().taken(key);
+            fleet.planner().acquired(key);
         };
         supervisor::spawn("take-over", take).allow_end();
     }
 }
 
 /// Returns what decisions are made from.
-fn look_of(view: &View) -> Look {
-    let mut live: BTreeMap<&str, Live> = BTreeMap::new();
+fn cluster_view(view: &View) -> ClusterView {
+    let mut members: BTreeMap<&str, Member> = BTreeMap::new();
     let stores = view.stores.iter().enumerate();
     for (at, store) in stores.filter(|(_, store)| store.is_reached) {
         let servers = || {
@@ -142,7 +142,7 @@ fn look_of(view: &View) -> Look {
         };
         let is_any_fit = servers().any(|it| it.fitness == Fitness::Fit);
         for server in servers() {
-            let found = live.entry(&server.name).or_insert_with(|| Live {
+            let found = members.entry(&server.name).or_insert_with(|| Member {
                 name: server.name.clone(),
                 formats: server.formats,
                 stores: StoreSet::default(),
@@ -153,19 +153,19 @@ fn look_of(view: &View) -> Look {
             }
         }
     }
-    let places: BTreeMap<&str, usize> = live.keys().copied().zip(0..).collect();
+    let places: BTreeMap<&str, usize> = members.keys().copied().zip(0..).collect();
     let namespaces = view.stores.iter().enumerate().flat_map(|(at, store)| {
         let places = &places;
         store.namespaces.values().map(move |namespace| {
             let owner = namespace.server.as_ref();
             let place = |owner: &String| places.get(&owner[..]).copied();
-            Seen {
+            NamespaceState {
                 key: NamespaceKey {
                     store: at,
                     id: namespace.id,
                 },
                 owner: owner.map_or(Owner::Absent, |it| {
-                    place(it).map_or(Owner::Leaving, Owner::Live)
+                    place(it).map_or(Owner::Leaving, Owner::Member)
                 }),
                 rate: namespace.rate,
                 formats: namespace.formats,
@@ -173,10 +173,10 @@ fn look_of(view: &View) -> Look {
             }
         })
     });
-    let mut namespaces: Vec<Seen> = namespaces.collect();
+    let mut namespaces: Vec<NamespaceState> = namespaces.collect();
     namespaces.sort_by_key(|it| it.key);
-    Look {
-        live: live.into_values().collect(),
+    ClusterView {
+        members: members.into_values().collect(),
         namespaces,
     }
 }
@@ -192,7 +192,7 @@ impl State {
     }
 
     /// Returns whether this server is to have namespaces of the store.
-    fn fitness(&self, now: Instant) -> Fitness {
+    fn fitness(&self, now: Duration) -> Fitness {
         if !self.clock.is_in_time() {
             return Fitness::Unfit;
         }
@@ -204,7 +204,7 @@ impl State {
 }
 
 impl FleetStore {
-    async fn look_once(&self) -> Result<(), StoreError> {
+    async fn poll_once(&self) -> Result<(), StoreError> {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
         let mut view = StoreView::read(&self.store, &session).await?;
@@ -240,7 +240,7 @@ impl FleetStore {
         let others = servers.iter();
         let others = others.filter(|it| it.is_alive && it.name != self.server);
         let others = others.map(|it| (it.incarnation.clone(), it.beat));
-        let silent = self.state().beats.silent(Instant::now(), others);
+        let silent = self.state().heartbeats.silent(uptime(), others);
         let is_silent = |it: &&ServerSeen| silent.contains(&it.incarnation);
         let sql = "update server set alive = false, leaving = false, deaths = deaths + 1 where name = $1 and incarnation::text = $2 \
                    and beat = $3 and alive";
@@ -263,17 +263,17 @@ impl FleetStore {
     fn forgotten(&self, servers: &[ServerSeen]) -> Vec<String> {
         let gone = servers.iter().filter(|it| !it.is_alive);
         let gone = gone.map(|it| (&it.incarnation[..], it.is_leaving));
-        self.state().gone.forgotten(Instant::now(), gone)
+        self.state().departed.forgotten(uptime(), gone)
     }
 
     /// Compares this server's clock with the database's: whether it is followed, and namespaces may be taken.
     async fn compare_clocks(&self, session: &Session) -> Result<(), StoreError> {
         let query = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
         let clock = &self.serving.parts().clock;
-        let (began, reading) = (lease::now(), clock.read());
+        let (began, reading) = (since_boot(), clock.read());
         let row = session.one(query, &[]).await?;
         let found: i64 = self.store.get(&row, 0)?;
-        let took = i64::try_from(lease::now() - began).unwrap_or(i64::MAX);
+        let took = i64::try_from(since_boot() - began).unwrap_or(i64::MAX);
         let offset = clocks::offset_of(reading.system.as_millis(), found, took);
         let (told, says) = {
             let mut state = self.state();
@@ -313,7 +313,7 @@ impl FleetStore {
     ) -> Result<(), StoreError> {
         let (incarnation, fitness) = {
             let state = self.state();
-            (state.incarnation.clone(), state.fitness(Instant::now()))
+            (state.incarnation.clone(), state.fitness(uptime()))
         };
         let own = servers.iter_mut().find(|it| it.incarnation == incarnation);
         let Some(own) = own.filter(|own| own.fitness != fitness) else {
@@ -482,7 +482,7 @@ impl FleetStore {
 
     /// Notes for how long namespaces were served without a death, by whichever server; returns those in quarantine whose pause is over.
     fn note_deaths(&self, view: &StoreView) -> Vec<(i64, i32)> {
-        let now = Instant::now();
+        let now = uptime();
         let served = view.namespaces.values().map(|it| Served {
             id: it.id,
             deaths: it.deaths,
@@ -515,7 +515,7 @@ impl FleetStore {
     async fn forgive(&self, session: &Session) -> Result<(), StoreError> {
         let incarnation = {
             let state = self.state();
-            let is_forgiven = state.rest.is_forgiven(Instant::now()) && !state.is_late;
+            let is_forgiven = state.rest.is_forgiven(uptime()) && !state.is_late;
             if !is_forgiven || state.incarnation.is_empty() {
                 return Ok(());
             }
@@ -542,8 +542,12 @@ impl FleetStore {
                 healed.map(|it| it.id).collect::<Vec<i64>>()
             };
             (
-                healed(limits::TAKEOVER_HEALTHY, |it| it.deaths != 0),
-                healed(limits::QUARANTINE_HEALTHY, |it| it.pauses != 0),
+                healed(jitney_cluster::limits::TAKEOVER_HEALTHY, |it| {
+                    it.deaths != 0
+                }),
+                healed(jitney_cluster::limits::QUARANTINE_HEALTHY, |it| {
+                    it.pauses != 0
+                }),
             )
         };
         if healthy.is_empty() && well.is_empty() {
@@ -587,7 +591,7 @@ fn kind_of(formats: i32) -> u8 {
 /// Returns the newest kind of record that this server may write: all servers that are alive read it.
 fn formats_to_write(view: &StoreView) -> i32 {
     let alive = view.servers.iter().filter(|it| it.is_alive);
-    decide::formats_of(alive.map(|it| it.formats), fleet::formats())
+    planner::formats_of(alive.map(|it| it.formats), fleet::formats())
 }
 
 #[cfg(test)]
@@ -681,10 +685,10 @@ mod tests {
 
     fn taken(view: StoreView) -> Vec<i64> {
         let stores = vec![Arc::new(view)];
-        let look = look_of(&View { stores });
-        let mut planner = decide::Planner::default();
-        let decided = planner.decide(Instant::now(), Some(0), look, &BTreeSet::new());
-        decided.take.iter().map(|key| key.id).collect()
+        let look = cluster_view(&View { stores });
+        let mut planner = planner::Planner::default();
+        let decision = planner.decide(uptime(), Some(0), look, &BTreeSet::new());
+        decision.acquire.iter().map(|key| key.id).collect()
     }
 
     /// poison-namespace: it is in quarantine after it has ended its owners, and would end the next one.
@@ -726,13 +730,13 @@ mod tests {
                 ..StoreView::default()
             })
         };
-        let look = look_of(&View {
+        let look = cluster_view(&View {
             stores: vec![
                 store(vec![server("a", Fitness::Unfit), server("b", Fitness::Fit)]),
                 store(vec![server("a", Fitness::Fit), server("b", Fitness::Fit)]),
             ],
         });
-        let shares = look.live.iter();
+        let shares = look.members.iter();
         let shares = shares.map(|it| (&it.name[..], [0, 1].map(|store| it.stores.has(store))));
         let shares: Vec<(&str, [bool; 2])> = shares.collect();
         assert_eq!(shares, [("a", [false, true]), ("b", [true, true])]);
@@ -744,10 +748,10 @@ mod tests {
         let shares = |fitness: [Fitness; 3]| {
             let servers = ["a", "b", "c"].into_iter().zip(fitness);
             let servers = servers.map(|(name, fitness)| server(name, fitness));
-            let look = look_of(&View {
+            let look = cluster_view(&View {
                 stores: vec![Arc::new(view_of(servers.collect(), vec![]))],
             });
-            let shares = look.live.iter().map(|it| it.stores.has(0));
+            let shares = look.members.iter().map(|it| it.stores.has(0));
             shares.collect::<Vec<bool>>()
         };
         assert_eq!(shares([Resting, Fit, Unfit]), [false, true, false]);
@@ -758,15 +762,17 @@ mod tests {
     #[test]
     fn a_server_that_has_died_too_often_or_is_late_rests_and_one_whose_clock_is_off_is_unfit() {
         let mut state = joined();
-        let now = Instant::now();
+        let now = uptime();
         assert_eq!(state.fitness(now), Fitness::Unfit, "not compared");
         state.clock.compare(0);
         assert_eq!(state.fitness(now), Fitness::Fit);
-        state.rest.begin(now, limits::SERVER_DEATHS_MAX);
+        state
+            .rest
+            .begin(now, jitney_cluster::limits::SERVER_DEATHS_MAX);
         assert_eq!(state.fitness(now), Fitness::Resting);
         assert!(state.may_take(), "if there is no other server");
         assert_eq!(
-            state.fitness(now + limits::SERVER_REST.as_duration()),
+            state.fitness(now + jitney_cluster::limits::SERVER_REST.as_duration()),
             Fitness::Fit
         );
         state.rest.forgive();
