@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use crate::store::{Fleet, ServerSeen};
+use crate::store::{Fleet, ServerRow};
 
 /// Another server, which has a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) trait Owners: Send + Sync {
 
 impl Owners for Fleet {
     fn other_owner_of(&self, namespace: &str) -> Option<Owner> {
-        let other = |server: &ServerSeen| {
+        let other = |server: &ServerRow| {
             (server.name != self.server()).then(|| Owner {
                 server: server.name.clone(),
                 incarnation: server.incarnation.clone(),
@@ -49,7 +49,7 @@ impl Owners for Fleet {
     }
 
     fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
-        let is_same = |server: &ServerSeen| {
+        let is_same = |server: &ServerRow| {
             server.name == owner.server
                 && server.incarnation == owner.incarnation
                 && server.address == owner.address

@@ -3,7 +3,6 @@
 //! A store that is away suspends its own namespaces only: beats, leases, looks and take-overs are of one store. What each server does
 //! is decided by `decide.rs` for all stores together.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,18 +18,14 @@ use super::connect::Store;
 use super::ownership;
 use super::served::{ServedNamespaces, ServedParts};
 use super::stores::Stores;
-use super::view::{ServerSeen, StoreView, View};
 use crate::limits;
 use crate::system::clock::{Clock, since_boot};
 use crate::system::supervisor::{self, Task};
 use jitney_broker::access::FailedAttempts;
-use jitney_cluster::clocks::ClockComparison;
-use jitney_cluster::deaths::{Healing, Pauses, Rest};
-use jitney_cluster::heartbeats::{DepartedServers, Heartbeats};
 use jitney_cluster::lease::Lease;
-use jitney_cluster::name::NameClaim;
+use jitney_cluster::member::MemberState;
 use jitney_cluster::planner::{NamespaceKey, Planner};
-use jitney_cluster::rates::Rates;
+use jitney_cluster::view::{FleetView, ServerRow, StoreView};
 
 /// Returns the newest kind of record that this release reads.
 pub(super) fn formats() -> i32 {
@@ -80,33 +75,11 @@ pub(super) struct FleetStore {
     pub(super) view: ArcSwap<StoreView>,
     /// Of all stores: see [`FleetStore::publish_view`].
     owner_changes: watch::Sender<()>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<MemberState>,
     /// Bounds the take-overs at the same time.
     pub(super) takers: Semaphore,
     /// Bounds the sessions that read and record configurations.
     pub(super) configurers: Semaphore,
-}
-
-#[derive(Default)]
-pub(super) struct State {
-    /// Empty while this server has not joined the others.
-    pub(super) incarnation: String,
-    pub(super) claim: NameClaim,
-    /// This server has left, and beats no more.
-    pub(super) has_left: bool,
-    pub(super) heartbeats: Heartbeats<String>,
-    pub(super) departed: DepartedServers,
-    pub(super) healing: Healing,
-    pub(super) pauses: Pauses,
-    pub(super) rest: Rest,
-    /// This server has given its namespaces away, because the answers to its beats come too late.
-    pub(super) is_late: bool,
-    pub(super) clock: ClockComparison,
-    /// The store is another one than at the start.
-    pub(super) is_replaced: bool,
-    pub(super) rates: Rates,
-    /// Namespaces to which a configuration is being applied.
-    pub(super) configuring: BTreeSet<i64>,
 }
 
 impl Fleet {
@@ -151,9 +124,9 @@ impl Fleet {
     }
 
     /// Returns the servers and the namespaces, as the last looks found them.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> FleetView {
         let stores = self.parts.iter().map(|part| part.view.load_full());
-        View {
+        FleetView {
             stores: stores.collect(),
         }
     }
@@ -163,7 +136,7 @@ impl Fleet {
     pub(crate) fn look_at_owner<T>(
         &self,
         namespace: &str,
-        look: impl FnOnce(&ServerSeen) -> T,
+        look: impl FnOnce(&ServerRow) -> T,
     ) -> Option<T> {
         let mut views = self.parts.iter().map(|part| part.view.load());
         let view = views.find(|view| view.namespaces.contains_key(namespace))?;
@@ -317,7 +290,7 @@ async fn follow_clock(clock: Arc<Clock>, mut stopped: watch::Receiver<bool>) {
 }
 
 impl FleetStore {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MemberState> {
         // No state here is partial when a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

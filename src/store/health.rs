@@ -10,9 +10,9 @@ use tracing::info;
 use super::StoreError;
 use super::admin::{self, Release};
 use super::fleet::{Fleet, FleetStore};
-use super::view::{NamespaceSeen, ServerSeen, StoreView};
 use crate::system::clock::{since_boot, uptime};
 use jitney_broker::access::Actor;
+use jitney_cluster::view::StoreView;
 
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +64,7 @@ impl Fleet {
                 let longest = health.beat_ages.entry(server).or_default();
                 *longest = age.max(*longest);
             }
-            looked.push(view.looked.map(|looked| looked.elapsed()));
+            looked.push(view.looked.map(|looked| uptime().saturating_sub(looked)));
             health.stores.push(StoreHealth {
                 name: part.store.name().to_owned(),
                 place: part.store.place().to_owned(),
@@ -154,18 +154,6 @@ fn reason(
         return Some(BEAT_OVERDUE);
     }
     is_unknown.then_some(APPEND_UNKNOWN)
-}
-
-impl ServerSeen {
-    /// Returns how many namespaces it has.
-    pub(crate) fn count<'a>(
-        &self,
-        namespaces: impl IntoIterator<Item = &'a NamespaceSeen>,
-    ) -> usize {
-        let all = namespaces.into_iter();
-        all.filter(|it| it.server.as_ref() == Some(&self.name))
-            .count()
-    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use super::connect::Session;
 use super::fence::random_uuid;
 use super::fleet::{FleetStore, formats};
 use super::heartbeat::{self, HeartbeatIo, HeartbeatOutcome};
-use super::view::StoreView;
 use super::{StoreError, checks, common};
 use crate::system::clock;
 use jitney_cluster::deaths;
 use jitney_cluster::lease::Lease;
 use jitney_cluster::name::{Name, NameRow};
+use jitney_cluster::view::StoreView;
 
 impl FleetStore {
     /// Joins the other servers at the start, under a new incarnation.

@@ -76,12 +76,12 @@ pub(super) use connect::{Store, StoreArgs};
 pub(super) use fleet::{Fleet, FleetParts};
 pub(super) use health::{Health, StoreHealth};
 pub(super) use jitney_cluster::planner::Fitness;
+pub(super) use jitney_cluster::view::{FleetView, NamespaceRow, ServerRow, StoreView};
 pub(super) use removal::remove;
 pub(super) use restored::{Restored, restored};
 pub(super) use served::ServedParts;
 pub(super) use stores::Stores;
 pub(super) use transfer::{Exported, Moved, export, import};
-pub(super) use view::{NamespaceSeen, ServerSeen, StoreView, View};
 
 use std::time::Duration;
 

@@ -17,7 +17,6 @@ use super::connect::Store;
 use super::fence::{Fence, Owned};
 use super::ownership;
 use super::take_over::OwnedShard;
-use super::view::NamespaceSeen;
 use crate::host::mail::{Mail, NamespaceKeys, Reload};
 use crate::host::mailbox::Mailbox;
 use crate::host::memory::Plan;
@@ -37,6 +36,7 @@ use jitney_base::rights::Key;
 use jitney_broker::access::{FailedAttempts, Profile};
 use jitney_broker::namespace::StepContext;
 use jitney_cluster::lease::Lease;
+use jitney_cluster::view::NamespaceRow;
 use jitney_config::Namespace;
 use jitney_gateway::Gateway;
 use jitney_shard::routing::ShardIndex;
@@ -371,7 +371,7 @@ impl ServedNamespaces {
 
     /// Drops the namespaces that are removed from the store, or that are taken from this server: one with a later epoch than
     /// this server's, of another owner. One without appends would not notice.
-    pub(super) fn lose_taken(&self, own: &str, seen: &BTreeMap<String, NamespaceSeen>) {
+    pub(super) fn lose_taken(&self, own: &str, seen: &BTreeMap<String, NamespaceRow>) {
         let served = self.served();
         let is_taken = |id: i64, it: &Served| match seen.get(&it.name).filter(|it| it.id == id) {
             Some(seen) => seen.server.as_deref() != Some(own) && it.fence.current().0 < seen.epoch,
@@ -391,7 +391,7 @@ impl ServedNamespaces {
     }
 
     /// Takes the quotas of the namespaces, as the store has them.
-    pub(super) fn set_quotas(&self, seen: &BTreeMap<String, NamespaceSeen>) {
+    pub(super) fn set_quotas(&self, seen: &BTreeMap<String, NamespaceRow>) {
         for it in self.served().values() {
             if let Some(seen) = seen.get(&it.name) {
                 it.vitals.quota().set(seen.quota);

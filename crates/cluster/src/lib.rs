@@ -15,6 +15,8 @@ pub mod heartbeats;
 pub mod lateness;
 pub mod lease;
 pub mod limits;
+pub mod member;
 pub mod name;
 pub mod planner;
 pub mod rates;
+pub mod view;

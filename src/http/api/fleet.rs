@@ -8,7 +8,9 @@ use utoipa::ToSchema;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
-use crate::store::{Fitness, Fleet, Health, NamespaceSeen, Release, StoreHealth, StoreView, View};
+use crate::store::{
+    Fitness, Fleet, FleetView, Health, NamespaceRow, Release, StoreHealth, StoreView,
+};
 
 /// The servers that share stores.
 #[derive(Debug, Serialize, ToSchema)]
@@ -203,13 +205,13 @@ impl FleetStore {
     }
 }
 
-fn stores(view: &View, health: &Health) -> Vec<FleetStore> {
+fn stores(view: &FleetView, health: &Health) -> Vec<FleetStore> {
     let all = view.stores.iter().zip(&health.stores);
     all.map(|(view, health)| FleetStore::of(view, health))
         .collect()
 }
 
-fn servers(view: &View, health: &Health) -> Vec<FleetServer> {
+fn servers(view: &FleetView, health: &Health) -> Vec<FleetServer> {
     let seen = view.namespaces();
     let all = view.servers().into_iter().map(|server| FleetServer {
         alive: server.is_alive,
@@ -235,10 +237,10 @@ const fn takes_none(fitness: Fitness) -> Option<&'static str> {
     }
 }
 
-fn namespaces(view: &View, health: &Health) -> Vec<FleetNamespace> {
+fn namespaces(view: &FleetView, health: &Health) -> Vec<FleetNamespace> {
     let all = view.namespaces().into_iter();
     let all = all.map(
-        |(name, (store, seen)): (&str, (&str, &NamespaceSeen))| FleetNamespace {
+        |(name, (store, seen)): (&str, (&str, &NamespaceRow))| FleetNamespace {
             name: name.to_owned(),
             store: store.to_owned(),
             rate: seen.rate,

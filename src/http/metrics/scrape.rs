@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::families::{self, Family, Kind};
 use super::process;
 use crate::host::mail::ShardReport;
-use crate::store::{Fitness, Health, NamespaceSeen, ServerSeen, StoreHealth, StoreView, View};
+use crate::store::{Fitness, FleetView, Health, NamespaceRow, ServerRow, StoreHealth, StoreView};
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::{BOUNDS_MICROS, Histogram};
 use jitney_broker::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
@@ -41,7 +41,7 @@ pub(super) struct Scrape {
 pub(super) struct FleetScrape {
     /// This server.
     pub(super) server: String,
-    pub(super) view: View,
+    pub(super) view: FleetView,
     pub(super) health: Health,
 }
 
@@ -215,7 +215,7 @@ impl Scrape {
     fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {
         let fleet = self.fleet.as_ref();
         let servers = fleet.map(|it| it.view.servers()).unwrap_or_default();
-        let each = |value: fn(&ServerSeen) -> Sample| {
+        let each = |value: fn(&ServerRow) -> Sample| {
             let all = servers.iter();
             all.map(move |it| (vec![("server", &it.name[..])], value(it)))
         };
@@ -244,7 +244,7 @@ impl Scrape {
         let own = fleet.map(|it| &it.server);
         let labels = |name| vec![("namespace", name)];
         let each = || namespaces.iter().map(|(name, (_, it))| (*name, *it));
-        let is_owned = |it: &NamespaceSeen| it.server.is_some() && it.server.as_ref() == own;
+        let is_owned = |it: &NamespaceRow| it.server.is_some() && it.server.as_ref() == own;
         let owned = each().map(|(name, it)| (labels(name), truth(is_owned(it))));
         out.write(&families::NAMESPACE_OWNED, owned)?;
         let epochs = each().map(|(name, it)| (labels(name), count(it.epoch)));
