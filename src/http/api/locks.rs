@@ -123,7 +123,10 @@ impl LockRequest {
             let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
             return Err(Problem::wrong("sequence_numbers", text));
         }
-        wanted.into_iter().map(|number| from_number("sequence_numbers", number)).collect()
+        wanted
+            .into_iter()
+            .map(|number| from_number("sequence_numbers", number))
+            .collect()
     }
 }
 
