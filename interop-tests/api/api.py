@@ -629,7 +629,9 @@ class Events:
         """The events up to the next `current`."""
         found, event = [], {}
         while True:
-            name, _, value = self.stream.readline().decode().rstrip("\n").partition(": ")
+            line = self.stream.readline().decode()
+            assert line, "the stream has ended"
+            name, _, value = line.rstrip("\n").partition(": ")
             if name:
                 event[name] = value
                 continue
@@ -647,6 +649,11 @@ class Events:
             found += self.batch()
             if any(event == name and fields.items() <= data.items() for event, data in found):
                 return found
+
+    def end(self, begun: float, otherwise: str) -> None:
+        """Reads what comes up to the end, which has to come soon: it asked for a minute."""
+        while self.stream.readline():
+            assert time.monotonic() - begun < 20, otherwise
 
     def __enter__(self) -> "Events":
         return self
@@ -692,10 +699,54 @@ def a_stream_of_changes_ends_with_its_token(world: World) -> None:
     api, begun = Api(world.closed.http_port, token("listen", KEYS["listen"], seconds=4)), time.monotonic()
     with Events(api) as events:
         assert events.batch()[0][0] == "reset"
-        while events.stream.readline():
-            # It asked for a minute.
-            assert time.monotonic() - begun < 20, "the stream goes on without its token"
+        events.end(begun, "the stream goes on without its token")
     assert api.ask("GET", "entities?kind=queue")[0] == 401
+
+
+def a_stream_of_changes_ends_with_its_rule_its_key_and_its_right(world: World) -> None:
+    file = DIRECTORY / "Streams.json"
+    rule = lambda name, key, *rights, **more: {"Name": name, "PrimaryKey": key, "Rights": [*rights], **more}
+    everything = ("Manage", "Listen", "Send")
+    boss, kept = rule("boss", "key-of-the-boss", *everything), rule("kept", "key-4", "Listen")
+
+    def write(*rules: dict) -> None:
+        fresh = file.with_suffix(".new")
+        shop = {"Name": "shop", "AuthorizationRules": [boss, kept, *rules]}
+        fresh.write_text(json.dumps({"UserConfig": {"Namespaces": [shop]}}))
+        fresh.rename(file)
+
+    rotated = lambda key: rule("rotated", key, "Listen", SecondaryKey="the-second-key")
+    write(
+        rule("deleted", "key-1", "Listen"), rotated("key-2"), rule("demoted", "key-3", "Listen"),
+        rule("lessened", "key-5", *everything))
+    broker = Broker.create(DIRECTORY / "streams", file, ["--auth", "sas"])
+    broker.start()
+    try:
+        api_of = lambda name, key: Api(broker.http_port, token(name, key))
+        manage = api_of("boss", "key-of-the-boss")
+        keys = {"deleted": "key-1", "rotated": "key-2", "demoted": "key-3"}
+        lost = {name: api_of(name, key) for name, key in keys.items()}
+        stays = [api_of("kept", "key-4"), api_of("lessened", "key-5"), api_of("rotated", "the-second-key")]
+        # Those that stay are opened last, so that their tokens are checked no earlier than those of the others.
+        streams = {name: Events(api) for name, api in lost.items()}
+        others = [Events(api) for api in stays]
+        try:
+            for stream in (*streams.values(), *others):
+                assert stream.batch()[0][0] == "reset"
+            write(rotated("another-key"), rule("demoted", "key-3", "Send"), rule("lessened", "key-5", "Listen"))
+            begun = time.monotonic()
+            for name, stream in streams.items():
+                stream.end(begun, f"the stream of '{name}' goes on")
+                status, problem = lost[name].ask("GET", "changes")
+                assert status == 401, (name, status, problem)
+            manage("PUT", "entities/after", {"kind": "queue"})
+            for stream in others:
+                stream.until("entity", path="after")
+        finally:
+            for stream in (*streams.values(), *others):
+                stream.stream.close()
+    finally:
+        broker.stop()
 
 
 def a_path_is_decoded_once(world: World) -> None:
@@ -1280,7 +1331,9 @@ TESTS = [
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported, what_a_file_cannot_say_is_named_and_there_is_no_file,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
-    scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed, a_stream_of_changes_ends_with_its_token, a_path_is_decoded_once,
+    scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed,
+    a_stream_of_changes_ends_with_its_token, a_stream_of_changes_ends_with_its_rule_its_key_and_its_right,
+    a_path_is_decoded_once,
     operations_are_in_the_audit_log,
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
