@@ -22,7 +22,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus import (
+    NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusReceiver,
+)
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 from proton import Message
 from proton.handlers import TransactionHandler
@@ -799,6 +801,45 @@ def operations_are_in_the_audit_log(world: World) -> None:
     assert [(one["operation"], one["entity"], one["actor"]) for one in entries] == [("delete", "by-sdk", "anyone"), ("create", "by-sdk", "anyone")], entries
 
 
+def changes_of_rules_over_amqp_are_audited_with_their_key(world: World) -> None:
+    manage = Api(world.closed.http_port, token("manage", KEYS["manage"]))
+    app = manage("PUT", "entities/news/authorization-rules/app", {"rights": ["manage", "listen", "send"]})
+    change_rules(world, {"manage": KEYS["manage"], "app": app["primary_key"]})
+    manage("DELETE", "entities/news/authorization-rules/app")
+
+
+def changes_of_rules_by_who_may_listen_are_audited_with_their_key(world: World) -> None:
+    """Over AMQP the right to listen is enough, for Java's rule manager asks for no more."""
+    change_rules(world, {"listen": KEYS["listen"]})
+
+
+def change_rules(world: World, keys: dict[str, str]) -> None:
+    """Each key adds a rule over AMQP and removes it, and the audit log says so."""
+    for name, key in keys.items():
+        endpoint = f"sb://localhost:{world.closed.amqp_port}"
+        connection = f"Endpoint={endpoint};SharedAccessKeyName={name};SharedAccessKey={key};UseDevelopmentEmulator=true"
+        with ServiceBusClient.from_connection_string(connection, retry_total=0) as client:
+            with client.get_subscription_receiver("news", "one") as receiver:
+                rule = {"rule-name": f"by-{name}"}
+                ask_rules(receiver, "add-rule", {**rule, "rule-description": {"sql-filter": {"expression": "1=0"}}})
+                ask_rules(receiver, "remove-rule", rule)
+    manage, entity = Api(world.closed.http_port, token("manage", KEYS["manage"])), "news/Subscriptions/one"
+    entries = manage("GET", f"audit?entity={quoted(entity)}&limit={2 * len(keys)}")["entries"]
+    expected = [(operation, f"key {name}", "127.0.0.1", f"by-{name}")
+                for name in reversed(keys) for operation in ("delete_rule", "create_rule")]
+    seen = [(one["operation"], one["actor"], one["peer"], one["detail"].split(":")[0]) for one in entries]
+    assert seen == expected, seen
+
+
+def ask_rules(receiver: ServiceBusReceiver, operation: str, body: dict) -> None:
+    """Asks the management node of a subscription. The SDK has its link and its token, and no public call for rules."""
+
+    def check(status: int, _message: object, text: str, **_: object) -> None:
+        assert status == 200, (operation, status, text)
+
+    receiver._mgmt_request_response_with_retry(f"com.microsoft:{operation}".encode(), body, check, timeout=DEADLINE)
+
+
 def a_message_is_tested_against_the_rules_of_a_topic(world: World) -> None:
     api = world.api
     rules = f"entities/{quoted('news/Subscriptions/two')}/rules"
@@ -1334,7 +1375,8 @@ TESTS = [
     scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed,
     a_stream_of_changes_ends_with_its_token, a_stream_of_changes_ends_with_its_rule_its_key_and_its_right,
     a_path_is_decoded_once,
-    operations_are_in_the_audit_log,
+    operations_are_in_the_audit_log, changes_of_rules_over_amqp_are_audited_with_their_key,
+    changes_of_rules_by_who_may_listen_are_audited_with_their_key,
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
     the_operator_works_in_every_namespace, what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
@@ -1346,10 +1388,17 @@ TESTS = [
 ]
 
 
+# What the broker does wrong: each of these has to fail, and leaves the list with what mends it.
+NOT_YET = {
+    changes_of_rules_by_who_may_listen_are_audited_with_their_key:
+        "the actor is the first grant that may manage, so that who may listen only is 'anyone'",
+}
+
+
 def main(words: list[str]) -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     world = World(DIRECTORY)
-    return checks.run(TESTS, world, [world.open, world.closed], words)
+    return checks.run(TESTS, world, [world.open, world.closed], words, NOT_YET)
 
 
 if __name__ == "__main__":
