@@ -194,6 +194,28 @@ securedTopic("keys", (scenario) => {
     });
   });
 
+  scenario("S267 the audit log names the key that changed rules", async (client, admin) => {
+    const manager = rule("manager", "Manage", "Send", "Listen");
+    await admin.createTopic("s267c", { authorizationRules: [manager] });
+    await admin.createSubscription("s267c", "a");
+    for (const key of [keyOf(manager), ROOT]) {
+      await withKey(key, async (other) => {
+        const rules = other.createRuleManager("s267c", "a");
+        await rules.createRule(`by-${key.name}`, { sqlExpression: "1=0" });
+        await rules.deleteRule(`by-${key.name}`);
+      });
+    }
+    const entity = encodeURIComponent("s267c/Subscriptions/a");
+    const answer = await fetch(`http://127.0.0.1:${secured.httpPort}/api/v1/audit?entity=${entity}&limit=4`, {
+      headers: { Authorization: signed(`http://${HOST}/`, inSeconds(60)) },
+    });
+    assert.equal(answer.status, 200);
+    const { entries } = await answer.json();
+    const seen = entries.map(({ operation, actor, detail }) => [operation, actor, detail.split(":")[0]]);
+    const by = (name) => ["delete_rule", "create_rule"].map((operation) => [operation, `key ${name}`, `by-${name}`]);
+    assert.deepEqual(seen, [...by(ROOT.name), ...by("manager")]);
+  });
+
   scenario("S268 a key that was replaced opens nothing more", async (client, admin) => {
     const before = rule("speaker", "Send");
     const queue = await admin.createQueue("s268", { authorizationRules: [before] });
