@@ -46,6 +46,7 @@ CONFIG = {
                     {"Name": "brief", "Properties": {"DefaultMessageTimeToLive": "PT1S", "DeadLetteringOnMessageExpiration": True}},
                     {"Name": "grouped", "Properties": {"RequiresSession": True}},
                     {"Name": "metrics"},
+                    {"Name": "stuck", "Properties": {"LockDuration": "PT5M"}},
                 ],
                 "Topics": [
                     {
@@ -321,6 +322,63 @@ def alerts_are_right(_: World) -> None:
     assert names == set(re.findall(r"alertname: (\w+)", tests.read_text())), "each alert has a test"
 
 
+def a_receiver_that_is_stuck_is_counted_and_alerted(world: World) -> None:
+    """What a broker reports of a receiver that settles nothing is what the alert is about."""
+    port, series = world.open.http_port, []
+    with world.client() as client, client.get_queue_receiver("stuck") as receiver:
+        with client.get_queue_sender("stuck") as sender:
+            sender.send_messages([ServiceBusMessage(f"{number}") for number in range(2)])
+        (first,) = receiver.receive_messages(1, max_wait_time=10)
+
+        def is_stuck(at: Scrape) -> None:
+            assert at.queue("messages", "stuck", state="active") == 2 and at.queue("receivers", "stuck") == 1, at.text
+            found = [(labels, value) for (name, labels), value in at.values.items()
+                     if name == "jitney_entity_stuck_receivers"]
+            assert [(dict(labels)["entity"], value) for labels, value in found if value] == [("stuck", 1)], found
+            series[:] = found
+
+        # It is not stuck before ten seconds have passed.
+        assert Scrape(port).queue("stuck_receivers", "stuck") == 0
+        eventually(port, is_stuck)
+        receiver.complete_message(first)
+        (second,) = receiver.receive_messages(1, max_wait_time=10)
+        receiver.complete_message(second)
+
+        def works(at: Scrape) -> None:
+            assert at.queue("stuck_receivers", "stuck") == 0 and at.queue("receivers", "stuck") == 1, at.text
+
+        eventually(port, works)
+
+    def text(labels: frozenset[tuple[str, str]]) -> str:
+        pairs = [("job", "jitney"), ("instance", "broker"), *sorted(labels)]
+        return "jitney_entity_stuck_receivers{" + ",".join(f"{name}={json.dumps(value)}" for name, value in pairs) + "}"
+
+    fires = {"exp_labels": {"severity": "warning", "instance": "broker", "namespace": "shop", "entity": "stuck"}}
+    fires["exp_annotations"] = annotations("JitneyStuckReceivers", value="1", **fires["exp_labels"])
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": text(labels), "values": f"{value:.0f}x9 0x9"} for labels, value in series],
+        "alert_rule_test": [{"eval_time": f"{minute}m", "alertname": "JitneyStuckReceivers", "exp_alerts": alerts}
+                            for minute, alerts in ((4, []), (5, [fires]), (9, [fires]), (10, []))],
+    }
+    tests = DIRECTORY / "stuck-test.yml"
+    rules = str(MONITORING / "alerts.yml")
+    tests.write_text(json.dumps({"rule_files": [rules], "evaluation_interval": "1m", "tests": [case]}))
+    tested = subprocess.run([PROMTOOL, "test", "rules", str(tests)], capture_output=True, text=True)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def annotations(alert: str, value: str, **labels: str) -> dict[str, str]:
+    """The annotations of an alert, with the values that Prometheus puts in."""
+    rule = (MONITORING / "alerts.yml").read_text().partition(f"- alert: {alert}\n")[2].partition("- alert:")[0]
+
+    def put(found: re.Match) -> str:
+        return value if found[1] == "$value" else labels[found[1].removeprefix("$labels.")]
+
+    texts = re.findall(r'(summary|action): "(.*)"', rule)
+    return {name: re.sub(r"{{ (\$[\w.]+) }}", put, text) for name, text in texts}
+
+
 def names_in(expression: str) -> set[str]:
     return set(re.findall(r"\b((?:jitney|process)_[a-z_]+)", expression))
 
@@ -348,7 +406,8 @@ def what_is_queried_is_reported(world: World) -> None:
 TESTS = [
     metrics_count_what_a_client_does, metrics_count_expiry_sessions_topics_and_refusals, both_formats_are_read_by_their_parsers,
     an_entity_may_be_named_metrics, the_operators_key_is_needed, the_address_of_metrics_is_for_them_alone,
-    entities_beyond_the_bound_are_added_up, health_says_what_is_missing, the_command_asks_for_health, alerts_are_right, what_is_queried_is_reported,
+    entities_beyond_the_bound_are_added_up, health_says_what_is_missing, the_command_asks_for_health, alerts_are_right,
+    a_receiver_that_is_stuck_is_counted_and_alerted, what_is_queried_is_reported,
     *traces.TESTS,
 ]
 
