@@ -41,7 +41,17 @@ def stage(name: str, attacks: list[Attack], **more: object) -> Stage:
 
 
 # Attacks that succeed, or have not been seen to fail: they run when they are asked for by name, and leave the list with what stops them.
-NOT_YET: list[str] = []
+NOT_YET = [
+    # Answers of administration over ATOM are counted nowhere: 3 GiB in memory for 208 lists of 30 MB that are not read.
+    "lists_of_rules_that_nobody_reads", "lists_of_queues_that_nobody_reads",
+    # Answers that are not read fill what all connections may have unread, and the requests of all who come later to
+    # `$management` wait until their peers are closed, some four in three seconds.
+    "rules_over_amqp_that_nobody_reads",
+    # The JSON API sets states whether there is room or not.
+    "states_without_end_over_the_api",
+    # States of one namespace take the room of all: 32 of them, and nobody can send any more.
+    "states_without_end_over_amqp",
+]
 
 STAGES = [
     stage("keys", [*without_key.ATTACKS, *with_listen.ATTACKS, *with_send.ATTACKS], beside=without_key.BESIDE),

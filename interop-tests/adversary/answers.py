@@ -1,25 +1,29 @@
-"""Attacks over the JSON API with answers that are long, many, or not read, by those who have a key of one namespace; beside them a neighbour
-who asks for its own entities and audit log all the time."""
+"""Attacks with answers that are long, many, or not read, by those who have a key of one namespace, over the JSON API,
+and some over ATOM and AMQP; beside them a neighbour who asks for its own entities and audit log all the time."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
+import socket
 import time
 import urllib.parse
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, AsyncIterator
 
-from amqp import FALSE, TRUE, Key, attach, message, source, target
+from amqp import TRUE, Key, attach, binary, int32, int64, source, string, symbol_map, target
 from scene import Scene
-from tools import LISTEN, ROOT, SEND, say, token
+from tools import LISTEN, PATIENCE, ROOT, SEND, Node, say, status_of, token
 
 NEIGHBOUR: Key = ("root", "key-of-the-neighbour")
 OWNER: Key = ("owner", "key-of-the-owner")
 # The longest that the neighbour may wait for an answer, with all that it has to ask again, seconds.
 NEIGHBOUR_WAIT = 5.0
+# How long a request over AMQP is waited for, seconds.
+REQUEST_WAIT = 60.0
 # Bytes of a head of HTTP here.
 HEAD = 64 * 1024
 
@@ -45,9 +49,20 @@ async def ask(scene: Scene, method: str, path: str, key: Key, *, namespace: str 
     return Answer(status, json.loads(rest) if rest.startswith(b"{") else rest)
 
 
+async def connect(scene: Scene, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connects. Of one who has a small limit the system keeps little of the answer, too (`Peer.connect`)."""
+    own = socket.socket()
+    if limit < HEAD:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    own.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(own, ("127.0.0.1", scene.http_port))
+    return await asyncio.open_connection(sock=own, limit=limit)
+
+
 async def send_request(scene: Scene, method: str, path: str, key: Key, *, namespace: str = "attacked", body: object = None, limit: int = HEAD):
     """Sends a request, and reads nothing."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", scene.http_port, limit=limit)
+    reader, writer = await connect(scene, limit)
     content = b"" if body is None else json.dumps(body).encode()
     separator = "&" if "?" in path else "?"
     resource = f"http://localhost/{path.split('/')[1]}" if key == OWNER else "http://localhost/"
@@ -95,6 +110,45 @@ async def neighbour(scene: Scene) -> AsyncIterator[None]:
     assert max(waits) < NEIGHBOUR_WAIT, f"the neighbour waited {max(waits):.1f} s"
 
 
+@asynccontextmanager
+async def neighbour_over_amqp(scene: Scene) -> AsyncIterator[None]:
+    """Two who peek at the neighbour's queue over AMQP again and again, by requests as those that renew locks are: one
+    on a connection that it keeps, and one on a new connection each time. The longest wait counts."""
+    waits: dict[str, list[float]] = {"kept": [], "new": []}
+
+    async def look(which: str) -> None:
+        node = None
+        while True:
+            began = time.monotonic()
+            try:
+                if node is None:
+                    peer = await scene.connect(NEIGHBOUR, host="neighbour")
+                    node = await Node(peer, "orders/$management").attach()
+                node.ask("com.microsoft:peek-message", {"from-sequence-number": int64(0), "message-count": int32(1)})
+                assert status_of(await node.answer(REQUEST_WAIT)) in (200, 204)
+            finally:
+                # One that is not answered yet counts, too.
+                waits[which].append(time.monotonic() - began)
+            if which == "new":
+                node.peer.drop()
+                node = None
+            await asyncio.sleep(0.1)
+
+    looking = [asyncio.create_task(look(which)) for which in waits]
+    try:
+        yield
+    finally:
+        for each in looking:
+            each.cancel()
+        ended = await asyncio.gather(*looking, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended), f"the neighbour over AMQP: {ended!r}"
+    for which, each in waits.items():
+        told_of = f"over AMQP on a {which} connection, for {len(each)} answers"
+        scene.say(f"the neighbour waited {max(each):.2f} s at most {told_of}")
+    longest = max(max(each) for each in waits.values())
+    assert longest < NEIGHBOUR_WAIT, f"the neighbour waited {longest:.1f} s over AMQP"
+
+
 def told(answers: list[object]) -> str:
     """How many answers of which kind came."""
     kinds: dict[str, int] = {}
@@ -110,6 +164,14 @@ async def all_of(scene: Scene, count: int, method: str, path: str, key: Key, **m
     return await asyncio.gather(*asked, return_exceptions=True)
 
 
+async def again(scene: Scene, count: int, times: int, path: str, key: Key) -> list[object]:
+    """So many who ask the same again and again, and read the answers."""
+    async def one() -> list[object]:
+        return [(await asyncio.gather(ask(scene, "GET", path, key), return_exceptions=True))[0] for _ in range(times)]
+
+    return [answer for answers in await asyncio.gather(*(one() for _ in range(count))) for answer in answers]
+
+
 async def unread(scene: Scene, count: int, path: str, key: Key, seconds: float = 5) -> None:
     """So many requests whose answers nobody reads."""
     held = await asyncio.gather(*(send_request(scene, "GET", path, key, limit=1_024) for _ in range(count)))
@@ -122,8 +184,6 @@ async def unread(scene: Scene, count: int, path: str, key: Key, seconds: float =
 
 async def pages_of_compressed_bodies(scene: Scene) -> None:
     """With Listen: a hundred bodies of 289 bytes that are 256 KiB when they are decompressed, in each of eight answers at once."""
-    import base64
-
     bomb = base64.b64encode(gzip.compress(bytes(256 * 1024))).decode()
     await put(scene, "bombs", [{"body_base64": bomb} for _ in range(100)])
     async with neighbour(scene):
@@ -286,8 +346,228 @@ async def rotations_of_keys(scene: Scene) -> None:
     assert deleted.status == 204, deleted
 
 
+# A subscription of answers.json, and how many rules it gets, each of 60 KB.
+RULED, LONG_RULES = "ruled%2FSubscriptions%2Flong", 150
+
+
+@asynccontextmanager
+async def long_rules(scene: Scene, character: str) -> AsyncIterator[None]:
+    """Makes rules whose values are this character, and deletes them afterwards."""
+    filter_ = {"kind": "correlation", "properties": {f"p{number}": character * 15_000 for number in range(4)}}
+    for number in range(LONG_RULES):
+        answer = await ask(scene, "PUT", f"entities/{RULED}/rules/r{number}", ROOT, body={"filter": filter_})
+        assert answer.status == 201, answer
+    yield
+    for number in range(LONG_RULES):
+        answer = await ask(scene, "DELETE", f"entities/{RULED}/rules/r{number}", ROOT)
+        assert answer.status == 204, answer
+
+
+async def configurations_that_are_long(scene: Scene) -> None:
+    """With Manage: a configuration of 9 MB, with keys and without, and the list of its rules: 10 ask for them again and
+    again, and 100 read nothing."""
+    async with long_rules(scene, "x"):
+        async with neighbour(scene):
+            for path in ("configuration", "configuration?keys=true", f"entities/{RULED}/rules"):
+                answers = await again(scene, 10, 5, path, ROOT)
+                scene.say(f"answers to {path}: {told(answers)}")
+                assert any(isinstance(answer, Answer) and answer.status == 200 for answer in answers), told(answers)
+                await unread(scene, 100, path, ROOT, 3)
+        while (answer := await ask(scene, "GET", "configuration", ROOT)).status == 503:
+            await asyncio.sleep(0.2)
+        topics = answer.body["UserConfig"]["Namespaces"][0]["Topics"]
+        (rules,) = (topic["Subscriptions"][0]["Rules"] for topic in topics if topic["Name"] == "ruled")
+        assert len(rules) == LONG_RULES + 1, len(rules)
+
+
+async def rules_over_amqp_that_nobody_reads(scene: Scene) -> None:
+    """With Listen: 60 ask for the rules of a subscription over AMQP, 6 MB, and read nothing; then the neighbour has
+    requests."""
+    peers = []
+    async with long_rules(scene, "x"), neighbour(scene):
+        try:
+            for _ in range(60):
+                peer = await scene.connect(LISTEN, host="attacked", reads=False)
+                peers.append(peer)
+                node = await Node(peer, "ruled/Subscriptions/long/$management").attach()
+                peer.transport.pause_reading()
+                for _ in range(20):
+                    node.ask("com.microsoft:enumerate-rules", {"top": int32(100), "skip": int32(0)})
+            async with neighbour_over_amqp(scene):
+                await asyncio.sleep(10)
+        finally:
+            for peer in peers:
+                peer.drop()
+
+
+async def ask_atom(scene: Scene, path: str, limit: int = HEAD) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Asks for a list of administration, and reads nothing."""
+    reader, writer = await connect(scene, limit)
+    separator = "&" if "?" in path else "?"
+    writer.write(
+        f"GET /{path}{separator}api-version=2021-05 HTTP/1.1\r\nHost: attacked.localhost\r\nConnection: close\r\n"
+        f"Authorization: {token('http://attacked.localhost/', ROOT)}\r\n\r\n".encode()
+    )
+    await writer.drain()
+    return reader, writer
+
+
+async def read_atom(scene: Scene, path: str) -> Answer:
+    reader, writer = await ask_atom(scene, path)
+    try:
+        said = await asyncio.wait_for(reader.read(), 60)
+    finally:
+        writer.close()
+    return Answer(int(said.split(b" ", 2)[1]) if said else 0, said)
+
+
+async def lists_of_rules_that_nobody_reads(scene: Scene) -> None:
+    """With Manage: lists over ATOM of a hundred rules of 60 KB, each byte of which is five in XML; 8 read them, and 200
+    read nothing."""
+    async with long_rules(scene, "&"):
+        await attack_lists(scene, "ruled/subscriptions/long/rules?$skip=0&$top=100")
+
+
+async def lists_of_queues_that_nobody_reads(scene: Scene) -> None:
+    """With Manage: the same with a hundred queues that have long names, metadata and authorization rules."""
+    rules = [{"Name": f"{'r' * 200}{number}", "Rights": ["Listen"], "PrimaryKey": "k" * 44} for number in range(12)]
+    own = {"Properties": {"UserMetadata": "&" * 1_024}, "AuthorizationRules": rules}
+    queues = [{"Name": f"{'l' * 240}-{number}", **own} for number in range(100)]
+    file = {"UserConfig": {"Namespaces": [{"Name": "attacked", "Queues": queues}]}}
+    answer = await ask(scene, "PUT", "configuration", ROOT, body=file)
+    assert answer.status == 200 and answer.body["made"] == 100, answer
+    await attack_lists(scene, "$Resources/queues?$skip=0&$top=100")
+
+
+async def attack_lists(scene: Scene, path: str) -> None:
+    async with neighbour(scene):
+        answers = await asyncio.gather(*(read_atom(scene, path) for _ in range(8)), return_exceptions=True)
+        longest = max((len(answer.body) for answer in answers if isinstance(answer, Answer)), default=0)
+        scene.say(f"answers: {told(answers)}, of {longest} bytes at most")
+        held = await asyncio.gather(*(ask_atom(scene, path, 1_024) for _ in range(200)))
+        for reader, writer in held:
+            writer.transport.pause_reading()
+        await asyncio.sleep(5)
+        for _, writer in held:
+            writer.transport.abort()
+
+
+# Bytes of the state of a message session here, as many as it may have, and how many have one: a quarter of what there
+# is room for, because it is answers that are to take the memory, and not states.
+STATE, STATES = 1024 * 1024, 8
+
+
+@asynccontextmanager
+async def states(scene: Scene, count: int) -> AsyncIterator[int]:
+    """Gives so many message sessions a long state, or as many as there is room for, and takes it away afterwards.
+    Yields how many have one."""
+    state, made = base64.b64encode(bytes(STATE)).decode(), 0
+    try:
+        for number in range(count):
+            answer = await ask(scene, "PUT", f"entities/grouped/sessions/s{number}", ROOT, body={"state_base64": state})
+            if answer.status == 503:
+                break
+            assert answer.status == 204, answer
+            made += 1
+        yield made
+    finally:
+        for number in range(made):
+            cleared = await ask(scene, "PUT", f"entities/grouped/sessions/s{number}", ROOT, body={"state_base64": None})
+            assert cleared.status == 204, cleared
+
+
+async def states_that_are_read_over_the_api(scene: Scene) -> None:
+    """With Listen: states of 1 MiB, read by 20 again and again, and asked for by 200 who read nothing; so is a list of
+    a thousand message sessions with long ids."""
+    await put(scene, "grouped", [{"body": "x", "session_id": f"{number:04}{chr(1) * 124}"} for number in range(1_000)])
+    async with states(scene, STATES) as made, neighbour(scene):
+        assert made == STATES, made
+        for path in ("sessions/s0", "sessions"):
+            answers = await again(scene, 20, 10, f"entities/grouped/{path}", LISTEN)
+            scene.say(f"answers to {path}: {told(answers)}")
+            assert any(isinstance(answer, Answer) and answer.status == 200 for answer in answers), told(answers)
+            await unread(scene, 200, f"entities/grouped/{path}", LISTEN, 3)
+        while (answer := await ask(scene, "GET", f"entities/grouped/sessions/s{STATES - 1}", LISTEN)).status == 503:
+            await asyncio.sleep(0.2)
+        assert len(base64.b64decode(answer.body["state_base64"])) == STATE, answer.status
+    purged = await ask(scene, "POST", "jobs?wait=30", ROOT, body={"entity": "grouped", "action": {"kind": "delete"}})
+    assert purged.status == 202 and purged.body["changed"] == 1_000, purged
+
+
+async def states_that_are_read_over_amqp(scene: Scene) -> None:
+    """With Listen: 8 who hold a message session with a state of 1 MiB ask for it again and again, and so do 120 who
+    read nothing."""
+    peers, nodes = [], []
+
+    async def ask_for(number: int, times: int, reads: bool) -> None:
+        peer = await scene.connect(LISTEN, host="attacked", reads=reads)
+        peers.append(peer)
+        if reads:
+            mine = symbol_map({"com.microsoft:session-filter": string(f"s{number}")})
+            link = peer.attach(TRUE, source("grouped", mine), target("x"))
+            await asyncio.wait_for(link.attached, PATIENCE)
+        node = await Node(peer, "grouped/$management").attach()
+        if reads:
+            nodes.append(node)
+        else:
+            peer.transport.pause_reading()
+        for _ in range(times):
+            node.ask("com.microsoft:get-session-state", {"session-id": string(f"s{number}")})
+
+    async with states(scene, STATES) as made, neighbour(scene):
+        assert made == STATES, made
+        for number in range(STATES):
+            await ask_for(number, 200, reads=True)
+        for number in range(120):
+            await ask_for(number % STATES, 20, reads=False)
+        for node in nodes:
+            assert await node.answered(200, 60) == 200, f"who reads gets all answers: {node.peer.wrong}"
+        first = await nodes[0].answer()
+        assert status_of(first) == 200 and STATE < len(first), first[:200]
+        # Who reads nothing has been closed, or has little that waits.
+        for peer in peers:
+            peer.drop()
+
+
+async def states_without_end_over_the_api(scene: Scene) -> None:
+    """With Manage: states of 1 MiB for 250 message sessions. There is no room for them, and the pair sends all the
+    same."""
+    async with neighbour(scene), states(scene, 250) as made:
+        scene.say(f"{made} message sessions have a state of 1 MiB")
+        await asyncio.sleep(2)
+    assert made < 250, "their states have no bound"
+
+
+async def states_without_end_over_amqp(scene: Scene) -> None:
+    """With Listen: the same by who holds the message sessions."""
+    peers, made = [], 0
+    async with neighbour(scene):
+        for number in range(250):
+            peer = await scene.connect(LISTEN, host="attacked")
+            peers.append(peer)
+            mine = symbol_map({"com.microsoft:session-filter": string(f"s{number}")})
+            link = peer.attach(TRUE, source("grouped", mine), target("x"))
+            await asyncio.wait_for(link.attached, PATIENCE)
+            node = await Node(peer, "grouped/$management").attach()
+            state = {"session-id": string(f"s{number}"), "session-state": binary(bytes(STATE))}
+            node.ask("com.microsoft:set-session-state", state)
+            if status_of(await node.answer()) != 200:
+                break
+            made += 1
+        scene.say(f"{made} message sessions have a state of 1 MiB")
+        await asyncio.sleep(2)
+    for peer in peers:
+        peer.drop()
+    for number in range(made):
+        cleared = await ask(scene, "PUT", f"entities/grouped/sessions/s{number}", ROOT, body={"state_base64": None})
+        assert cleared.status == 204, cleared
+    assert made < 250, "their states have no bound"
+
+
 ATTACKS = [
     pages_of_compressed_bodies, answers_that_nobody_reads, connections_with_many_links, streams_of_changes, tests_of_rules_with_a_long_property,
     dead_letters_with_long_reasons, jobs_with_long_templates,
-    messages_with_many_properties, rotations_of_keys,
+    messages_with_many_properties, rotations_of_keys, configurations_that_are_long, lists_of_rules_that_nobody_reads,
+    lists_of_queues_that_nobody_reads, rules_over_amqp_that_nobody_reads, states_that_are_read_over_the_api,
+    states_that_are_read_over_amqp, states_without_end_over_the_api, states_without_end_over_amqp,
 ]
