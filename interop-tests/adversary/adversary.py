@@ -42,7 +42,7 @@ def stage(name: str, attacks: list[Attack], **more: object) -> Stage:
 
 # Attacks that succeed, or have not been seen to fail: they run when they are asked for by name, and leave the list with what stops them.
 NOT_YET = [
-    # Answers of administration over ATOM are counted nowhere: 3 GiB in memory for 208 lists of 30 MB that are not read.
+    # Answers of administration over ATOM are counted nowhere: 208 lists of 24 MB take gigabytes, and the neighbour waits.
     "lists_of_rules_that_nobody_reads", "lists_of_queues_that_nobody_reads",
     # Answers that are not read fill what all connections may have unread, and the requests of all who come later to
     # `$management` wait until their peers are closed, some four in three seconds.
