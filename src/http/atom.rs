@@ -3,6 +3,8 @@
 //! A request is checked for its rights before its body is read, and its body is read before it is parsed: an
 //! unauthenticated peer costs a bounded number of bytes, and no parsing.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -10,12 +12,14 @@ use axum::response::Response;
 use hyper::ext::ReasonPhrase;
 use tokio::time::timeout;
 
+use super::answers::{NoRoom, Reservation};
 use super::request::{Caller, authorize, host, stopping, tracking_id};
 use super::state::ServerState;
 use crate::host::mail::Mail;
 use crate::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::Inquiry;
+use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_gateway::Tracking;
 use jitney_gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
 use jitney_shard::Administration;
@@ -62,25 +66,29 @@ pub(super) async fn administer(
             .filter_map(|name| Some(Secret::new(parts.headers.get(*name)?.to_str().ok()?)))
             .collect(),
     };
-    let answer = answer(server, caller, request, inquiry, body).await;
-    respond(answer.unwrap_or_else(|refusal| {
+    let namespace = server.shards.routes().namespace_of(Some(&host)).to_owned();
+    let close = Arc::clone(&caller.close);
+    let reservation = Arc::new(server.answers.begin(namespace, close));
+    let answer = answer(server, caller, (request, inquiry), body, &reservation).await;
+    let response = answer.unwrap_or_else(|refusal| {
         let id = tracking_id(server);
         refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
             at: server.clock.now(),
         })
-    }))
+    });
+    respond(response, reservation)
 }
 
 /// Authorizes a request, reads its body, and then carries it out: each step costs more than the one
-/// before.
+/// before. The bytes of the answer are reserved before it is made.
 async fn answer(
     server: &ServerState,
     caller: &Caller,
-    request: Result<AdminRequest, AdminError>,
-    inquiry: Inquiry,
+    (request, inquiry): (Result<AdminRequest, AdminError>, Inquiry),
     body: Body,
+    reservation: &Reservation,
 ) -> Result<AdminResponse, AdminError> {
     let host = inquiry.host.clone();
     let owner = server.shards.owner_of(host.as_deref().unwrap_or_default());
@@ -98,9 +106,20 @@ async fn answer(
         authority,
         operation,
     };
+    let sources = request.source_bytes();
+    reservation.reserve(sources).await.map_err(no_room)?;
     let done = owner.ask(|answer| Mail::Administer(Box::new(administration), answer));
     let answer = done.await.ok_or_else(stopping)??;
+    // A text grows by doubling.
+    let rendered = 2 * request.rendered_bytes(&answer);
+    let more = rendered.saturating_sub(sources);
+    reservation.reserve(more).await.map_err(no_room)?;
     Ok(request.render(&answer))
+}
+
+fn no_room(_: NoRoom) -> AdminError {
+    let text = "The answer has no room: other answers wait to be read, or it is too long. Ask again a little later, or for less.";
+    AdminError::Denied(Denied::new(DeniedKind::Full, text, ""))
 }
 
 /// Reads a body that has a bounded length and comes in a bounded time.
@@ -126,8 +145,8 @@ fn is_too_long(error: &axum::Error) -> bool {
     source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
-fn respond(answer: AdminResponse) -> Response {
-    let mut response = Response::new(Body::from(answer.body));
+fn respond(answer: AdminResponse, reservation: Arc<Reservation>) -> Response {
+    let mut response = Response::new(reservation.body(answer.body.into_bytes()));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reason = answer.reason.map(ReasonPhrase::try_from);

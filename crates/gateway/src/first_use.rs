@@ -58,7 +58,7 @@ impl Gateway {
         if !self.may_create(connection, &address.path, &path) {
             return Ok(());
         }
-        let actor = self.actor(connection, &path);
+        let actor = self.actor(connection, &path, Right::Manage);
         self.create_used(cx, &actor, &path, used)
     }
 

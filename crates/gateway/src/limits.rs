@@ -95,6 +95,10 @@ pub const DROPPED_ENTITIES: usize = 10;
 /// Bytes of the body of a request of the administration API: the longest that clients write, a
 /// correlation filter with all that a message's properties may hold, is some 100 KiB.
 pub const ADMIN_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of an entity as an administrator sees it, at most: its authorization rules, its metadata and its names.
+pub const ENTITY_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of an answer of the administration API around its entries, at most: its title, its links and what asked for it.
+pub const FEED_BYTES: usize = 16 * 1024;
 /// Bytes of the path and query of a request of the administration API: the longest names, each character encoded.
 pub const ADMIN_TARGET_BYTES_MAX: usize = 8 * 1024;
 /// Seconds after which a client of the administration API may retry when the broker was busy.

@@ -739,6 +739,10 @@ impl Gateway {
             let text = "The entity has no message sessions.";
             return Err(Denied::new(DeniedKind::NotAllowed, text, &address.path));
         }
+        if state.is_some() {
+            self.namespaces
+                .check_room("no state is set until there is room again")?;
+        }
         let elsewhere = self.namespaces.held_bytes(queue);
         let set = self.with_queue(cx, queue, |queue, cx| {
             let elsewhere = elsewhere.saturating_sub(queue.bytes());

@@ -281,15 +281,15 @@ impl Gateway {
         }
     }
 
-    /// Returns the client of a connection that manages an entity, for the audit log: whose key or token lets it, and not
-    /// the name that it gives itself.
-    pub(super) fn actor(&self, connection: ConnectionId, path: &str) -> Actor {
+    /// Returns the client of a connection that changes an entity by a right, for the audit log: whose key or token lets it, and
+    /// not the name that it gives itself.
+    pub(super) fn actor(&self, connection: ConnectionId, path: &str, right: Right) -> Actor {
         let Some(known) = self.connections.get(connection) else {
             return Actor::default();
         };
         let path = address::key(path);
         let mut grants = known.grants.iter();
-        let grant = grants.find(|grant| grant.covers(&path) && grant.rights.allow(Right::Manage));
+        let grant = grants.find(|grant| grant.covers(&path) && grant.rights.allow(right));
         let whose = grant.map(|grant| grant.whose.clone());
         let whose = whose.filter(|whose| self.access.verifies() && !whose.is_empty());
         Actor {

@@ -19,10 +19,13 @@ mod text;
 mod write;
 mod xml;
 
+use crate::limits;
+use jitney_broker::limits::LISTED_MAX;
 use jitney_broker::namespace::administration::{
     AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
 };
 use jitney_queue::EntityKind;
+use jitney_rules::limits::RULE_BYTES_MAX;
 
 pub use refusal::AdminError;
 pub use text::{duration, parse_duration, parse_time, status, time};
@@ -193,6 +196,43 @@ impl AdminRequest {
             retry_after_seconds: None,
             body,
         }
+    }
+
+    /// Returns the bytes that the answer of the owner may have: they are to be reserved before it is asked.
+    #[must_use]
+    pub fn source_bytes(&self) -> usize {
+        match &self.wanted {
+            RequestBody::Operation(AdminOperation::List { what, top, .. }) => {
+                let of_one = match what {
+                    Listed::Queues(_) | Listed::Topics(_) | Listed::Subscriptions(_) => {
+                        limits::ENTITY_BYTES_MAX
+                    }
+                    Listed::Rules(_) => RULE_BYTES_MAX,
+                };
+                of_one * (*top).min(LISTED_MAX)
+            }
+            RequestBody::Operation(_) | RequestBody::Put(..) => RULE_BYTES_MAX,
+        }
+    }
+
+    /// Returns the bytes that the body of a response has, without making more of it than one entry at a time: they are to be
+    /// reserved before [`AdminRequest::render`].
+    #[must_use]
+    pub fn rendered_bytes(&self, answer: &AdminAnswer) -> usize {
+        fn all<T: Resource>(place: &BaseUrl, views: &[T]) -> usize {
+            let entries = views.iter().map(|view| entry::entry(place, view).len());
+            entries.sum()
+        }
+        let place = &self.place;
+        let entries = match answer {
+            AdminAnswer::Namespace(view) => all(place, std::slice::from_ref(view)),
+            AdminAnswer::Entity(view) => all(place, std::slice::from_ref(&**view)),
+            AdminAnswer::Rule(view) => all(place, std::slice::from_ref(&**view)),
+            AdminAnswer::Entities(views, _) => all(place, views),
+            AdminAnswer::Rules(views, _) => all(place, views),
+            AdminAnswer::Deleted => 0,
+        };
+        entries + limits::FEED_BYTES
     }
 
     fn feed<T: Resource>(&self, resources: &[T], more: More) -> String {

@@ -456,7 +456,7 @@ impl Gateway {
         }
         self.end_link_entities(cx, connection, state.take_link_entities());
         self.windows.count_requests(state.waiting, 0);
-        self.forget_window(cx, &state.window);
+        self.forget_window(cx, &state);
     }
 
     /// Makes messages available again that were still to be brought to a connection when it ended: it is

@@ -9,6 +9,11 @@
 //! reaches twice the share: then a connection is handed no more than what does not count, and
 //! connections that have written nothing for [`limits::UNREAD_WAIT_MAX`] are closed. A connection whose
 //! peer reads is served all the time.
+//!
+//! Answers have a third share then. One namespace has at most five sixths of what the others leave of all three: its clients that
+//! read nothing leave an answer to those of others.
+
+use std::collections::BTreeMap;
 
 use tracing::warn;
 
@@ -61,6 +66,8 @@ pub(crate) struct Windows {
     share: u64,
     /// Bytes that all connections have waiting, without the first ones of each, which do not count.
     counted: u64,
+    /// Those of each namespace that has some, by the prefix of its entities' paths.
+    by_namespace: BTreeMap<String, u64>,
     /// While a connection is handed only what does not count: when connections are closed.
     closes_at: Option<Timestamp>,
     /// Bytes of requests that wait until their answers can be written.
@@ -72,6 +79,7 @@ impl Windows {
         Self {
             share: u64::try_from(share).unwrap_or(u64::MAX),
             counted: 0,
+            by_namespace: BTreeMap::new(),
             closes_at: None,
             requests: 0,
         }
@@ -90,19 +98,35 @@ impl Windows {
         self.share.saturating_mul(2) <= self.counted
     }
 
-    /// Returns whether answers have room yet where messages have none.
-    fn has_reserve(&self) -> bool {
-        self.counted < self.share.saturating_mul(3)
+    /// Returns whether answers of a namespace have room yet where messages have none. Its first one needs none of its own part,
+    /// and each further one may be large.
+    fn has_reserve(&self, prefix: &str) -> bool {
+        let all = self.share.saturating_mul(3);
+        let own = self.by_namespace.get(prefix).copied().unwrap_or_default();
+        if own == 0 {
+            return self.counted < all;
+        }
+        let left = all.saturating_sub(self.counted.saturating_sub(own));
+        own.saturating_add(self.share / 2) <= left / 6 * 5
     }
 
-    fn count(&mut self, before: u64, now: u64) {
+    fn count(&mut self, prefix: &str, before: u64, now: u64) {
+        if before == now {
+            return;
+        }
         self.counted = self.counted.saturating_sub(before).saturating_add(now);
+        let own = self.by_namespace.get(prefix).copied().unwrap_or_default();
+        match own.saturating_sub(before).saturating_add(now) {
+            0 => drop(self.by_namespace.remove(prefix)),
+            own => drop(self.by_namespace.insert(prefix.to_owned(), own)),
+        }
     }
 
     /// Checks that what is counted is what waits.
     pub(crate) fn check(&self, connections: &Connections) {
         let counted: u64 = connections.iter().map(|(_, it)| it.window.counted()).sum();
         assert_eq!(counted, self.counted);
+        assert_eq!(counted, self.by_namespace.values().sum::<u64>());
         let requests: usize = connections.iter().map(|(_, it)| it.waiting).sum();
         assert_eq!(requests, self.requests);
     }
@@ -155,7 +179,8 @@ impl Gateway {
         if before == 0 {
             window.moved_at = now;
         }
-        self.windows.count(before, window.counted());
+        self.windows
+            .count(&connection.prefix, before, window.counted());
         let fills = !window.is_full && self.windows.size() <= window.bytes();
         window.is_full |= fills;
         fills || (self.windows.closes_at.is_some() && 0 < window.counted())
@@ -190,7 +215,8 @@ impl Gateway {
             Load::Answers(bytes) => window.answers = window.answers.saturating_sub(bytes),
         }
         window.moved_at = cx.now;
-        self.windows.count(before, window.counted());
+        self.windows
+            .count(&connection.prefix, before, window.counted());
         let enough = (self.windows.size() / 2).max(limits::UNREPORTED_BYTES_MAX);
         let frees = window.is_full && window.bytes() <= enough;
         window.is_full &= !frees;
@@ -207,8 +233,8 @@ impl Gateway {
     }
 
     /// Counts what waited on a connection no more, for it has ended.
-    pub(crate) fn forget_window(&mut self, cx: &mut StepContext<'_>, window: &Window) {
-        self.windows.count(window.counted(), 0);
+    pub(crate) fn forget_window(&mut self, cx: &mut StepContext<'_>, ended: &Connection) {
+        self.windows.count(&ended.prefix, ended.window.counted(), 0);
         self.resume_sending(cx);
     }
 
@@ -282,13 +308,12 @@ impl Gateway {
     /// more than messages; those of `$cbs` are small, and always leave.
     pub(crate) fn takes_answers(&self, id: ConnectionId, node: &ServiceNode) -> bool {
         let connection = self.connections.get(id);
-        connection.is_some_and(|Connection { window, .. }| {
+        connection.is_some_and(|Connection { window, prefix, .. }| {
             let is_short = self.windows.closes_at.is_some();
-            let has_reserve = *node == ServiceNode::Cbs || self.windows.has_reserve();
-            let may_be_short = has_reserve && window.counted() == 0;
+            let has_reserve = || *node == ServiceNode::Cbs || self.windows.has_reserve(prefix);
             !window.is_full
                 && window.answers < limits::ANSWERS_WINDOW_BYTES
-                && (!is_short || may_be_short)
+                && (!is_short || window.counted() == 0 && has_reserve())
         })
     }
 

@@ -7,7 +7,7 @@ use jitney_amqp::SessionId;
 use std::collections::BTreeMap;
 
 use super::tests::Bench;
-use super::windows::Windows;
+use super::windows::{Load, Windows};
 use super::*;
 use jitney_amqp::{Attach, Condition, LinkRole, LinkTarget};
 use jitney_base::time::Millis;
@@ -149,6 +149,40 @@ fn what_is_not_read_has_a_bound_and_who_reads_goes_on() {
     let (more, _) = told(&mut bench);
     assert!(more.contains_key(&reader), "{more:?}");
     assert!(more.contains_key(&200), "{more:?}");
+}
+
+#[test]
+fn a_namespace_whose_peers_read_nothing_leaves_answers_to_others() {
+    let mut bench = bench(0);
+    let Ok(jitney_base::address::Address::Management(address)) =
+        jitney_base::address::Address::parse("q/$management")
+    else {
+        panic!("it is a management node");
+    };
+    let node = ServiceNode::Management(address);
+    let share = u64::try_from(SHARE).unwrap();
+    bench.run(|gateway, cx| {
+        let mut told = |connections: std::ops::Range<u32>, prefix: &str| {
+            let mut all = 0;
+            for id in connections.map(ConnectionId) {
+                prefix.clone_into(&mut gateway.connection(id).prefix);
+                if gateway.takes_answers(id, &node) {
+                    all += share / 4;
+                    let is_filled = gateway.load(cx.now, id, Load::Answers(share / 4));
+                    gateway.stop_filled(cx, is_filled.then_some(id).into_iter().collect());
+                }
+            }
+            all
+        };
+        let one = told(1..100, "one/");
+        assert!(
+            (2 * share..=3 * share / 6 * 5).contains(&one),
+            "{one} of {share}"
+        );
+        let two = told(100..200, "two/");
+        assert!(0 < two && one + two < 3 * share, "{two}");
+        assert!(0 < told(200..300, "three/"), "each has its first answer");
+    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ use jitney_amqp::codec::Encoded;
 use jitney_amqp::codec::value_length;
 use jitney_base::address;
 use jitney_base::ids::EntityId;
+use jitney_base::rights::Right;
 use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_message::Scalar;
 use jitney_queue::Queue;
@@ -93,7 +94,9 @@ impl Operation<'_, '_> {
     }
 
     fn note_rule(&mut self, operation: &str, topic: EntityId, subscription: EntityId, name: &str) {
-        let actor = self.gateway.actor(self.connection, &self.address.path);
+        let actor = self
+            .gateway
+            .actor(self.connection, &self.address.path, Right::Listen);
         let place = (topic, subscription);
         let namespaces = &mut self.gateway.namespaces;
         namespaces.audit_rule(self.cx, &actor, operation, place, name);
