@@ -124,6 +124,26 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
     Ok(())
 }
 
+/// Gives a namespace away that is a server's by its row, and that it does not serve: an attempt to release it has failed.
+///
+/// # Errors
+///
+/// The store's: it is tried again.
+pub(super) async fn give_back(
+    store: &Arc<Store>,
+    namespace: i64,
+    (server, incarnation): (&str, &str),
+) -> Result<(), StoreError> {
+    let sql = "update namespace set epoch = epoch + 1, owner = null, server = null, incarnation = null \
+               where id = $1 and server = $2 and incarnation = $3::text::uuid";
+    let session = store.take().await?;
+    session
+        .execute(sql, &[&namespace, &server, &incarnation])
+        .await?;
+    store.give_back(session);
+    Ok(())
+}
+
 /// Records that a server has left, and gives away with that what its incarnation still has in the store: namespaces whose
 /// handover has failed or has not ended, and those of take-overs that have not ended. So a stop in order is the death of no owner.
 /// Appends that come later are refused, as after any take-over. Returns how many namespaces those were.

@@ -87,6 +87,16 @@ impl Fleet {
         for key in decision.acquire {
             self.start_to_take(key);
         }
+        for key in decision.give_back {
+            let fleet = Arc::clone(self);
+            let give_back = async move {
+                if let Some(part) = fleet.parts.get(key.store) {
+                    part.give_back(key.id).await;
+                }
+                fleet.planner().released(key);
+            };
+            supervisor::spawn("handover", give_back).allow_end();
+        }
         for key in decision.release {
             let fleet = Arc::clone(self);
             let give = async move {
@@ -322,8 +332,9 @@ impl FleetStore {
             Ok(shard) => shard,
             Err(error) => return Err(self.not_begun(&fence, error).await),
         };
-        if lease.has_ended() {
-            // This server was declared dead meanwhile, and what it had then was dropped before this was there.
+        if lease.has_ended() || self.state().is_late {
+            // This server was declared dead meanwhile, or has released all that it had, and what it had then was dropped before
+            // this was there.
             self.serving.lose(seen.id, shard);
             return Err(StoreError::Fenced);
         }
@@ -342,6 +353,15 @@ impl FleetStore {
             );
         }
         Ok(())
+    }
+
+    /// Gives a namespace away that this server has in the store, and neither serves nor may take.
+    async fn give_back(&self, id: i64) {
+        let incarnation = self.state().incarnation.clone();
+        let own = (&self.server[..], &incarnation[..]);
+        if let Err(error) = ownership::give_back(&self.store, id, own).await {
+            debug!(id, "a namespace could not be given away: {error}");
+        }
     }
 
     /// Gives a namespace away that was taken over and cannot be served here, unless its log is at fault: another server may be

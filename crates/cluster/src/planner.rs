@@ -368,6 +368,9 @@ pub struct Decision {
     pub acquire: Vec<NamespaceKey>,
     /// Namespaces to give to other servers.
     pub release: Vec<NamespaceKey>,
+    /// Namespaces that are this server's in the store, that it does not serve, and that it may not take: an attempt to release them
+    /// has failed. Without another one they would have no server for as long as this one may take none.
+    pub give_back: Vec<NamespaceKey>,
 }
 
 /// What a server remembers from one decision to the next.
@@ -396,6 +399,7 @@ impl Planner {
         mut look: ClusterView,
         served: &BTreeSet<NamespaceKey>,
     ) -> Decision {
+        let mut unserved = Vec::new();
         for namespace in &mut look.namespaces {
             let key = &namespace.key;
             let is_owned = own.is_some_and(|own| namespace.owner == Owner::Member(own));
@@ -405,6 +409,7 @@ impl Planner {
                 namespace.owner = own.map_or(namespace.owner, Owner::Member);
             } else if is_owned && (!served.contains(key) || self.releasing.contains(key)) {
                 // This server gives it away; or it took it, and does not serve it: its log could not be read, or the answer was lost.
+                unserved.push(*namespace);
                 namespace.owner = Owner::Absent;
             }
         }
@@ -421,6 +426,12 @@ impl Planner {
         let is_at_work =
             |key: &NamespaceKey| self.acquiring.contains(key) || self.releasing.contains(key);
         acquire.retain(|key| !is_at_work(key) && !served.contains(key));
+        let server = look.members.get(own);
+        let may_have = |it: &NamespaceState| server.is_some_and(|server| server.may_have(it));
+        let give_back = unserved.iter();
+        let give_back = give_back.filter(|it| !it.is_fixed && !may_have(it));
+        let mut give_back: Vec<NamespaceKey> = give_back.map(|it| it.key).collect();
+        give_back.retain(|key| !is_at_work(key));
         let rests = |since: Option<Duration>, span| {
             since.is_none_or(|since| span < now.saturating_sub(since))
         };
@@ -438,10 +449,12 @@ impl Planner {
             self.moved = Some(now);
             self.releasing.extend(&release);
         }
+        self.releasing.extend(&give_back);
         self.acquiring.extend(&acquire);
         Decision {
             acquire: acquire.into_iter().collect(),
             release,
+            give_back,
         }
     }
 

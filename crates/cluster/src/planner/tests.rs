@@ -125,6 +125,35 @@ fn a_server_that_may_take_nothing_has_no_share_and_gives() {
     assert!(look.to_release(0, 9).is_empty());
 }
 
+/// The store was away when it released them.
+#[test]
+fn a_server_gives_back_what_it_neither_serves_nor_may_take() {
+    let mut members = servers(&["a", "b"]);
+    members[1].stores = StoreSet::default();
+    let mut namespaces: Vec<NamespaceState> =
+        (0..4).map(|id| seen(id, Owner::Member(1), 0)).collect();
+    namespaces[2].is_fixed = true;
+    let view = |members: &[Member]| ClusterView {
+        members: members.to_vec(),
+        namespaces: namespaces.clone(),
+    };
+    let served = BTreeSet::from([key(0)]);
+    let mut planner = Planner::default();
+    let now = Duration::from_secs(1_000);
+    let decided = planner.decide(now, Some(1), view(&members), &served);
+    assert_eq!(decided.give_back, keys([1, 3]));
+    let decided = planner.decide(now, Some(1), view(&members), &served);
+    assert_eq!(decided.give_back, [], "it is at work");
+    planner.released(key(1));
+    let decided = planner.decide(now, Some(1), view(&members), &served);
+    assert_eq!(decided.give_back, keys([1]), "it has failed again");
+    // What it may take is taken again, by it or by another.
+    members[1].stores = all(1);
+    planner.released(key(1));
+    let decided = planner.decide(now, Some(1), view(&members), &served);
+    assert_eq!(decided.give_back, []);
+}
+
 #[test]
 fn a_server_that_may_take_nothing_gives_all_away_if_another_may_take_it() {
     let mut live = servers(&["a", "b", "c"]);

@@ -19,6 +19,7 @@ mod clients;
 mod damaged;
 mod database;
 mod disk;
+mod fleet;
 mod ledger;
 mod loss;
 mod operations;
