@@ -42,15 +42,10 @@ def stage(name: str, attacks: list[Attack], **more: object) -> Stage:
 
 # Attacks that succeed, or have not been seen to fail: they run when they are asked for by name, and leave the list with what stops them.
 NOT_YET = [
-    # Answers of administration over ATOM are counted nowhere: 208 lists of 24 MB take gigabytes, and the neighbour waits.
-    "lists_of_rules_that_nobody_reads", "lists_of_queues_that_nobody_reads",
-    # Answers that are not read fill what all connections may have unread, and the requests of all who come later to
-    # `$management` wait until their peers are closed, some four in three seconds.
+    # Requests of other namespaces are answered within 0.1 s now; a receiver of another one waited 7.5 s for a message.
     "rules_over_amqp_that_nobody_reads",
-    # The JSON API sets states whether there is room or not.
-    "states_without_end_over_the_api",
     # States of one namespace take the room of all: 32 of them, and nobody can send any more.
-    "states_without_end_over_amqp",
+    "states_without_end_over_amqp", "states_without_end_over_the_api",
 ]
 
 STAGES = [
