@@ -27,8 +27,11 @@
 
 mod amqp;
 pub mod cli;
+/// Targets of the fuzzers that need parts of this package; the others are in `crates/simulator`.
 #[cfg(any(test, feature = "testing"))]
-pub mod fuzzing;
+pub mod fuzzing {
+    pub use crate::http::api::fuzzing::{TARGETS, Target};
+}
 mod host;
 mod http;
 pub mod limits;
