@@ -287,7 +287,7 @@ def every_option_of_serve_is_on_the_page_with_its_default_and_no_other(_world: N
 
 def every_property_of_an_entity_has_the_bounds_that_the_page_says(_world: None) -> None:
     rows = {literals(row[0])[0]: row for row in tables("### Properties")}
-    source = (ROOT / "src" / "config.rs").read_text()
+    source = (ROOT / "crates" / "config" / "src" / "lib.rs").read_text()
     listed = re.search(r"const PROPERTIES: \[&str; \d+\] = \[(.*?)\];", source, re.DOTALL)[1]
     known = set(re.findall(r'"(\w+)"', listed))
     below = CONFIGURATION.read_text().split("### Properties", 1)[1].split("### Rules", 1)[0]
