@@ -68,7 +68,8 @@ pub(super) struct Call<'a> {
     pub(super) parts: &'a Parts,
     /// The host by which the namespace is called.
     pub(super) host: String,
-    /// The name in the query `namespace`, if no namespace has it. Only an authorized caller is told that it is missing.
+    /// The value of the query parameter `namespace`, if there is no namespace of that name. The 404 is for authorized callers; others
+    /// get 401.
     pub(super) missing: Option<String>,
     /// The segments of the path behind `/api/v1`, decoded.
     pub(super) segments: Vec<String>,

@@ -230,7 +230,8 @@ impl Draft {
         format!("m{}", self.same_as.unwrap_or(self.id))
     }
 
-    /// Returns what is in its bytes as its message-id, or what stands for that.
+    /// Returns the message-id in the bytes of the message, if they have one. For an id that the broker made up, and that a job wrote
+    /// into the bytes, it returns a placeholder.
     pub(super) fn message_id(&self) -> Option<String> {
         match self.id_from {
             IdFrom::Broker => None,
