@@ -242,14 +242,10 @@ mod tests {
 
     fn server(name: &str, beat: i64, is_alive: bool) -> ServerRow {
         ServerRow {
-            name: name.to_owned(),
             incarnation: format!("{name} {beat}"),
             beat,
             is_alive,
-            address: "127.0.0.1:1".to_owned(),
-            is_leaving: false,
-            fitness: Fitness::Fit,
-            formats: 17,
+            ..server_of(name, Fitness::Fit)
         }
     }
 
@@ -279,22 +275,12 @@ mod tests {
     #[test]
     fn another_acquisition_or_server_is_another_owner() {
         let seen = |name: &str, epoch, server: Option<&str>| NamespaceRow {
-            id: 1,
             epoch,
             server: server.map(str::to_owned),
-            quarantined: None,
             rate: epoch,
-            quota: None,
-            log_store: 1,
             name: name.to_owned(),
             died: None,
-            deaths: 0,
-            died_before: None,
-            pauses: 0,
-            is_paused: false,
-            timeline: None,
-            applied: None,
-            formats: 17,
+            ..namespace(1)
         };
         let view = |namespaces: &[NamespaceRow]| StoreView {
             namespaces: namespaces
