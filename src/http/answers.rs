@@ -226,6 +226,15 @@ impl Reservation {
         self.shared.state().grow(self.id, bytes, bounds)
     }
 
+    /// Adds bytes whether there is room for them or not: the answer says what is done, and must not be refused any more. Others wait
+    /// until there is room again.
+    pub(super) fn add(&self, bytes: usize) {
+        let mut state = self.shared.state();
+        if let Some(held) = state.answers.get(&self.id).map(|held| held.bytes) {
+            let _ = state.set(self.id, held.saturating_add(bytes), true);
+        }
+    }
+
     /// Gives back what is beyond so many bytes.
     pub(super) fn shrink(&self, bytes: usize) {
         let mut state = self.shared.state();
@@ -377,6 +386,19 @@ mod tests {
         drop(long);
         assert_eq!(next.grow(501), Ok(()));
         assert_eq!(answers.bytes(), 501);
+    }
+
+    #[test]
+    fn an_answer_to_what_is_done_counts_and_is_not_refused() {
+        let answers = Answers::new(1_000, 0);
+        let (done, next) = (begin(&answers, "a"), begin(&answers, "b"));
+        assert_eq!(done.grow(400), Ok(()));
+        done.add(600);
+        assert_eq!((answers.bytes(), done.bytes()), (1_000, 1_000));
+        assert_eq!(next.grow(1), Err(NoRoom));
+        drop(done);
+        assert_eq!(next.grow(500), Ok(()));
+        assert_eq!(answers.bytes(), 500);
     }
 
     #[tokio::test]

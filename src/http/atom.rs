@@ -82,7 +82,7 @@ pub(super) async fn administer(
 }
 
 /// Authorizes a request, reads its body, and then carries it out: each step costs more than the one
-/// before. The bytes of the answer are reserved before it is made.
+/// before. The bytes of the answer are reserved before it is made; what is done already is not refused for want of them.
 async fn answer(
     server: &ServerState,
     caller: &Caller,
@@ -113,7 +113,11 @@ async fn answer(
     // A text grows by doubling.
     let rendered = 2 * request.rendered_bytes(&answer);
     let more = rendered.saturating_sub(sources);
-    reservation.reserve(more).await.map_err(no_room)?;
+    if request.is_read() {
+        reservation.reserve(more).await.map_err(no_room)?;
+    } else {
+        reservation.add(more);
+    }
     Ok(request.render(&answer))
 }
 

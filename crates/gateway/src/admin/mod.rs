@@ -198,6 +198,21 @@ impl AdminRequest {
         }
     }
 
+    /// Returns whether the request changes nothing, so that it can be refused after the owner has answered.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        match &self.wanted {
+            RequestBody::Operation(operation) => matches!(
+                operation,
+                AdminOperation::List { .. }
+                    | AdminOperation::Namespace
+                    | AdminOperation::Read { .. }
+                    | AdminOperation::ReadRule { .. }
+            ),
+            RequestBody::Put(..) => false,
+        }
+    }
+
     /// Returns the bytes that the answer of the owner may have: they are to be reserved before it is asked.
     #[must_use]
     pub fn source_bytes(&self) -> usize {
