@@ -7,7 +7,11 @@
 //!
 //! All memory is counted here, by its purpose, until it is dropped: a snapshot for a checkpoint
 //! shares the parts of its queue, and each counts once.
+//!
+//! What one namespace has is counted for it besides. Where there are several, one of them has at most
+//! seven eighths of what the others leave, so that none of them takes the room of all.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -51,12 +55,29 @@ impl Default for Budget {
     }
 }
 
-/// The memory of one namespace's queues: the amounts in use, and the budget.
+/// The memory of the queues of a process, or of one of its namespaces: the amounts in use, and the budget.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     shared: Arc<Shared>,
     /// How many others there are that have as much of it as this one.
     others: usize,
+    /// What the namespace has of it, if it is that of one.
+    own: Option<Arc<Own>>,
+}
+
+/// The memory that one namespace has.
+#[derive(Debug)]
+struct Own {
+    shared: Arc<Shared>,
+    bytes: AtomicUsize,
+    /// It had its share at the last query.
+    is_used: AtomicBool,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.shared.namespaces.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +89,19 @@ struct Shared {
     other: AtomicUsize,
     /// It was full at the last query.
     full: AtomicBool,
+    /// How many namespaces have some of it.
+    namespaces: AtomicUsize,
+}
+
+/// The share of one of several namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Bytes that the namespace has.
+    pub used: usize,
+    /// Bytes that it may have, as long as others have what they have now.
+    pub most: usize,
+    /// It had some left at the last query.
+    pub is_new: bool,
 }
 
 /// The purpose of memory.
@@ -100,6 +134,22 @@ impl Memory {
                 ..Shared::default()
             }),
             others: 0,
+            own: None,
+        }
+    }
+
+    /// Returns the same memory for one more namespace: what it has is counted for it besides.
+    #[must_use]
+    pub fn of_namespace(&self) -> Self {
+        self.shared.namespaces.fetch_add(1, Ordering::Relaxed);
+        let own = Own {
+            shared: Arc::clone(&self.shared),
+            bytes: AtomicUsize::new(0),
+            is_used: AtomicBool::new(false),
+        };
+        Self {
+            own: Some(Arc::new(own)),
+            ..self.clone()
         }
     }
 
@@ -110,6 +160,7 @@ impl Memory {
         Self {
             shared: Arc::clone(&self.shared),
             others: count.saturating_sub(1),
+            own: self.own.clone(),
         }
     }
 
@@ -170,6 +221,26 @@ impl Memory {
         total - total / 16
     }
 
+    /// Returns the share of this namespace if it has all of it, until a sixteenth of that is free again. Without a budget, or
+    /// without another namespace, there is none.
+    #[must_use]
+    pub fn used_share(&self) -> Option<Share> {
+        let own = self.own.as_ref()?;
+        let total = self.shared.budget.total;
+        if total == usize::MAX || self.shared.namespaces.load(Ordering::Relaxed) < 2 {
+            return None;
+        }
+        let used = own.bytes.load(Ordering::Relaxed);
+        let left = total.saturating_sub(self.counted().saturating_sub(used));
+        let most = left - left / 8;
+        let was_used = own.is_used.load(Ordering::Relaxed);
+        let bound = if was_used { most - most / 16 } else { most };
+        let is_used = bound <= used;
+        own.is_used.store(is_used, Ordering::Relaxed);
+        let is_new = !was_used;
+        is_used.then_some(Share { used, most, is_new })
+    }
+
     /// Returns the bytes of open parts beyond their budget.
     #[must_use]
     pub fn open_beyond(&self) -> usize {
@@ -180,7 +251,7 @@ impl Memory {
     /// Begins to count some bytes.
     #[must_use]
     pub fn hold(&self, purpose: Purpose, bytes: usize) -> Held {
-        self.counter(purpose).fetch_add(bytes, Ordering::Relaxed);
+        self.add(purpose, bytes);
         Held {
             memory: self.clone(),
             purpose,
@@ -198,6 +269,20 @@ impl Memory {
         self.shared.store.as_ref()?.put(bytes)
     }
 
+    fn add(&self, purpose: Purpose, bytes: usize) {
+        self.counter(purpose).fetch_add(bytes, Ordering::Relaxed);
+        if let Some(own) = &self.own {
+            own.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn subtract(&self, purpose: Purpose, bytes: usize) {
+        self.counter(purpose).fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(own) = &self.own {
+            own.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
     fn counter(&self, purpose: Purpose) -> &AtomicUsize {
         match purpose {
             Purpose::Open => &self.shared.open,
@@ -210,11 +295,10 @@ impl Memory {
 impl Held {
     /// Changes the amount.
     pub fn resize(&mut self, bytes: usize) {
-        let counter = self.memory.counter(self.purpose);
-        if self.bytes < bytes {
-            counter.fetch_add(bytes - self.bytes, Ordering::Relaxed);
-        } else {
-            counter.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        match bytes.cmp(&self.bytes) {
+            Less => self.memory.subtract(self.purpose, self.bytes - bytes),
+            Equal => {}
+            Greater => self.memory.add(self.purpose, bytes - self.bytes),
         }
         self.bytes = bytes;
     }
@@ -240,8 +324,7 @@ impl Clone for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let counter = self.memory.counter(self.purpose);
-        counter.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.subtract(self.purpose, self.bytes);
     }
 }
 
@@ -317,6 +400,42 @@ mod tests {
         assert!(memory.is_full());
         held.resize(149);
         assert!(!memory.is_full());
+    }
+
+    #[test]
+    fn a_namespace_leaves_some_memory_to_the_others() {
+        let budget = Budget {
+            total: 1_600,
+            ..Budget::default()
+        };
+        let memory = Memory::new(budget, None);
+        let one = memory.of_namespace();
+        let mut held = one.hold(Purpose::Other, 1_590);
+        assert_eq!(one.used_share(), None, "there is no other");
+        let other = memory.of_namespace();
+        let share = |used, most, is_new| Some(Share { used, most, is_new });
+        assert_eq!(one.used_share(), share(1_590, 1_400, true));
+        assert_eq!(one.used_share(), share(1_590, 1_400, false));
+        held.resize(1_399);
+        assert_eq!(one.used_share(), share(1_399, 1_400, false));
+        held.resize(1_312);
+        assert_eq!(one.used_share(), None);
+        held.resize(1_399);
+        assert_eq!(one.used_share(), None, "less than its share");
+        let parts = other.hold(Purpose::Open, 176);
+        assert_eq!(other.used_share(), share(176, 176, true));
+        assert_eq!(one.used_share(), share(1_399, 1_246, true));
+        assert!(!memory.is_full() && memory.counted() == 1_575);
+        let copy = parts.clone();
+        drop((parts, held));
+        assert_eq!(memory.counted(), 176);
+        drop((copy, other));
+        assert_eq!(one.used_share(), None);
+        assert_eq!(memory.counted(), 0);
+        let without_budget = Memory::default();
+        let (one, _other) = (without_budget.of_namespace(), without_budget.of_namespace());
+        let _held = one.hold(Purpose::Packed, usize::MAX / 2);
+        assert_eq!(one.used_share(), None);
     }
 
     #[test]

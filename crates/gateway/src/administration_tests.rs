@@ -741,6 +741,27 @@ fn so_many_entities_are_made_and_no_more() {
 }
 
 #[test]
+fn one_of_several_namespaces_leaves_entities_to_the_others() {
+    let max = jitney_broker::limits::ENTITIES_MAX;
+    let mut bench = Bench::new();
+    let base = bench.id("q");
+    let namespaces = bench.gateway.namespaces_mut();
+    namespaces.fill_directory(max - max / 8, base);
+    assert!(namespaces.check_entity_count("another", None).is_ok());
+    namespaces.set_namespaces(["first", "other"].into_iter());
+    let refused = namespaces.check_entity_count("another", None).unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.text.as_str()),
+        (
+            DeniedKind::Limit,
+            "The namespace has 87500 entities, and 87500 are its share of the broker's 100000."
+        )
+    );
+    assert!(namespaces.check_entity_count("//other/queue", None).is_ok());
+    assert!(namespaces.check_entity_count("q", Some(base)).is_ok());
+}
+
+#[test]
 fn a_topic_is_accessed_when_a_subscription_is_made_though_that_is_no_use_of_it() {
     let mut bench = Bench::new();
     let accessed = |bench: &mut Bench| {

@@ -130,7 +130,7 @@ impl Gateway {
     ) -> Result<(), Denied> {
         let mut description = super::amqp::default_description(kind)?;
         description.requires_session = used == FirstUse::InSession && kind != EntityKind::Topic;
-        self.namespaces.check_entity_count(None)?;
+        self.namespaces.check_entity_count(path, None)?;
         self.make_for(cx, path, description, Vec::new())?;
         self.namespaces
             .audit(cx, actor, "create", path, "on first use");

@@ -18,9 +18,12 @@ pub const HOST_NAME_BYTES_MAX: usize = 255;
 /// Bytes of messages handed to all receivers of one connection that are not yet written to its
 /// peer, beyond what one step of a queue hands out.
 pub const CONNECTION_WINDOW_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes written by a connection that it need not report yet. They do not count in the unwritten
-/// output of all connections.
+/// Bytes of a connection that do not count in the unwritten output of all connections: it may have written them, and not
+/// have reported that yet.
 pub const UNREPORTED_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes that a connection has written when it reports them. It is half of what does not count, so that while peers do not
+/// read, a connection whose peer does always gets a message of up to the other half.
+pub const REPORTED_BYTES: u64 = UNREPORTED_BYTES_MAX / 2;
 /// How long a peer may read nothing when the unwritten output of all connections is twice its
 /// budget: then its connection is closed.
 pub const UNREAD_WAIT_MAX: Millis = Millis::from_secs(2);

@@ -741,7 +741,7 @@ impl Gateway {
         }
         if state.is_some() {
             self.namespaces
-                .check_room("no state is set until there is room again")?;
+                .check_room(&address.path, "no state is set until there is room again")?;
         }
         let elsewhere = self.namespaces.held_bytes(queue);
         let set = self.with_queue(cx, queue, |queue, cx| {

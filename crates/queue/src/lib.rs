@@ -254,6 +254,12 @@ impl Queue {
         self
     }
 
+    /// Returns the memory that it has together with others.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        self.held.memory()
+    }
+
     /// Counts the memory of what it holds beside its messages' entries.
     pub fn count_memory(&mut self) {
         let sessions = self.sessions.as_ref().map_or(0, sessions::Sessions::memory);

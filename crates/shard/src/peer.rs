@@ -262,7 +262,7 @@ impl Written {
     /// Moves what was written into reports, if it is worth it. A link that has gone is reported too: its
     /// bytes count to its connection's.
     fn report(&mut self, reports: &mut Vec<Report>) {
-        if self.messages + self.answers < limits::UNREPORTED_BYTES_MAX {
+        if self.messages + self.answers < limits::REPORTED_BYTES {
             return;
         }
         self.messages = 0;

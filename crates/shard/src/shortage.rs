@@ -101,6 +101,11 @@ impl fmt::Display for Shortage {
                 free >> 20,
                 needed >> 20
             ),
+            Self::Memory { counted, most } if counted < most => write!(
+                formatter,
+                "memory is full: the process has nearly all of --memory-limit, of which {} MiB are counted",
+                counted >> 20
+            ),
             Self::Memory { counted, most } => write!(
                 formatter,
                 "memory is full, as --memory-limit has it: {} MiB are counted, and messages are accepted again at {} MiB",

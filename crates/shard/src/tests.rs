@@ -336,7 +336,11 @@ fn where_there_is_no_room_messages_are_deleted_and_other_jobs_say_why_they_wait(
         bench.shard.shortage(),
         Some(Shortage::Memory { .. })
     ));
-    let refused = bench.shard.gateway.namespaces().check_room("none is taken");
+    let refused = bench
+        .shard
+        .gateway
+        .namespaces()
+        .check_room("", "none is taken");
     let text = refused.unwrap_err().text;
     assert_eq!(text, "The broker's memory is full: none is taken.");
     assert_eq!(

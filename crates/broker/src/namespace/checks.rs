@@ -4,10 +4,13 @@
 //! AMQP links, management requests, HTTP requests and transactions ask here and nowhere else, so that one
 //! protocol never allows what another refuses.
 
+use tracing::warn;
+
 use super::{Denied, DeniedKind, ForwardingTarget, Lack, Namespaces, Room};
 use crate::limits;
-use jitney_base::address::{EntityAddress, SubQueue};
+use jitney_base::address::{self, EntityAddress, SubQueue};
 use jitney_base::ids::EntityId;
+use jitney_base::memory::Memory;
 use jitney_queue::{EntityKind, Queue};
 
 impl Namespaces {
@@ -67,8 +70,45 @@ impl Namespaces {
         Err(Denied::new(DeniedKind::NotAllowed, text, &address.path))
     }
 
-    /// Checks that the disk and the memory have room; `what` says, for people, what is not done without.
-    pub fn check_room(&self, what: &str) -> Result<(), Denied> {
+    /// Checks that the disk and the memory have room for more of the namespace of a path; `what` says, for people, what is
+    /// not done without.
+    pub fn check_room(&self, path: &str, what: &str) -> Result<(), Denied> {
+        self.check_room_of_all(what)?;
+        let memory = self.shares.known_namespace(address::namespace_of(path));
+        self.check_share(memory, path, what)
+    }
+
+    /// Checks the same for the namespace of a queue.
+    pub(super) fn check_room_of(&self, queue: EntityId, what: &str) -> Result<(), Denied> {
+        self.check_room_of_all(what)?;
+        let Some(node) = self.node(queue) else {
+            return Ok(());
+        };
+        self.check_share(Some(node.queue.memory()), &node.address.path, what)
+    }
+
+    /// Checks that a namespace has not all of its share of the memory.
+    fn check_share(&self, memory: Option<&Memory>, path: &str, what: &str) -> Result<(), Denied> {
+        let Some(share) = memory.and_then(Memory::used_share) else {
+            return Ok(());
+        };
+        let (used, most) = (share.used >> 20, share.most >> 20);
+        if share.is_new {
+            warn!(
+                namespace = self.directory.name_of(path),
+                used_bytes = share.used,
+                share_bytes = share.most,
+                "the namespace has its share of the memory: it takes no messages until it has less; others do"
+            );
+        }
+        let text = format!(
+            "The namespace has its share of the broker's memory ({used} MiB are counted, {most} MiB may be): {what}."
+        );
+        Err(Denied::new(DeniedKind::Full, text, ""))
+    }
+
+    /// Checks that the disk and the memory have room.
+    fn check_room_of_all(&self, what: &str) -> Result<(), Denied> {
         let lacking = match self.room {
             Room::Enough => return Ok(()),
             Room::None(Lack::Disk) => "The broker's disk is full",
@@ -82,15 +122,25 @@ impl Namespaces {
         Err(Denied::new(DeniedKind::Full, text, ""))
     }
 
-    /// Checks that one more entity may be made, in the place of `replaced` if there is one.
-    pub fn check_entity_count(&self, replaced: Option<EntityId>) -> Result<(), Denied> {
-        self.check_room("no entity is made until there is room again")?;
-        let others = self.directory.len() - usize::from(replaced.is_some());
+    /// Checks that one more entity may be made at a path, in the place of `replaced` if there is one.
+    pub fn check_entity_count(&self, path: &str, replaced: Option<EntityId>) -> Result<(), Denied> {
+        self.check_room(path, "no entity is made until there is room again")?;
+        let replaced = usize::from(replaced.is_some());
+        let all = self.directory.len() - replaced;
         let max = limits::ENTITIES_MAX;
-        if others < max {
+        if max <= all {
+            let text = format!("There are {max} entities already, and no more may be.");
+            return Err(Denied::new(DeniedKind::Limit, text, ""));
+        }
+        let own = self.directory.len_of(address::namespace_of(path)) - replaced;
+        let left = max - (all - own);
+        let most = left - left / 8;
+        if own < most || !self.directory.has_several() {
             return Ok(());
         }
-        let text = format!("There are {max} entities already, and no more may be.");
+        let text = format!(
+            "The namespace has {own} entities, and {most} are its share of the broker's {max}."
+        );
         Err(Denied::new(DeniedKind::Limit, text, ""))
     }
 }

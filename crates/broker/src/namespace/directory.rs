@@ -18,6 +18,8 @@ use jitney_queue::{Description, EntityKind};
 pub struct Directory {
     /// By the form of the path that compares without case.
     by_path: BTreeMap<String, Entity>,
+    /// How many of them each namespace has that has any, by the prefix of its paths.
+    counts: BTreeMap<String, usize>,
     /// The names of the namespaces, in lower case. The first one answers to every host name that is no
     /// other's.
     names: Vec<String>,
@@ -130,6 +132,23 @@ impl Directory {
         self.by_path.len()
     }
 
+    /// Returns the number of a namespace's entities, by the prefix of its paths.
+    pub(super) fn len_of(&self, prefix: &str) -> usize {
+        self.counts.get(prefix).copied().unwrap_or_default()
+    }
+
+    /// Returns whether there is more than one namespace.
+    pub(super) fn has_several(&self) -> bool {
+        1 < self.names.len()
+    }
+
+    fn count_one_less(&mut self, prefix: &str) {
+        match self.len_of(prefix) {
+            0 | 1 => drop(self.counts.remove(prefix)),
+            count => drop(self.counts.insert(prefix.to_owned(), count - 1)),
+        }
+    }
+
     /// Returns all entities, in the order of their paths.
     pub(super) fn entities(&self) -> impl Iterator<Item = &Entity> {
         self.by_path.values()
@@ -174,26 +193,28 @@ impl Directory {
     pub(super) fn insert(&mut self, base: EntityId, path: &str, kind: EntityKind) {
         let path = path.to_owned();
         let entity = Entity { path, base, kind };
-        self.by_path.insert(address::key(&entity.path), entity);
+        let prefix = address::namespace_of(&entity.path).to_owned();
+        let before = self.by_path.insert(address::key(&entity.path), entity);
+        if before.is_none() {
+            *self.counts.entry(prefix).or_default() += 1;
+        }
     }
 
     /// Removes the entity at a path, and returns it.
     pub(super) fn remove(&mut self, path: &str) -> Option<Entity> {
         let key = address::key(path);
         self.rules.remove(&key);
-        self.by_path.remove(&key)
+        let removed = self.by_path.remove(&key)?;
+        self.count_one_less(address::namespace_of(&removed.path));
+        Some(removed)
     }
 
     /// Removes an entity that is known by its id only.
     pub(super) fn remove_id(&mut self, base: EntityId) {
-        let rules = &mut self.rules;
-        self.by_path.retain(|key, entity| {
-            let stays = entity.base != base;
-            if !stays {
-                rules.remove(key);
-            }
-            stays
-        });
+        let named = self.by_path.values().filter(|it| it.base == base);
+        for path in named.map(|it| it.path.clone()).collect::<Vec<_>>() {
+            self.remove(&path);
+        }
     }
 
     /// Takes the authorization rules of an entity over from its description.
@@ -208,6 +229,7 @@ impl Directory {
 
     /// Checks that rules belong to entities that are there.
     pub(super) fn check(&self) {
+        assert_eq!(self.counts.values().sum::<usize>(), self.by_path.len());
         for key in self.rules.keys() {
             assert!(self.by_path.contains_key(key), "'{key}' is no entity");
         }

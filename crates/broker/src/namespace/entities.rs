@@ -424,6 +424,7 @@ impl Namespaces {
     /// Adds an entity with its queues to the namespace.
     pub(super) fn install(&mut self, base: EntityId, path: &str, description: &Description) {
         let dead_letters = base.dead_letters();
+        let memory = self.shares.of_namespace(address::namespace_of(path));
         self.queues.reserve(base);
         let kinds = [
             (base, Kind::Main { dead_letters }, SubQueue::Main),
@@ -436,7 +437,7 @@ impl Namespaces {
         ];
         for (id, kind, sub_queue) in kinds {
             let queue = Queue::new(id, kind, description.clone(), SequenceNumber(1))
-                .with_memory(&self.shares.memory)
+                .with_memory(memory)
                 .with_message_ids(self.message_ids);
             let target = ForwardingTarget::of(description, sub_queue);
             let address = address_of(path, sub_queue);
@@ -444,7 +445,7 @@ impl Namespaces {
         }
         if description.kind == EntityKind::Topic {
             let topic = Topic {
-                rules: RuleSet::counted(&self.shares.memory),
+                rules: RuleSet::counted(memory),
                 ..Topic::default()
             };
             self.topics.insert(base, topic);

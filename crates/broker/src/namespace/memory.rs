@@ -1,4 +1,6 @@
-//! The memory that all queues take together.
+//! The memory that all queues take together, and what each namespace has of it.
+
+use std::collections::BTreeMap;
 
 use super::Namespaces;
 use crate::limits;
@@ -8,6 +10,8 @@ use jitney_base::memory::{Held, Memory, Purpose};
 #[derive(Debug)]
 pub(super) struct Shares {
     pub(super) memory: Memory,
+    /// That of each namespace that has had an entity or a connection, by the prefix of its entities' paths.
+    by_namespace: BTreeMap<String, Memory>,
     /// For bytes that several messages have.
     bodies: Held,
     /// The place of the queue whose index is packed next, if nothing happens in it.
@@ -25,8 +29,28 @@ impl Shares {
         Self {
             bodies: memory.hold(Purpose::Other, 0),
             memory,
+            by_namespace: BTreeMap::new(),
             next: 0,
         }
+    }
+
+    /// Returns the memory of a namespace, by the prefix of its entities' paths.
+    pub(super) fn of_namespace(&mut self, prefix: &str) -> &Memory {
+        if !self.by_namespace.contains_key(prefix) {
+            let memory = self.memory.of_namespace();
+            self.by_namespace.insert(prefix.to_owned(), memory);
+        }
+        self.by_namespace.get(prefix).unwrap_or(&self.memory)
+    }
+
+    /// Returns the memory of a namespace that has had an entity or a connection.
+    pub(super) fn known_namespace(&self, prefix: &str) -> Option<&Memory> {
+        self.by_namespace.get(prefix)
+    }
+
+    /// Counts for a namespace no more: it is removed.
+    pub(super) fn forget_namespace(&mut self, prefix: &str) {
+        self.by_namespace.remove(prefix);
     }
 }
 
@@ -35,6 +59,11 @@ impl Namespaces {
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.shares.memory
+    }
+
+    /// Returns the memory of a namespace, by the prefix of its entities' paths.
+    pub fn memory_of(&mut self, prefix: &str) -> &Memory {
+        self.shares.of_namespace(prefix)
     }
 
     /// Says how much memory queues may take, before the first is there.

@@ -251,6 +251,10 @@ impl Namespaces {
     /// Removes a namespace that has no entities; the first stays.
     pub fn remove_namespace(&mut self, name: &str) {
         self.directory.remove_name(name);
+        if !self.directory.has_name(name) {
+            let prefix = address::namespace_prefix(&name.to_lowercase());
+            self.shares.forget_namespace(&prefix);
+        }
     }
 
     /// Returns the paths of up to `most` entities of a namespace besides the first; of a topic also its subscriptions.

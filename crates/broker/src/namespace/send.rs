@@ -54,7 +54,8 @@ impl Namespaces {
         id: EntityId,
         messages: &[Message],
     ) -> Result<(), Denied> {
-        self.check_room(
+        self.check_room_of(
+            id,
             "messages are received and settled, and none are taken until there is room again",
         )?;
         for message in messages {

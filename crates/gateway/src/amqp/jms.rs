@@ -84,7 +84,7 @@ impl Gateway {
             temporary: true,
             ..default_description(kind)?
         };
-        self.namespaces.check_entity_count(None)?;
+        self.namespaces.check_entity_count(&path, None)?;
         self.make_for(cx, &path, description, Vec::new())?;
         self.add_link_entity(connection, link, LinkEntity::Temporary(path));
         Ok(name)
@@ -117,7 +117,7 @@ impl Gateway {
             && self.namespaces.resolve_path(&path).is_none();
         if is_new && self.may(connection, &path, Some(Right::Manage)) {
             let description = default_description(kind)?;
-            self.namespaces.check_entity_count(None)?;
+            self.namespaces.check_entity_count(&path, None)?;
             self.make_for(cx, &path, description, Vec::new())?;
         }
         Ok(())
@@ -324,7 +324,7 @@ impl Gateway {
             action: None,
             created_at: cx.now,
         };
-        self.namespaces.check_entity_count(replaced)?;
+        self.namespaces.check_entity_count(&wanted.path, replaced)?;
         let rules = &self.namespaces.topic(topic).rules;
         if let Err(why) = rules.check_room(&rule.filter, replaced.map(|id| id.0)) {
             return Err(Denied::rule(&wanted.path, &rule.name, why));

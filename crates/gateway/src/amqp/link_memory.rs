@@ -59,13 +59,18 @@ impl Gateway {
         connection: ConnectionId,
         more: usize,
     ) -> Result<(), String> {
-        let (max, why) = if self.namespaces.memory().is_full() {
+        let is_full = self.namespaces.memory().is_full();
+        let kept = self.link_memory(connection);
+        let (max, why) = if is_full {
             let why = ", which is what a connection may have while the broker's memory is full";
+            (limits::CONNECTION_KEPT_BYTES_FULL, why)
+        } else if kept.links.memory().used_share().is_some() {
+            let why = ", which is what a connection may have while its namespace has its share of the broker's memory";
             (limits::CONNECTION_KEPT_BYTES_FULL, why)
         } else {
             (limits::CONNECTION_KEPT_BYTES_MAX, "")
         };
-        if self.link_memory(connection).bytes() + more <= max {
+        if kept.bytes() + more <= max {
             return Ok(());
         }
         Err(format!(
@@ -105,7 +110,7 @@ impl Gateway {
 
     fn link_memory(&mut self, connection: ConnectionId) -> &mut LinkMemory {
         let connection = self.connections.entry(connection);
-        let memory = self.namespaces.memory();
+        let memory = self.namespaces.memory_of(&connection.prefix);
         connection
             .link_memory
             .get_or_insert_with(|| LinkMemory::new(memory))

@@ -1,6 +1,7 @@
 //! Peers that do not read, and what they leave to others.
 
 use crate::Report;
+use crate::limits;
 use bytes::Bytes;
 use jitney_amqp::Event;
 use jitney_amqp::SessionId;
@@ -20,14 +21,18 @@ const BODY: usize = 60_000;
 fn bench(messages: usize) -> Bench {
     let mut bench = Bench::new();
     bench.gateway.windows = Windows::new(SHARE);
+    send(&mut bench, messages, BODY);
+    bench
+}
+
+fn send(bench: &mut Bench, messages: usize, body: usize) {
     let mut encoded = vec![0x00, 0x53, 0x75, 0xb0];
-    encoded.extend_from_slice(&u32::try_from(BODY).unwrap().to_be_bytes());
-    encoded.resize(encoded.len() + BODY, 7);
+    encoded.extend_from_slice(&u32::try_from(body).unwrap().to_be_bytes());
+    encoded.resize(encoded.len() + body, 7);
     let encoded = Bytes::from(encoded);
     for _ in 0..messages {
         bench.send("q", Message::parse(encoded.clone()).unwrap());
     }
-    bench
 }
 
 fn report(bench: &mut Bench, connection: u32, report: Report) {
@@ -149,6 +154,32 @@ fn what_is_not_read_has_a_bound_and_who_reads_goes_on() {
     let (more, _) = told(&mut bench);
     assert!(more.contains_key(&reader), "{more:?}");
     assert!(more.contains_key(&200), "{more:?}");
+}
+
+#[test]
+fn who_reads_goes_on_though_it_reports_little_at_a_time_while_others_read_nothing() {
+    const SMALL: usize = 3_000;
+    let mut bench = bench(0);
+    send(&mut bench, 200, SMALL);
+    bench.run(|gateway, cx| {
+        for id in (1_000..1_300).map(ConnectionId) {
+            gateway.connection(id);
+            gateway.load(cx.now, id, Load::Answers(128 * 1024));
+        }
+        gateway.stop_filled(cx, Vec::new());
+    });
+    receive(&mut bench, 0, 1);
+    let (mut got, mut reported) = (0, 0);
+    while let Some(count) = told(&mut bench).0.get(&0) {
+        got += count;
+        let bytes = u64::try_from((got - reported) * (SMALL + 8)).unwrap();
+        if limits::REPORTED_BYTES <= bytes {
+            let link = LinkId(1);
+            report(&mut bench, 0, Report::Written { link, bytes });
+            reported = got;
+        }
+    }
+    assert_eq!(got, 200);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::amqp::tests::{Bench, inquiry, message, scheduled};
 use crate::limits;
+use jitney_base::memory::{Budget, Memory};
 use jitney_base::time::Millis;
 use jitney_broker::access::Actor;
 use jitney_broker::namespace::{JobAction, JobState, Selection};
@@ -811,6 +812,74 @@ fn the_states_of_sessions_are_seen_and_set() {
         },
     );
     assert_eq!(refused.unwrap_err().kind, DeniedKind::NotAllowed);
+}
+
+#[test]
+fn the_states_of_a_namespace_leave_memory_to_others() {
+    const MIB: usize = 1 << 20;
+    let mut bench = Bench::new();
+    let budget = Budget {
+        total: 8 * MIB,
+        ..Budget::default()
+    };
+    let namespaces = bench.gateway.namespaces_mut();
+    namespaces.replace_memory(Memory::new(budget, None));
+    namespaces.set_namespaces(["quiet", "greedy"].into_iter());
+    bench.run(|gateway, cx| {
+        let sessions = Description {
+            requires_session: true,
+            ..Description::default()
+        };
+        gateway
+            .ensure_entity(cx, "//greedy/sessions", sessions)
+            .unwrap();
+        let queue = Description::default;
+        gateway.ensure_entity(cx, "quiet", queue()).unwrap();
+        gateway
+            .ensure_entity(cx, "//greedy/queue", queue())
+            .unwrap();
+    });
+    let mut set = |number: usize, state: Option<usize>| {
+        let operation = Operation::SetSessionState {
+            path: "sessions".to_owned(),
+            id: format!("s{number}"),
+            state: state.map(|bytes| vec![0; bytes]),
+        };
+        bench.run(|gateway, cx| {
+            let inquiry = inquiry(Some("greedy"), None, "");
+            let authority = gateway.authorize(cx.now, &inquiry);
+            gateway.perform(cx, Some("greedy"), &authority.unwrap(), operation)
+        })
+    };
+    let taken = (0..16).take_while(|&number| set(number, Some(MIB)).is_ok());
+    assert_eq!(taken.count(), 7, "seven eighths of 8 MiB");
+    let refused = set(7, Some(MIB)).unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.text.as_str()),
+        (
+            DeniedKind::Full,
+            "The namespace has its share of the broker's memory (7 MiB are counted, 7 MiB may be): no state is set until there is room again."
+        )
+    );
+    assert!(set(6, None).is_ok(), "a state is taken away");
+    assert!(set(7, Some(MIB)).is_ok(), "and another has its room");
+    let mut send = |path: &str| {
+        bench.run(|gateway, cx| {
+            let queue = gateway.namespaces.resolve_path(path).unwrap();
+            let sent = gateway
+                .namespaces
+                .take_messages(cx, queue, vec![message("a")]);
+            let made = gateway.namespaces.check_entity_count(path, None);
+            (sent.map_err(|it| it.kind), made.map_err(|it| it.kind))
+        })
+    };
+    let full = Err(DeniedKind::Full);
+    assert_eq!(
+        send("//greedy/queue"),
+        (full.clone().map(|()| vec![]), full)
+    );
+    let (sent, made) = send("quiet");
+    assert!(sent.is_ok() && made.is_ok(), "others have room");
 }
 
 #[test]

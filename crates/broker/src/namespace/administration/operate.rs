@@ -198,13 +198,13 @@ impl Administration<'_, '_> {
         rule: Option<Box<Rule>>,
     ) -> Outcome {
         self.check_right(path)?;
-        self.namespaces.check_room(CHANGED)?;
+        self.check_room_for_change()?;
         let full = self.name_of_new(path, kind)?;
         if self.namespaces.resolve_path(&full).is_some() {
             let text = format!("The messaging entity '{path}' already exists.");
             return Err(Denied::new(DeniedKind::Exists, text, "").about("entity"));
         }
-        self.namespaces.check_entity_count(None)?;
+        self.namespaces.check_entity_count(&full, None)?;
         let mut description = properties
             .describe(kind, None, self.namespaces.directory.tier_of(&full))
             .map_err(Denied::from)?;
@@ -288,7 +288,7 @@ impl Administration<'_, '_> {
 
     /// Checks that there is memory for a changed entity.
     pub(super) fn check_room_for_change(&self) -> Result<(), Denied> {
-        self.namespaces.check_room(CHANGED)
+        self.namespaces.check_room(&self.prefix, CHANGED)
     }
 
     /// Returns the time of the step.
@@ -307,7 +307,7 @@ impl Administration<'_, '_> {
 
     fn create_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
-        self.namespaces.check_room(CHANGED)?;
+        self.check_room_for_change()?;
         let rule = self.stamped(rule);
         let name = rule.name.clone();
         let kept = self.namespaces.keep_rule(self.cx, topic, base, rule);
@@ -324,7 +324,7 @@ impl Administration<'_, '_> {
 
     fn update_rule(&mut self, subscription: &str, rule: Rule, version: Option<u64>) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
-        self.namespaces.check_room(CHANGED)?;
+        self.check_room_for_change()?;
         let Some(old) = self.namespaces.topic(topic).rules.rule(base.0, &rule.name) else {
             return Err(no_rule(subscription, &rule.name));
         };

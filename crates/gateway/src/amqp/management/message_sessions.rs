@@ -55,9 +55,10 @@ impl Operation<'_, '_> {
         };
         self.check_holder(session, Holders::All)?;
         if state.is_some() {
-            self.gateway
-                .namespaces
-                .check_room("no state is set until there is room again")?;
+            self.gateway.namespaces.check_room(
+                &self.address.path,
+                "no state is set until there is room again",
+            )?;
         }
         if let Some(id) = self.transaction {
             let queue = self.gateway.namespaces.queue(self.queue);

@@ -37,9 +37,10 @@ impl Operation<'_, '_> {
     pub(super) fn add_rule(&mut self, map: Map<'_>) -> Answer {
         let (topic, subscription) = self.subscription()?;
         let name = map.string("rule-name")?.to_owned();
-        self.gateway
-            .namespaces
-            .check_room("no rule can be made until there is room again")?;
+        self.gateway.namespaces.check_room(
+            &self.address.path,
+            "no rule can be made until there is room again",
+        )?;
         let description = map
             .optional_map("rule-description")?
             .ok_or_else(|| "'rule-description' is missing".to_owned())?;
