@@ -13,8 +13,7 @@ use jitney_broker::access::{Actor, Authority, Inquiry, Origin, TokenRefused};
 use jitney_config::Namespace;
 use jitney_journal::LogEnd;
 use jitney_shard::{
-    Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, Report, Statistics,
+    Call, Input, Pressure, ReceiveAnswer, ReceiveRequest, Report, RequestAnswer, Statistics,
 };
 
 /// A message to the owner.
@@ -31,13 +30,11 @@ pub(crate) enum Mail {
         Box<Inquiry>,
         oneshot::Sender<Result<Authority, TokenRefused>>,
     ),
-    /// An operation on entities.
-    Administer(Box<Administration>, oneshot::Sender<Administered>),
-    /// An operation on messages. A message that is sent has its room in the mailbox.
-    Message(
-        Box<MessageRequest>,
-        oneshot::Sender<Messaged>,
+    /// Carry a request out. What it sends has its room in the mailbox.
+    Request(
+        Box<Call>,
         Option<MailboxPermit>,
+        oneshot::Sender<RequestAnswer>,
     ),
     /// A receive without a link, which waits for its message until then.
     Receive(
@@ -46,8 +43,6 @@ pub(crate) enum Mail {
         Instant,
         oneshot::Sender<ReceiveAnswer>,
     ),
-    /// An operator's operation.
-    Operate(Box<OperationRequest>, oneshot::Sender<OperationAnswer>),
     /// Say where the durable log ends.
     LogEnd(oneshot::Sender<LogEnd>),
     /// Say which of the entities at these paths do not exist, in the namespace of a host name.
@@ -80,7 +75,7 @@ pub(crate) struct ShardReport {
 }
 
 /// Room in the mailbox that a batch takes until the owner has processed it.
-pub(super) type MailboxPermit = OwnedSemaphorePermit;
+pub(crate) type MailboxPermit = OwnedSemaphorePermit;
 
 /// The changes that a shard makes.
 #[derive(Debug)]

@@ -10,7 +10,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::mail::{Control, Mail, MailboxPermit, ShardReport};
 use jitney_base::ids::{ConnectionId, RequestId};
-use jitney_shard::Report;
+use jitney_broker::namespace::Denied;
+use jitney_gateway::request::{Request, Requester};
+use jitney_shard::{Call, Report, RequestAnswer};
 
 /// The sender's end of the owner's mailbox.
 #[derive(Debug, Clone)]
@@ -75,6 +77,28 @@ impl Mailbox {
         let (answer, answered) = oneshot::channel();
         self.send(mail(answer)).await?;
         answered.await.ok()
+    }
+
+    /// Has a request carried out, and waits for its answer; `None` if the owner has ended.
+    pub(crate) async fn request<R: Request>(
+        &self,
+        requester: Requester,
+        request: R,
+    ) -> Option<Result<R::Answer, Denied>> {
+        Some(self.request_in(None, requester, request).await?.answer)
+    }
+
+    /// Has a request carried out, whose messages have this room, and waits for its answer, and for the bytes of the messages in
+    /// it; `None` if the owner has ended.
+    pub(crate) async fn request_in<R: Request>(
+        &self,
+        room: Option<MailboxPermit>,
+        requester: Requester,
+        request: R,
+    ) -> Option<RequestAnswer<R::Answer>> {
+        let call = Box::new(Call::new(requester, request));
+        let answer = self.ask(|answer| Mail::Request(call, room, answer)).await?;
+        answer.of::<R>()
     }
 
     /// Sends the reports of a connection, of a number of bytes, in turn and when there is room;

@@ -12,7 +12,6 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::mail::Mail;
 use super::placement::{Placement, PlacementError};
 use super::provision::root_rule;
 use super::shards::Shards;
@@ -21,9 +20,9 @@ use jitney_base::rights::Key;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Denied;
 use jitney_config::{Configuration, fits_namespace};
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::operations::{DropNamespace, MakeNamespace};
+use jitney_gateway::request::{Request, Requester};
 use jitney_shard::routing::{Routes, ShardIndex};
-use jitney_shard::{OperationAnswer, OperationRequest};
 
 /// The namespaces, and where they are recorded.
 #[derive(Debug)]
@@ -172,11 +171,11 @@ impl ServerNamespaces {
         self.record(&mut placement, changed).await?;
         let shard = self.shards.index_of(number);
         let shard = shard.expect("namespaces are placed in shards that are there");
-        let operation = Operation::MakeNamespace {
+        let request = MakeNamespace {
             name: name.clone(),
             rules: self.root_key.iter().map(root_rule).collect(),
         };
-        self.operate(shard, &name, authority, operation).await?;
+        self.request(shard, &name, authority, request).await?;
         self.shards.set_routes(routes.with(&name, shard));
         Ok(NamespaceInfo {
             shard: Some(number),
@@ -285,11 +284,11 @@ impl ServerNamespaces {
     ) -> Result<(), NamespaceError> {
         let deadline = Instant::now() + limits::DROP_WAIT.as_duration();
         loop {
-            let operation = Operation::DropNamespace {
+            let request = DropNamespace {
                 name: name.to_owned(),
             };
-            let done = self.operate(shard, name, authority.clone(), operation);
-            if matches!(done.await?, Operated::Dropped(true)) {
+            let is_gone = self.request(shard, name, authority.clone(), request);
+            if is_gone.await? {
                 return Ok(());
             }
             if deadline < Instant::now() {
@@ -300,22 +299,22 @@ impl ServerNamespaces {
         }
     }
 
-    async fn operate(
+    async fn request<R: Request>(
         &self,
         shard: ShardIndex,
         name: &str,
         authority: Authority,
-        operation: Operation,
-    ) -> Result<Operated, NamespaceError> {
-        let request = Box::new(OperationRequest {
+        request: R,
+    ) -> Result<R::Answer, NamespaceError> {
+        let requester = Requester {
             host: Some(name.to_owned()),
             authority,
-            operation,
-        });
+        };
         let owner = self.shards.owner(shard).ok_or(NamespaceError::Stopping)?;
-        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
-        let OperationAnswer { done, .. } = answer.ok_or(NamespaceError::Stopping)?;
-        done.map_err(NamespaceError::Denied)
+        let answer = owner.request(requester, request).await;
+        answer
+            .ok_or(NamespaceError::Stopping)?
+            .map_err(NamespaceError::Denied)
     }
 
     /// Writes the record, and takes it.

@@ -32,8 +32,8 @@ use jitney_broker::namespace::StepContext;
 use jitney_cluster::lease::Lease;
 use jitney_gateway::Gateway;
 use jitney_shard::{
-    Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, ReceiveAnswer,
-    ReceivedMessage, RequestId, Shard,
+    Answer, CheckpointTask, Input, Output, ReceiveAnswer, ReceivedMessage, RequestAnswer,
+    RequestId, Shard,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -123,9 +123,7 @@ struct StoreState {
 
 /// The task that waits for the answer to a request.
 enum Asker {
-    Administration(oneshot::Sender<Administered>),
-    Message(oneshot::Sender<Messaged>),
-    Operation(oneshot::Sender<OperationAnswer>),
+    Request(oneshot::Sender<RequestAnswer>),
     Receive(oneshot::Sender<ReceiveAnswer>),
 }
 
@@ -424,17 +422,11 @@ impl Owner {
                 let _ = answer.send(self.shard.configure(now, configure));
                 return;
             }
-            Mail::Administer(administration, answer) => {
-                let request = self.request(Asker::Administration(answer));
-                Input::Administer(request, administration)
-            }
-            Mail::Operate(operation, answer) => {
-                let request = self.request(Asker::Operation(answer));
-                Input::Operate(request, operation)
-            }
-            Mail::Message(message, answer, _room) => {
-                let request = self.request(Asker::Message(answer));
-                self.shard.handle(now, Input::Message(request, message));
+            Mail::Request(call, _room, answer) => {
+                let request = mailbox::next_request();
+                self.requests.insert(request, Asker::Request(answer));
+                // The room is free again when the shard is done with it.
+                self.shard.handle(now, Input::Request(request, call));
                 return;
             }
             Mail::Receive(request, mut wanted, until, answer) => {
@@ -446,12 +438,6 @@ impl Owner {
             Mail::Input(input) => input,
         };
         self.shard.handle(now, input);
-    }
-
-    fn request(&mut self, asker: Asker) -> RequestId {
-        let request = mailbox::next_request();
-        self.requests.insert(request, asker);
-        request
     }
 
     fn carry_out_all(&mut self, now: Timestamp) {
@@ -517,14 +503,8 @@ impl Owner {
     fn answer(&mut self, now: Timestamp, request: RequestId, answer: Answer) {
         // The task that asked may have ended.
         match (self.requests.remove(&request), answer) {
-            (Some(Asker::Administration(asker)), Answer::Administered(done)) => {
-                let _ = asker.send(*done);
-            }
-            (Some(Asker::Message(asker)), Answer::Messaged(done)) => {
-                let _ = asker.send(done);
-            }
-            (Some(Asker::Operation(asker)), Answer::Operated(done)) => {
-                let _ = asker.send(*done);
+            (Some(Asker::Request(asker)), Answer::Request(answer)) => {
+                let _ = asker.send(answer);
             }
             (Some(Asker::Receive(asker)), Answer::Received(answer)) => {
                 if let Err(ReceiveAnswer::Message(message)) = asker.send(answer) {

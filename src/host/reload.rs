@@ -6,8 +6,8 @@ use jitney_base::address;
 use jitney_base::rights::Right;
 use jitney_broker::access::{Actor, Authority};
 use jitney_config::Configuration;
-use jitney_gateway::operations::Operation;
-use jitney_shard::OperationRequest;
+use jitney_gateway::operations::ReadNames;
+use jitney_gateway::request::Requester;
 
 /// Has a shard make changes, and waits until they are durable; returns what it has done. `None` if it ends before, or the shard is
 /// another server's now: some of it may be done.
@@ -21,16 +21,15 @@ pub(crate) async fn apply(owner: &Mailbox, reload: Reload) -> Option<Reloaded> {
 /// Waits until all that a shard with this namespace has done is durable; returns whether it is.
 pub(crate) async fn is_durable(owner: &Mailbox, namespace: String) -> bool {
     // The answer rests on everything that was done before.
-    let request = Box::new(OperationRequest {
+    let requester = Requester {
         host: Some(namespace),
         authority: Authority::everything(),
-        operation: Operation::Name {
-            path: None,
-            right: Right::Listen,
-        },
-    });
-    let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
-    answer.is_some()
+    };
+    let names = ReadNames {
+        path: None,
+        right: Right::Listen,
+    };
+    owner.request(requester, names).await.is_some()
 }
 
 /// Returns the one that changes entities, for the audit log.

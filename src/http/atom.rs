@@ -15,14 +15,13 @@ use tokio::time::timeout;
 use super::answers::{NoRoom, Reservation};
 use super::request::{Caller, authorize, host, stopping, tracking_id};
 use super::state::ServerState;
-use crate::host::mail::Mail;
 use crate::limits;
 use jitney_base::secret::Secret;
 use jitney_broker::access::Inquiry;
 use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_gateway::Tracking;
 use jitney_gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
-use jitney_shard::Administration;
+use jitney_gateway::request::Requester;
 
 /// Where clients put tokens for the entities that another is to forward to
 /// (`administration.md#headers`).
@@ -101,15 +100,11 @@ async fn answer(
         Bytes::new()
     };
     let operation = request.operation(&body)?;
-    let administration = Administration {
-        host,
-        authority,
-        operation,
-    };
+    let requester = Requester { host, authority };
     let sources = request.source_bytes();
     reservation.reserve(sources).await.map_err(no_room)?;
-    let done = owner.ask(|answer| Mail::Administer(Box::new(administration), answer));
-    let answer = done.await.ok_or_else(stopping)??;
+    let done = owner.request(requester, operation).await;
+    let answer = done.ok_or_else(stopping)??;
     // A text grows by doubling.
     let rendered = 2 * request.rendered_bytes(&answer);
     let more = rendered.saturating_sub(sources);

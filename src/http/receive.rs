@@ -174,6 +174,7 @@ mod tests {
     use jitney_base::time::{Millis, Timestamp};
     use jitney_broker::access::Authority;
     use jitney_gateway::messages::{HandedOut, Receive};
+    use jitney_gateway::request::Requester;
     use jitney_message::{MessageState, Stamps};
     use jitney_queue::{Handover, ReceiveMode};
 
@@ -218,8 +219,10 @@ mod tests {
 
     fn wanted() -> ReceiveRequest {
         ReceiveRequest {
-            host: None,
-            authority: Authority::everything(),
+            requester: Requester {
+                host: None,
+                authority: Authority::everything(),
+            },
             receive: Receive {
                 path: "q".to_owned(),
                 mode: ReceiveMode::PeekLock,

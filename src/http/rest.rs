@@ -19,17 +19,19 @@ use super::header_case::Spelling;
 use super::receive::{self, Received, Undelivered};
 use super::request::{self, Caller};
 use super::state::ServerState;
-use crate::host::mail::Mail;
 use crate::host::partials::Partials;
 use crate::limits;
+use jitney_base::ids::LockToken;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{Authority, Inquiry};
 use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_gateway::Tracking;
-use jitney_gateway::messages::{MessageOperation, Receive};
-use jitney_gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
+use jitney_gateway::messages::{Receive, RenewOne, SendMessages, SentAs, SettleOne};
+use jitney_gateway::request::{self as gateway, Requester};
+use jitney_gateway::rest::{self, Content, LockAction, RequestLine, RestError, RestResponse};
 use jitney_message::Message;
-use jitney_shard::{MessageRequest, Messaged, ReceiveRequest};
+use jitney_queue::Settlement;
+use jitney_shard::ReceiveRequest;
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -86,8 +88,7 @@ impl Request<'_> {
                 if let Some(quota) = quota {
                     quota.take(messages.iter().map(|message| message.bytes().len()).sum());
                 }
-                let operation = MessageOperation::SendBatch { path, messages };
-                self.operate(authority, operation).await?;
+                self.send(authority, path, messages).await?;
                 Ok(respond(RestResponse::plain(201), None))
             }
             RequestLine::Locked {
@@ -96,12 +97,20 @@ impl Request<'_> {
                 action,
             } => {
                 self.leave_out(body).await?;
-                let operation = MessageOperation::Locked {
-                    path,
-                    token,
-                    action,
-                };
-                self.operate(authority, operation).await?;
+                match action {
+                    LockAction::Complete => {
+                        let settlement = Settlement::Complete;
+                        self.settle(authority, path, token, settlement).await?;
+                    }
+                    LockAction::Unlock => {
+                        let settlement = Settlement::Abandon(None);
+                        self.settle(authority, path, token, settlement).await?;
+                    }
+                    LockAction::Renew => {
+                        let renewal = RenewOne { path, token };
+                        self.request(authority, renewal).await?;
+                    }
+                }
                 Ok(respond(RestResponse::plain(200), None))
             }
             RequestLine::Receive { path, mode, wait } => {
@@ -173,43 +182,66 @@ impl Request<'_> {
         read(body, limits::HTTP_HEAD_BYTES_MAX, &mut partials, |_| ()).await
     }
 
-    async fn operate(
-        &self,
-        authority: Authority,
-        operation: MessageOperation,
-    ) -> Result<(), RestError> {
-        let bytes = match &operation {
-            MessageOperation::Send { messages, .. }
-            | MessageOperation::SendBatch { messages, .. } => {
-                let bytes = messages.iter().map(|message| message.bytes().len());
-                Some(bytes.sum())
-            }
-            MessageOperation::Locked { .. } => None,
-        };
-        let owner = self.server.shards.owner_of(self.host);
-        let owner = owner.ok_or_else(request::stopping)?;
-        let permit = match bytes {
-            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(request::stopping)?),
-            None => None,
-        };
-        let request = Box::new(MessageRequest {
+    /// Returns for whom the owner carries a request out.
+    fn requester(&self, authority: Authority) -> Requester {
+        Requester {
             host: Some(self.host.to_owned()),
             authority,
-            operation,
-        });
-        let done: Option<Messaged> = owner
-            .ask(|answer| Mail::Message(request, answer, permit))
-            .await;
-        done.ok_or_else(request::stopping)??;
+        }
+    }
+
+    async fn send(
+        &self,
+        authority: Authority,
+        path: String,
+        messages: Vec<Message>,
+    ) -> Result<(), RestError> {
+        let bytes = messages.iter().map(|message| message.bytes().len()).sum();
+        let owner = self.server.shards.owner_of(self.host);
+        let owner = owner.ok_or_else(request::stopping)?;
+        let room = owner.reserve(bytes).await.ok_or_else(request::stopping)?;
+        let sent = SendMessages {
+            path,
+            messages,
+            sent_as: SentAs::Batch,
+        };
+        let requester = self.requester(authority);
+        let answer = owner.request_in(Some(room), requester, sent).await;
+        answer.ok_or_else(request::stopping)?.answer?;
         Ok(())
+    }
+
+    async fn settle(
+        &self,
+        authority: Authority,
+        path: String,
+        token: LockToken,
+        settlement: Settlement,
+    ) -> Result<(), RestError> {
+        let settled = SettleOne {
+            path,
+            token,
+            settlement,
+        };
+        self.request(authority, settled).await
+    }
+
+    async fn request<R: gateway::Request>(
+        &self,
+        authority: Authority,
+        wanted: R,
+    ) -> Result<R::Answer, RestError> {
+        let owner = self.server.shards.owner_of(self.host);
+        let owner = owner.ok_or_else(request::stopping)?;
+        let answer = owner.request(self.requester(authority), wanted).await;
+        Ok(answer.ok_or_else(request::stopping)??)
     }
 
     async fn receive(&self, authority: Authority, receive: Receive) -> Result<Received, RestError> {
         let owner = self.server.shards.owner_of(self.host);
         let owner = owner.ok_or_else(request::stopping)?;
         let wanted = ReceiveRequest {
-            host: Some(self.host.to_owned()),
-            authority,
+            requester: self.requester(authority),
             receive,
         };
         let received = receive::receive(owner, wanted, self.caller.ending.clone()).await;
@@ -327,6 +359,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::host::mail::Mail;
     use crate::host::mailbox::Mailbox;
     use jitney_base::ids::{EntityId, LockToken};
     use jitney_shard::Input;

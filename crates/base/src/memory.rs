@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use crate::limits;
+
 /// Keeps pages outside of memory until the process ends.
 pub trait PageStore: fmt::Debug + Send + Sync {
     /// Keeps some bytes for as long as the page lives; `None` if there is no room for them.
@@ -47,7 +49,7 @@ impl Default for Budget {
     /// Packed parts stay in memory, and nothing else has a bound.
     fn default() -> Self {
         Self {
-            open: crate::limits::OPEN_INDEX_BYTES,
+            open: limits::OPEN_INDEX_BYTES,
             packed: usize::MAX,
             total: usize::MAX,
             outgoing: usize::MAX,
@@ -232,7 +234,7 @@ impl Memory {
         }
         let used = own.bytes.load(Ordering::Relaxed);
         let left = total.saturating_sub(self.counted().saturating_sub(used));
-        let most = left - left / 8;
+        let most = left - left / limits::NAMESPACE_SHARE_LEFT;
         let was_used = own.is_used.load(Ordering::Relaxed);
         let bound = if was_used { most - most / 16 } else { most };
         let is_used = bound <= used;

@@ -1,6 +1,7 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use crate::amqp::tests::{Bench, inquiry};
+use crate::request::Requester;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::Millis;
 use jitney_base::time::Timestamp;
@@ -11,12 +12,13 @@ use jitney_broker::namespace::{Denied, DeniedKind};
 use jitney_queue::{Description, EntityKind, Status};
 use jitney_rules::{Filter, Rule, SqlFilter};
 
-type Outcome = Result<AdminAnswer, Denied>;
+type Outcome = Result<EntityView, Denied>;
 
-fn administer(bench: &mut Bench, operation: AdminOperation) -> Outcome {
+fn administer<R: AdminRequest>(bench: &mut Bench, request: R) -> Result<R::Answer, Denied> {
     let done = bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, "")).unwrap();
-        gateway.administer(cx, None, &authority, operation)
+        let host = None;
+        gateway.serve(cx, &Requester { host, authority }, request)
     });
     bench.check_replay();
     done
@@ -24,20 +26,26 @@ fn administer(bench: &mut Bench, operation: AdminOperation) -> Outcome {
 
 fn create(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
     let (path, properties) = (path.to_owned(), Box::new(properties));
-    let operation = if path.contains("/Subscriptions/") {
-        AdminOperation::CreateSubscription {
+    if path.contains("/Subscriptions/") {
+        let rule = None;
+        return administer(
+            bench,
+            CreateSubscription {
+                path,
+                properties,
+                rule,
+            },
+        );
+    }
+    let is_topic = false;
+    administer(
+        bench,
+        CreateEntity {
             path,
+            is_topic,
             properties,
-            rule: None,
-        }
-    } else {
-        AdminOperation::CreateEntity {
-            path,
-            is_topic: false,
-            properties,
-        }
-    };
-    administer(bench, operation)
+        },
+    )
 }
 
 fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
@@ -48,7 +56,7 @@ fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
         .map_or(EntityKind::Queue, |it| it.kind);
     administer(
         bench,
-        AdminOperation::Update {
+        UpdateEntity {
             path: path.to_owned(),
             kind,
             properties: Box::new(properties),
@@ -58,13 +66,10 @@ fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
 }
 
 fn entity(outcome: Outcome) -> EntityView {
-    match outcome {
-        Ok(AdminAnswer::Entity(view)) => *view,
-        other => panic!("{other:?}"),
-    }
+    outcome.unwrap()
 }
 
-fn check_refused(outcome: Outcome, words: &str) {
+fn check_refused<T: std::fmt::Debug>(outcome: Result<T, Denied>, words: &str) {
     let refused = outcome.expect_err("it cannot be").to_string();
     assert!(
         refused.contains(words),
@@ -280,7 +285,7 @@ fn a_version_that_has_gone_is_not_changed() {
         .unwrap()
         .history
         .revision;
-    let delete = |revision| AdminOperation::Delete {
+    let delete = |revision| DeleteEntity {
         path: "q".to_owned(),
         revision,
     };
@@ -295,10 +300,7 @@ fn a_version_that_has_gone_is_not_changed() {
         ),
         "{refused:?}"
     );
-    assert_eq!(
-        administer(&mut bench, delete(Some(revision))),
-        Ok(AdminAnswer::Deleted)
-    );
+    assert_eq!(administer(&mut bench, delete(Some(revision))), Ok(()));
     let refused = administer(&mut bench, delete(None));
     assert!(
         matches!(
@@ -325,26 +327,26 @@ fn rule(name: &str, text: &str) -> Box<Rule> {
 fn a_rule_that_has_changed_since_is_not_changed() {
     let mut bench = Bench::new();
     let subscription = "t/Subscriptions/new".to_owned();
-    let create = AdminOperation::CreateSubscription {
+    let create = CreateSubscription {
         path: subscription.clone(),
         properties: Box::default(),
         rule: Some(rule("first", "a = 1")),
     };
     administer(&mut bench, create).unwrap();
-    let read = AdminOperation::ReadRule {
+    let read = ReadRule {
         subscription: subscription.clone(),
         name: "FIRST".to_owned(),
     };
-    let seen = |bench: &mut Bench| match administer(bench, read.clone()) {
-        Ok(AdminAnswer::Rule(view)) => view.rule.version(),
-        other => panic!("{other:?}"),
+    let seen = |bench: &mut Bench| {
+        let view = administer(bench, read.clone()).unwrap();
+        view.rule.version()
     };
-    let update = |text: &str, version| AdminOperation::UpdateRule {
+    let update = |text: &str, version| UpdateRule {
         subscription: subscription.clone(),
         rule: rule("first", text),
         version,
     };
-    let delete = |version| AdminOperation::DeleteRule {
+    let delete = |version| DeleteRule {
         subscription: subscription.clone(),
         name: "first".to_owned(),
         version,
@@ -353,14 +355,12 @@ fn a_rule_that_has_changed_since_is_not_changed() {
     administer(&mut bench, update("b = 2", Some(before))).unwrap();
     let after = seen(&mut bench);
     assert_ne!(before, after);
-    for stale in [update("c = 3", Some(before)), delete(Some(before))] {
-        check_refused(administer(&mut bench, stale), "has changed since");
-    }
+    let words = "has changed since";
+    let stale = update("c = 3", Some(before));
+    check_refused(administer(&mut bench, stale), words);
+    check_refused(administer(&mut bench, delete(Some(before))), words);
     assert_eq!(seen(&mut bench), after);
-    assert_eq!(
-        administer(&mut bench, delete(Some(after))),
-        Ok(AdminAnswer::Deleted)
-    );
+    assert_eq!(administer(&mut bench, delete(Some(after))), Ok(()));
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn rules_are_made_replaced_and_deleted() {
     let subscription = "t/Subscriptions/new".to_owned();
     let made = administer(
         &mut bench,
-        AdminOperation::CreateSubscription {
+        CreateSubscription {
             path: subscription.clone(),
             properties: Box::default(),
             rule: Some(rule("first", "a = 1")),
@@ -377,25 +377,26 @@ fn rules_are_made_replaced_and_deleted() {
     );
     assert_eq!(entity(made).path, subscription);
     let list = |bench: &mut Bench| {
-        let what = Listed::Rules(subscription.clone());
-        let (skip, top) = (0, 10);
-        match administer(bench, AdminOperation::List { what, skip, top }) {
-            Ok(AdminAnswer::Rules(views, More::No)) => views
-                .into_iter()
-                .map(|view| match view.rule.filter {
-                    Filter::Sql(filter) => format!("{} {}", view.rule.name, filter.text()),
-                    _ => view.rule.name,
-                })
-                .collect::<Vec<String>>(),
-            other => panic!("{other:?}"),
-        }
+        let list = ListRules {
+            subscription: subscription.clone(),
+            skip: 0,
+            top: 10,
+        };
+        let page = administer(bench, list).unwrap();
+        assert_eq!(page.more, More::No);
+        let views = page.entries.into_iter();
+        let texts = views.map(|view| match view.rule.filter {
+            Filter::Sql(filter) => format!("{} {}", view.rule.name, filter.text()),
+            _ => view.rule.name,
+        });
+        texts.collect::<Vec<String>>()
     };
     assert_eq!(list(&mut bench), ["first a = 1"]);
-    let create = |rule| AdminOperation::CreateRule {
+    let create = |rule| CreateRule {
         subscription: subscription.clone(),
         rule,
     };
-    let replace = |rule| AdminOperation::UpdateRule {
+    let replace = |rule| UpdateRule {
         subscription: subscription.clone(),
         rule,
         version: None,
@@ -413,15 +414,15 @@ fn rules_are_made_replaced_and_deleted() {
     administer(&mut bench, replace(rule("FIRST", "c = 3"))).unwrap();
     assert_eq!(list(&mut bench), ["first c = 3", "second b = 2"]);
     let path = "t".to_owned();
-    let topic = entity(administer(&mut bench, AdminOperation::Read { path }));
+    let topic = entity(administer(&mut bench, ReadEntity { path }));
     assert_eq!((topic.subscriptions, topic.sql_filters), (3, 4));
-    let delete = AdminOperation::DeleteRule {
+    let delete = DeleteRule {
         subscription: subscription.clone(),
         name: "first".to_owned(),
         version: None,
     };
     let deleted = administer(&mut bench, delete.clone());
-    assert_eq!(deleted, Ok(AdminAnswer::Deleted));
+    assert_eq!(deleted, Ok(()));
     check_refused(administer(&mut bench, delete), "not found");
     assert_eq!(list(&mut bench), ["second b = 2"]);
 }
@@ -441,11 +442,13 @@ fn a_list_has_all_names_of_the_first_namespace_beside_another_one() {
         create(&mut bench, name, Properties::default()).unwrap();
     }
     let (what, skip, top) = (Listed::Queues(String::new()), 0, 100);
-    let listed = administer(&mut bench, AdminOperation::List { what, skip, top });
-    let Ok(AdminAnswer::Entities(views, More::No)) = listed else {
-        panic!("{listed:?}");
-    };
-    let names: Vec<&str> = views.iter().map(|view| view.path.as_str()).collect();
+    let listed = administer(&mut bench, ListEntities { what, skip, top }).unwrap();
+    assert_eq!(listed.more, More::No);
+    let names: Vec<&str> = listed
+        .entries
+        .iter()
+        .map(|view| view.path.as_str())
+        .collect();
     assert_eq!(names, ["-x", ".y", "0z", "one", "q", "two"]);
     let (queues, _) = bench.gateway.namespaces().queues_from("", None);
     assert!(queues.is_empty(), "they have no messages");
@@ -465,10 +468,10 @@ fn lists_come_in_pages() {
     let mut names = Vec::new();
     loop {
         let (what, skip, top) = (Listed::Queues(String::new()), names.len(), 1_000);
-        let listed = administer(&mut bench, AdminOperation::List { what, skip, top });
-        let Ok(AdminAnswer::Entities(views, more)) = listed else {
-            panic!("{listed:?}");
-        };
+        let ListPage {
+            entries: views,
+            more,
+        } = administer(&mut bench, ListEntities { what, skip, top }).unwrap();
         assert!(views.len() <= jitney_broker::limits::LISTED_MAX);
         names.extend(views.into_iter().map(|view| view.path));
         if more == More::No {
@@ -485,43 +488,44 @@ fn lists_come_in_pages() {
 
 #[test]
 fn a_key_of_an_entity_manages_that_and_what_is_below() {
+    fn is_allowed<R: AdminRequest>(bench: &mut Bench, who: &Requester, request: R) -> bool {
+        let done = bench.run(|gateway, cx| gateway.serve(cx, who, request));
+        !done.is_err_and(|denied| denied.kind == DeniedKind::Unauthorized)
+    }
+
     let mut bench = Bench::new();
-    let authority = Authority::of("t", Rights::ALL);
-    let mut check = |operation, allowed: bool| {
-        let done = bench.run(|gateway, cx| gateway.administer(cx, None, &authority, operation));
-        let refused = matches!(
-            done,
-            Err(Denied {
-                kind: DeniedKind::Unauthorized,
-                ..
-            })
-        );
-        assert_eq!(refused, !allowed, "{done:?}");
+    let requester = Requester {
+        host: None,
+        authority: Authority::of("t", Rights::ALL),
     };
-    let read = |path: &str| AdminOperation::Read {
+    let read = |path: &str| ReadEntity {
         path: path.to_owned(),
     };
-    let list = |what| AdminOperation::List {
+    let list = |what| ListEntities {
         what,
         skip: 0,
         top: 1,
     };
-    check(read("T"), true);
-    check(read("t/Subscriptions/a"), true);
-    check(read("q"), false);
-    check(read("none"), false);
-    check(list(Listed::Subscriptions("t".to_owned())), true);
-    check(list(Listed::Topics(String::new())), false);
-    check(AdminOperation::Namespace, false);
-    let properties = Box::<Properties>::default();
-    check(
-        AdminOperation::CreateEntity {
-            path: "t2".to_owned(),
-            is_topic: false,
-            properties,
-        },
-        false,
-    );
+    for (path, may) in [
+        ("T", true),
+        ("t/Subscriptions/a", true),
+        ("q", false),
+        ("none", false),
+    ] {
+        let allowed = is_allowed(&mut bench, &requester, read(path));
+        assert_eq!(allowed, may, "{path}");
+    }
+    let subscriptions = list(Listed::Subscriptions("t".to_owned()));
+    assert!(is_allowed(&mut bench, &requester, subscriptions));
+    let topics = list(Listed::Topics(String::new()));
+    assert!(!is_allowed(&mut bench, &requester, topics));
+    assert!(!is_allowed(&mut bench, &requester, ReadNamespace));
+    let topic = CreateEntity {
+        path: "t2".to_owned(),
+        is_topic: false,
+        properties: Box::default(),
+    };
+    assert!(!is_allowed(&mut bench, &requester, topic));
 }
 
 #[test]
@@ -533,19 +537,22 @@ fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
             .ensure_entity(cx, &vault, Description::default())
             .unwrap();
     });
-    let authority = Authority::of("q", Rights::ALL);
+    let requester = Requester {
+        host: None,
+        authority: Authority::of("q", Rights::ALL),
+    };
     let mut forward = |to: &str| {
         let properties = Box::new(Properties {
             forward_to: Some(to.to_owned()),
             ..Properties::default()
         });
-        let operation = AdminOperation::Update {
+        let operation = UpdateEntity {
             path: "q".to_owned(),
             kind: EntityKind::Queue,
             properties,
             revision: None,
         };
-        bench.run(|gateway, cx| gateway.administer(cx, None, &authority, operation))
+        bench.run(|gateway, cx| gateway.serve(cx, &requester, operation))
     };
     let refused = forward("t");
     assert!(
@@ -611,9 +618,7 @@ fn a_namespace_of_the_standard_tier_has_small_messages() {
         .run(|gateway, cx| gateway.ensure_entity(cx, "configured", large))
         .unwrap();
     assert_eq!(size(&bench, "configured"), STANDARD);
-    let Ok(AdminAnswer::Namespace(view)) = administer(&mut bench, AdminOperation::Namespace) else {
-        panic!("a namespace");
-    };
+    let view = administer(&mut bench, ReadNamespace).unwrap();
     assert_eq!(view.tier, Tier::Standard);
 }
 
@@ -683,20 +688,20 @@ fn a_forward_keeps_the_url_that_it_was_given_by() {
 
 #[test]
 fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
-    let mut bench = Bench::new();
-    let authority = Authority::of(
-        "",
-        Rights {
+    fn told<R: AdminRequest>(request: R) -> String {
+        let rights = Rights {
             listen: true,
             ..Rights::default()
-        },
-    );
-    let mut told = |operation| {
-        let done = bench
-            .run(|gateway, cx| gateway.administer(cx, Some("ns.example"), &authority, operation));
+        };
+        let requester = Requester {
+            host: Some("ns.example".to_owned()),
+            authority: Authority::of("", rights),
+        };
+        let done = Bench::new().run(|gateway, cx| gateway.serve(cx, &requester, request));
         done.unwrap_err().to_string()
-    };
-    let read = |path: &str| AdminOperation::Read {
+    }
+
+    let read = |path: &str| ReadEntity {
         path: path.to_owned(),
     };
     let claims = "Manage,EntityRead claims required for this operation.";
@@ -708,7 +713,7 @@ fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
         "SubCode=40100: Unauthorized : Unauthorized access for 'GetSubscription' operation on \
          endpoint 'sb://ns.example/t/Subscriptions/a'."
     );
-    let delete = AdminOperation::Delete {
+    let delete = DeleteEntity {
         path: "q".to_owned(),
         revision: None,
     };
@@ -766,7 +771,7 @@ fn a_topic_is_accessed_when_a_subscription_is_made_though_that_is_no_use_of_it()
     let mut bench = Bench::new();
     let accessed = |bench: &mut Bench| {
         let path = "t".to_owned();
-        entity(administer(bench, AdminOperation::Read { path })).accessed_at
+        entity(administer(bench, ReadEntity { path })).accessed_at
     };
     let before = accessed(&mut bench);
     bench.now = bench.now.after(Millis::from_secs(60));

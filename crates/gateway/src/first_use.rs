@@ -6,10 +6,11 @@
 //! defaults. Who may not manage the path creates nothing: it does not exist for them.
 
 use super::Gateway;
+use super::request::Requester;
 use jitney_base::address::{self, Address, SubQueue};
 use jitney_base::ids::ConnectionId;
 use jitney_base::rights::Right;
-use jitney_broker::access::{Actor, Authority};
+use jitney_broker::access::Actor;
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 use jitney_queue::{Description, EntityKind};
 
@@ -70,14 +71,17 @@ impl Gateway {
     pub(super) fn create_for_request(
         &mut self,
         cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
+        requester: &Requester,
         path: &str,
     ) -> Result<(), Denied> {
         if !self.creates_on_use {
             return Ok(());
         }
-        let prefix = self.namespaces.directory().namespace_of(host);
+        let authority = &requester.authority;
+        let prefix = self
+            .namespaces
+            .directory()
+            .namespace_of(requester.host.as_deref());
         let Ok(Address::Entity(address)) = Address::parse_path(path) else {
             return Ok(());
         };

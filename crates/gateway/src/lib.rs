@@ -27,6 +27,7 @@ mod first_use;
 pub mod limits;
 pub mod messages;
 pub mod operations;
+pub mod request;
 pub mod request_log;
 pub mod rest;
 mod statistics;
@@ -39,8 +40,7 @@ use jitney_amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal}
 use jitney_base::ids::{BodyRef, ConnectionId, EntityId, LockToken, Random};
 use jitney_base::memory::Memory;
 use jitney_base::time::{ClockStep, Timestamp};
-use jitney_broker::access::{Access, Attempt, Authority, Profile, one_way};
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation};
+use jitney_broker::access::{Access, Attempt, Profile, one_way};
 use jitney_broker::namespace::{
     Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, JobPage,
     Namespaces, StepContext, Tier, WantedBody,
@@ -384,26 +384,6 @@ impl Gateway {
         self.with_namespaces(cx, |namespaces, cx| {
             namespaces.set_tier(cx, namespace, tier);
         });
-    }
-
-    /// Carries an administrator's operation out, in the namespace of a host name, for a client with
-    /// these rights. The answer rests on the newest group of records.
-    ///
-    /// # Errors
-    ///
-    /// Nothing has changed then.
-    pub fn administer(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        operation: AdminOperation,
-    ) -> Result<AdminAnswer, Denied> {
-        let done = self.with_namespaces(cx, |namespaces, cx| {
-            namespaces.administer(cx, host, authority, operation)
-        });
-        self.count_if_refused(&done);
-        done
     }
 
     /// Returns the messages of the next step of some job.

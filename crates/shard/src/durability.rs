@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Answer, ReceivedMessage};
+use super::ReceivedMessage;
 use crate::limits;
 use jitney_base::ids::RequestId;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
 use jitney_gateway::Routed;
 use jitney_gateway::messages::ReceiveOutcome;
+use jitney_gateway::request::Outcome;
 use jitney_journal::Frame;
 
 /// Something that leaves when the group that it rests on is durable.
@@ -16,7 +17,7 @@ pub(super) enum Pending {
     /// For a connection.
     Reply(Routed),
     /// For a request.
-    Answer(RequestId, Answer),
+    Answer(RequestId, Outcome),
     /// For a receive without a link.
     Receive(RequestId, ReceiveOutcome),
     /// The same, with the message's bytes: the log may not have them any more.

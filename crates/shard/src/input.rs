@@ -1,5 +1,6 @@
 //! Inputs of a shard.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -7,10 +8,10 @@ use bytes::Bytes;
 use super::{Outgoing, ReadDone, Report, WrittenCheckpoint};
 use jitney_base::ids::{ConnectionId, EntityId, LockToken, RequestId};
 use jitney_base::time::ClockStep;
-use jitney_broker::access::{Authority, Origin};
+use jitney_broker::access::Origin;
 use jitney_broker::namespace::Denied;
-use jitney_broker::namespace::administration;
-use jitney_gateway::{messages, operations};
+use jitney_gateway::messages;
+use jitney_gateway::request::{AnyAnswer, AnyRequest, Request, Requester};
 use jitney_queue::ReceiveMode;
 
 /// Something that a shard is told.
@@ -22,12 +23,8 @@ pub enum Input {
     Reports(ConnectionId, Vec<Report>),
     /// A connection's task has ended, and had not taken this.
     Disconnected(ConnectionId, VecDeque<Outgoing>),
-    /// Change or read entities; the answer is due when that is durable.
-    Administer(RequestId, Box<Administration>),
-    /// Send or settle messages without a link; the answer is due when that is durable.
-    Message(RequestId, Box<MessageRequest>),
-    /// Look at something, or change it, for an operator; the answer is due when that is durable, and its bytes are read.
-    Operate(RequestId, Box<OperationRequest>),
+    /// Carry a request out; the answer is due when that is durable, and its bytes are read.
+    Request(RequestId, Box<Call>),
     /// Hand one message out without a link. It is answered by a message, at its deadline, when it is cancelled or ended,
     /// and when the shard stops; it is abandoned when the store is away or another server owns the shard.
     Receive(RequestId, Box<ReceiveRequest>),
@@ -85,63 +82,58 @@ impl Default for Pressure {
     }
 }
 
-/// An operation on entities, for whom, and where.
+/// A request of any kind, and who asks.
 #[derive(Debug)]
-pub struct Administration {
-    /// The host by which the client calls the namespace.
-    pub host: Option<String>,
-    /// The client's rights.
-    pub authority: Authority,
-    /// The operation.
-    pub operation: administration::AdminOperation,
+pub struct Call {
+    /// Who asks.
+    pub requester: Requester,
+    /// The request.
+    pub request: Box<dyn AnyRequest>,
 }
 
-/// The result of an operation on entities.
-pub type Administered = Result<administration::AdminAnswer, Denied>;
-
-/// An operation on messages, for whom, and where.
-#[derive(Debug)]
-pub struct MessageRequest {
-    /// The host by which the client calls the namespace.
-    pub host: Option<String>,
-    /// The client's rights.
-    pub authority: Authority,
-    /// The operation.
-    pub operation: messages::MessageOperation,
+impl Call {
+    /// Makes a call of a request of one kind.
+    #[must_use]
+    pub fn new<R: Request>(requester: Requester, request: R) -> Self {
+        Self {
+            requester,
+            request: Box::new(request),
+        }
+    }
 }
 
-/// The result of an operation on messages.
-pub type Messaged = Result<messages::MessageOutcome, Denied>;
-
-/// An operator's operation, for whom, and where.
+/// The answer to a request, of any kind if nothing else is said, with the bytes of the messages in it, in their order: `None` for
+/// those that are damaged.
 #[derive(Debug)]
-pub struct OperationRequest {
-    /// The host by which the client calls the namespace.
-    pub host: Option<String>,
-    /// The client's rights.
-    pub authority: Authority,
-    /// The operation.
-    pub operation: operations::Operation,
-}
-
-/// The result of an operator's operation, with the bytes of the messages in it, in their order: `None` for those that
-/// are damaged.
-#[derive(Debug)]
-pub struct OperationAnswer {
-    /// The result.
-    pub done: Result<operations::Operated, Denied>,
+pub struct RequestAnswer<A = Box<dyn AnyAnswer>> {
+    /// The answer.
+    pub answer: Result<A, Denied>,
     /// The bytes.
     pub bodies: Vec<Option<Bytes>>,
 }
 
-/// A receive of one message, for whom, and where.
+impl RequestAnswer {
+    /// Returns the answer to a request of one kind; `None` if it is that of another.
+    #[must_use]
+    pub fn of<R: Request>(self) -> Option<RequestAnswer<R::Answer>> {
+        let answer = match self.answer {
+            Ok(answer) => {
+                let answer: Box<dyn Any> = answer;
+                Ok(*answer.downcast().ok()?)
+            }
+            Err(denied) => Err(denied),
+        };
+        let bodies = self.bodies;
+        Some(RequestAnswer { answer, bodies })
+    }
+}
+
+/// A receive of one message, and who asks.
 #[derive(Debug)]
 pub struct ReceiveRequest {
-    /// The host by which the client calls the namespace.
-    pub host: Option<String>,
-    /// The client's rights.
-    pub authority: Authority,
-    /// The operation.
+    /// Who asks.
+    pub requester: Requester,
+    /// The receive.
     pub receive: messages::Receive,
 }
 

@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 
-use super::{Answer, Cause, Output, ReadDone, ReadPurpose, RequestId, Shard, Store};
+use super::durability::Pending;
+use super::{Answer, Cause, Output, ReadDone, ReadPurpose, RequestAnswer, RequestId, Shard, Store};
 use jitney_base::ids::BodyRef;
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::JobPage;
 use jitney_gateway::Gateway;
-use jitney_gateway::operations::Operated;
+use jitney_gateway::request::Outcome;
 
 impl Shard {
     /// Returns whether a job may have its turn: the disk keeps up, and no bytes are being read for one. Where messages are
@@ -69,40 +70,36 @@ impl Shard {
     }
 
     /// An answer may leave: it does, unless bytes must be read first.
-    pub(super) fn release_answer(&mut self, request: RequestId, answer: Answer) {
-        let Answer::Operated(mut answer) = answer else {
-            self.outputs.push_back(Output::Answer(request, answer));
-            return;
-        };
-        let bodies: Vec<BodyRef> = answer.done.iter().flat_map(Operated::bodies).collect();
-        let cached = bodies.iter().map(|&body| self.journal.cached(body));
-        match cached.map(|bytes| bytes.map(Some)).collect() {
-            Some(found) => {
-                answer.bodies = found;
-                self.outputs
-                    .push_back(Output::Answer(request, Answer::Operated(answer)));
-            }
-            None => {
-                self.answers.insert(request, answer);
-                self.read(ReadPurpose::Answer(request), bodies);
-            }
+    pub(super) fn release_answer(&mut self, request: RequestId, outcome: Outcome) {
+        let cached = outcome.bodies.iter();
+        let cached = cached.map(|&body| self.journal.cached(body).map(Some));
+        if let Some(bodies) = cached.collect() {
+            self.answer_request(request, outcome, bodies);
+        } else {
+            self.read(ReadPurpose::Answer(request), outcome.bodies.clone());
+            self.answers.insert(request, outcome);
         }
     }
 
     /// Releases an answer whose bytes were read. Bytes that are damaged are left out.
     pub(super) fn answer_read(&mut self, request: RequestId, done: &ReadDone) {
-        let Some(mut answer) = self.answers.remove(&request) else {
+        let Some(outcome) = self.answers.remove(&request) else {
             return;
         };
-        let bodies = answer.done.iter().flat_map(Operated::bodies);
-        answer.bodies = bodies.map(|body| done.body(body)).collect();
-        let answer = Answer::Operated(answer);
         if self.store == Store::Here {
-            self.outputs.push_back(Output::Answer(request, answer));
+            let bodies = outcome.bodies.iter().map(|&body| done.body(body));
+            let bodies = bodies.collect();
+            self.answer_request(request, outcome, bodies);
         } else {
             let group = self.newest_group();
             self.durability
-                .defer(group, super::Pending::Answer(request, answer));
+                .defer(group, Pending::Answer(request, outcome));
         }
+    }
+
+    fn answer_request(&mut self, id: RequestId, outcome: Outcome, bodies: Vec<Option<Bytes>>) {
+        let answer = outcome.answer;
+        let answer = Answer::Request(RequestAnswer { answer, bodies });
+        self.outputs.push_back(Output::Answer(id, answer));
     }
 }

@@ -63,14 +63,14 @@ use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::access::{Authority, Inquiry, Origin, TokenRefused};
 use jitney_broker::namespace::StepContext;
 use jitney_gateway::messages::{HandedOut, ReceiveReply};
+use jitney_gateway::request::Outcome;
 use jitney_gateway::{Gateway, Reply, Routed, StepReply};
 use jitney_journal::Writer;
 
 pub use check::{Checked, Contents, Effect, Finding, Place, check};
 pub use delivery::Outgoing;
 pub use input::{
-    Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
-    OperationRequest, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
+    Call, Input, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage, RequestAnswer,
 };
 pub use jitney_base::ids::RequestId;
 pub use jitney_gateway::Report;
@@ -104,7 +104,7 @@ pub struct Shard {
     pressure: Pressure,
     store: Store,
     /// Answers whose bytes are being read.
-    answers: BTreeMap<RequestId, Box<OperationAnswer>>,
+    answers: BTreeMap<RequestId, Outcome>,
     /// Messages for receives whose bytes are being read, or were while nothing was released.
     receives: BTreeMap<RequestId, Box<HandedOut>>,
     /// The latter: they are to be read again. Their bodies are pinned.
@@ -211,11 +211,7 @@ impl Shard {
                 });
             }
             Input::Disconnected(id, left) => self.disconnected(now, id, &left),
-            Input::Administer(request, administration) => {
-                self.administer(now, request, *administration);
-            }
-            Input::Message(request, message) => self.message(now, request, *message),
-            Input::Operate(request, operation) => self.operate(now, request, *operation),
+            Input::Request(request, call) => self.request(now, request, *call),
             Input::Receive(request, wanted) => self.receive(now, request, &wanted),
             Input::CancelReceive(request) => self.cancel_receive(now, request),
             Input::ReturnReceived(queue, token) => self.return_received(now, queue, token),
@@ -242,42 +238,12 @@ impl Shard {
         }
     }
 
-    fn administer(&mut self, now: Timestamp, request: RequestId, wanted: Administration) {
-        let Administration {
-            host,
-            authority,
-            operation,
-        } = wanted;
-        let done = self.step(now, Cause::Request, |gateway, cx| {
-            gateway.administer(cx, host.as_deref(), &authority, operation)
+    fn request(&mut self, now: Timestamp, id: RequestId, call: Call) {
+        let Call { requester, request } = call;
+        let outcome = self.step(now, Cause::Request, |gateway, cx| {
+            request.run(gateway, cx, &requester)
         });
-        self.answer_when_durable(request, Answer::Administered(Box::new(done)));
-    }
-
-    fn message(&mut self, now: Timestamp, request: RequestId, wanted: MessageRequest) {
-        let MessageRequest {
-            host,
-            authority,
-            operation,
-        } = wanted;
-        let done = self.step(now, Cause::Request, |gateway, cx| {
-            gateway.message_operation(cx, host.as_deref(), &authority, operation)
-        });
-        self.answer_when_durable(request, Answer::Messaged(done));
-    }
-
-    fn operate(&mut self, now: Timestamp, request: RequestId, wanted: OperationRequest) {
-        let OperationRequest {
-            host,
-            authority,
-            operation,
-        } = wanted;
-        let done = self.step(now, Cause::Request, |gateway, cx| {
-            gateway.perform(cx, host.as_deref(), &authority, operation)
-        });
-        let bodies = Vec::new();
-        let answer = OperationAnswer { done, bodies };
-        self.answer_when_durable(request, Answer::Operated(Box::new(answer)));
+        self.answer_when_durable(id, outcome);
     }
 
     /// Ends the open group if it is large enough to be written by itself; to be called between inputs,
@@ -298,10 +264,7 @@ impl Shard {
                 self.queue(id, Outgoing::Close(fenced()));
             }
             Input::Disconnected(id, _) => drop(self.connections.remove(&id)),
-            Input::Administer(request, _)
-            | Input::Message(request, _)
-            | Input::Operate(request, _)
-            | Input::Receive(request, _) => {
+            Input::Request(request, _) | Input::Receive(request, _) => {
                 self.outputs.push_back(Output::Abandon(request));
             }
             Input::Stop => self.is_stopping = true,
@@ -569,13 +532,13 @@ impl Shard {
         self.journal.follow_clock(now);
     }
 
-    fn answer_when_durable(&mut self, request: RequestId, answer: Answer) {
+    fn answer_when_durable(&mut self, request: RequestId, outcome: Outcome) {
         let group = self.newest_group();
         if self.durability.is_durable(group) && self.store == Store::Here {
-            self.release_answer(request, answer);
+            self.release_answer(request, outcome);
         } else {
             self.durability
-                .defer(group, Pending::Answer(request, answer));
+                .defer(group, Pending::Answer(request, outcome));
         }
     }
 
@@ -616,7 +579,7 @@ impl Shard {
     fn release_pending(&mut self, pending: Pending) {
         match pending {
             Pending::Reply(routed) => self.release(routed),
-            Pending::Answer(request, answer) => self.release_answer(request, answer),
+            Pending::Answer(request, outcome) => self.release_answer(request, outcome),
             Pending::Receive(request, outcome) => self.release_receive(request, outcome),
             Pending::Received(request, message) => self.answer_receive(request, *message),
         }

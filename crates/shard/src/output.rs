@@ -1,6 +1,6 @@
 //! Outputs: the work that a shard gives to its server.
 
-use super::{Administered, CheckpointTask, Messaged, OperationAnswer, ReadRequest, ReceiveAnswer};
+use super::{CheckpointTask, ReadRequest, ReceiveAnswer, RequestAnswer};
 use jitney_base::ids::{ConnectionId, RequestId};
 use jitney_broker::namespace::TraceEvent;
 use jitney_journal::{Frame, SegmentId};
@@ -37,12 +37,8 @@ pub enum Output {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// To [`Input::Administer`](super::Input::Administer).
-    Administered(Box<Administered>),
-    /// To [`Input::Message`](super::Input::Message).
-    Messaged(Messaged),
-    /// To [`Input::Operate`](super::Input::Operate).
-    Operated(Box<OperationAnswer>),
+    /// To [`Input::Request`](super::Input::Request).
+    Request(RequestAnswer),
     /// To [`Input::Receive`](super::Input::Receive).
     Received(ReceiveAnswer),
 }

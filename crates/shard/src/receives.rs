@@ -16,13 +16,9 @@ impl Shard {
             self.outputs.push_back(Output::Abandon(request));
             return;
         }
-        let ReceiveRequest {
-            host,
-            authority,
-            receive,
-        } = wanted;
+        let ReceiveRequest { requester, receive } = wanted;
         self.step(now, Cause::Request, |gateway, cx| {
-            gateway.receive_one(cx, request, host.as_deref(), authority, receive);
+            gateway.receive_one(cx, request, requester, receive);
         });
     }
 

@@ -8,10 +8,11 @@ use jitney_amqp::{Event as Happened, LinkId};
 use jitney_base::time::Millis;
 use jitney_broker::access::PeerAddress;
 use jitney_broker::access::Profile;
-use jitney_broker::namespace::administration::AdminOperation;
+use jitney_broker::namespace::administration::ReadNamespace;
 use jitney_broker::namespace::{JobAction, JobDescription, JobState, Lack, Room, Selection};
-use jitney_gateway::messages::{MessageOperation, MessageOutcome, Receive};
-use jitney_gateway::operations::{JobView, Operated, Operation};
+use jitney_gateway::messages::{Receive, SendMessages, SentAs};
+use jitney_gateway::operations::{JobView, ListJobs, StartJob};
+use jitney_gateway::request::{Request, Requester};
 use jitney_journal::memory::MemoryDisk;
 use jitney_journal::{Committer, Disk, Frame, Options, Space};
 use jitney_queue::{Description, ReceiveMode};
@@ -108,8 +109,10 @@ impl Bench {
         let path = "q".to_owned();
         let wait = Millis::from_secs(1);
         let wanted = ReceiveRequest {
-            host: None,
-            authority: Authority::everything(),
+            requester: Requester {
+                host: None,
+                authority: Authority::everything(),
+            },
             receive: Receive { path, mode, wait },
         };
         let wanted = Box::new(wanted);
@@ -209,14 +212,14 @@ impl Bench {
         };
         self.operate(
             request,
-            Operation::StartJob {
+            StartJob {
                 path: "q".to_owned(),
-                description: Box::new(description),
+                description,
             },
         );
     }
 
-    fn operate(&mut self, request: RequestId, operation: Operation) {
+    fn operate<R: Request>(&mut self, request: RequestId, operation: R) {
         let inquiry = Inquiry {
             peer: PeerAddress::default(),
             host: None,
@@ -225,13 +228,13 @@ impl Bench {
             path: String::new(),
             supplementary: Vec::new(),
         };
-        let operation = OperationRequest {
+        let requester = Requester {
             host: None,
             authority: self.shard.authorize(NOW, &inquiry).unwrap(),
-            operation,
         };
+        let call = Call::new(requester, operation);
         self.shard
-            .handle(NOW, Input::Operate(request, Box::new(operation)));
+            .handle(NOW, Input::Request(request, Box::new(call)));
     }
 
     /// Returns all jobs as an operator sees them, the newest first, after they have had some turns.
@@ -241,17 +244,14 @@ impl Bench {
             self.sync();
         }
         self.outputs.clear();
-        self.operate(RequestId(1_000), Operation::Jobs { before: None });
+        self.operate(RequestId(1_000), ListJobs { before: None });
         self.turn();
         self.sync();
         let answer = self.outputs.drain(..).find_map(|output| match output {
-            Output::Answer(_, Answer::Operated(answer)) => Some(answer.done),
+            Output::Answer(_, Answer::Request(answer)) => answer.of::<ListJobs>(),
             _ => None,
         });
-        match answer {
-            Some(Ok(Operated::Jobs(jobs, None))) => jobs,
-            other => panic!("{other:?}"),
-        }
+        answer.unwrap().answer.unwrap().jobs
     }
 
     /// Changes an entity until a checkpoint is to be written.
@@ -564,12 +564,12 @@ fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
     };
     let authority = bench.shard.authorize(NOW, &inquiry).unwrap();
     let ask = |request: u64| {
-        let administration = Administration {
+        let requester = Requester {
             host: None,
             authority: authority.clone(),
-            operation: AdminOperation::Namespace,
         };
-        Input::Administer(RequestId(request), Box::new(administration))
+        let call = Call::new(requester, ReadNamespace);
+        Input::Request(RequestId(request), Box::new(call))
     };
     bench.shard.handle(NOW, ask(1));
     bench.turn();
@@ -759,16 +759,17 @@ fn a_shard_that_stops_answers_its_receives_first() {
 #[test]
 fn a_shard_that_stops_answers_its_requests_first() {
     let mut bench = Bench::new();
-    let request = MessageRequest {
+    let requester = Requester {
         host: None,
         authority: Authority::everything(),
-        operation: MessageOperation::Send {
-            path: "q".to_owned(),
-            messages: vec![jitney_gateway::testing::message("x")],
-        },
     };
-    let request = Input::Message(RequestId(1), Box::new(request));
-    bench.shard.handle(NOW, request);
+    let request = SendMessages {
+        path: "q".to_owned(),
+        messages: vec![jitney_gateway::testing::message("x")],
+        sent_as: SentAs::Messages,
+    };
+    let call = Box::new(Call::new(requester, request));
+    bench.shard.handle(NOW, Input::Request(RequestId(1), call));
     bench.shard.handle(NOW, Input::Stop);
     bench.turn();
     assert!(!bench.shard.is_stopped(), "the message is not durable yet");
@@ -776,7 +777,10 @@ fn a_shard_that_stops_answers_its_requests_first() {
     let taken = |output: &Output| {
         matches!(
             output,
-            Output::Answer(RequestId(1), Answer::Messaged(Ok(MessageOutcome::Taken(_))))
+            Output::Answer(
+                RequestId(1),
+                Answer::Request(RequestAnswer { answer: Ok(_), .. })
+            )
         )
     };
     assert!(bench.outputs.iter().any(taken), "{:?}", bench.outputs);

@@ -12,11 +12,10 @@ use jitney_broker::access::{Authority, Inquiry, Origin, PeerAddress, Profile};
 use jitney_broker::namespace::{Denied, DeniedKind, EntityRefused};
 use jitney_gateway::Gateway;
 use jitney_gateway::messages::Receive;
+use jitney_gateway::request::Requester;
 use jitney_journal::memory::MemoryDisk;
 use jitney_queue::{Description, ReceiveMode};
-use jitney_shard::{
-    Answer, OperationAnswer, Outgoing, Pressure, Ready, ReceiveRequest, Recovering,
-};
+use jitney_shard::{Answer, Outgoing, Pressure, Ready, ReceiveRequest, Recovering, RequestAnswer};
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
@@ -209,13 +208,13 @@ async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
     }
     assert_eq!(sent(), 0);
     let (asker, mut answered) = oneshot::channel();
-    let request = owner.request(Asker::Operation(asker));
-    let answer = OperationAnswer {
-        done: Err(Denied::new(DeniedKind::Full, "", "")),
+    let request = mailbox::next_request();
+    owner.requests.insert(request, Asker::Request(asker));
+    let answer = RequestAnswer {
+        answer: Err(Denied::new(DeniedKind::Full, "", "")),
         bodies: Vec::new(),
     };
-    let answer = Answer::Operated(Box::new(answer));
-    owner.carry_out(now, Output::Answer(request, answer));
+    owner.carry_out(now, Output::Answer(request, Answer::Request(answer)));
     assert!(answered.try_recv().is_err(), "it is not answered");
     // There is a beat again: nothing is lost.
     lease.set(true);
@@ -227,8 +226,10 @@ impl Owner {
     /// Begins a receive from `q`, which waits for long.
     fn begin_to_receive(&mut self, mode: ReceiveMode) -> oneshot::Receiver<ReceiveAnswer> {
         let wanted = ReceiveRequest {
-            host: None,
-            authority: Authority::everything(),
+            requester: Requester {
+                host: None,
+                authority: Authority::everything(),
+            },
             receive: Receive {
                 path: "q".to_owned(),
                 mode,

@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::selection::instant;
 use jitney_broker::namespace::{AuditEntry, AuditFilter};
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{AuditPage, Operated, Operation};
+use jitney_gateway::operations::ListAudit;
 
 /// Which entries.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -85,7 +85,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let before = query.before;
     let before = before.map(|id| from_number("before", id)).transpose()?;
     let before = before.map_or(u64::MAX, |before| before.0);
-    let operation = Operation::Audit(AuditPage {
+    let list = ListAudit {
         before,
         most: most + 1,
         filter: AuditFilter {
@@ -94,11 +94,8 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
             entity: query.entity,
             since: instant("since", query.since)?,
         },
-    });
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Audit(mut found) = operated else {
-        return Err(Problem::stopping());
     };
+    let mut found = call.request(authority, list).await?;
     let has_more = most < found.len();
     found.truncate(most);
     let next_before = found.last().map(|(number, _)| *number).filter(|_| has_more);

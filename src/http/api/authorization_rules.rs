@@ -12,9 +12,11 @@ use super::problem::Problem;
 use crate::host::root_key::random_key;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_broker::access::Authority;
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
+use jitney_broker::namespace::administration::{
+    AuthorizationChange, ChangeAuthorization, ReadEntity,
+};
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{Note, Operation};
+use jitney_gateway::operations::Note;
 
 /// An authorization rule with its keys.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,27 +77,6 @@ enum Which {
     Secondary,
 }
 
-/// Answers a request about the authorization rules of an entity.
-pub(super) async fn answer(call: &Call<'_>, entity: &str, rest: &[&str], body: Body) -> Answer {
-    let method = call.parts.method.as_str();
-    match rest {
-        [] => match method {
-            "GET" => list(call, entity).await,
-            _ => Err(Problem::method(method, "GET")),
-        },
-        [name] => match method {
-            "PUT" => put(call, entity, name, body).await,
-            "DELETE" => delete(call, entity, name).await,
-            _ => Err(Problem::method(method, "PUT, DELETE")),
-        },
-        [name, "rotate"] => match method {
-            "POST" => rotate(call, entity, name, body).await,
-            _ => Err(Problem::method(method, "POST")),
-        },
-        _ => Err(call.nothing_here()),
-    }
-}
-
 /// Lists the authorization rules of a queue or a topic, with their keys.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/authorization-rules", operation_id = "list_authorization_rules", tag = "keys",
     params(("entity" = String, Path, description = "The path of a queue or a topic")),
@@ -103,12 +84,10 @@ pub(super) async fn answer(call: &Call<'_>, entity: &str, rest: &[&str], body: B
 pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let path = entity.to_owned();
-    let answer = call
-        .administer(authority.clone(), AdminOperation::Read { path })
-        .await?;
-    let rules = rules_of(answer)?;
+    let answer = call.request(authority.clone(), ReadEntity { path }).await?;
+    let rules = answer.description.authorization;
     let note = Note::KeysRead(Some(entity.to_owned()));
-    call.operate(authority, Operation::Note(note)).await?;
+    call.request(authority, note).await?;
     let authorization_rules = rules.iter().map(AuthorizationRuleShown::of).collect();
     call.answer(
         StatusCode::OK,
@@ -174,12 +153,13 @@ async fn change(
     name: &str,
     change: AuthorizationChange,
 ) -> Result<Vec<AuthorizationRule>, Problem> {
-    let operation = AdminOperation::ChangeAuthorization {
+    let change = ChangeAuthorization {
         path: entity.to_owned(),
         name: name.to_owned(),
         change: Box::new(change),
     };
-    rules_of(call.administer(authority, operation).await?)
+    let view = call.request(authority, change).await?;
+    Ok(view.description.authorization)
 }
 
 /// Carries a change out, and answers with the rule.
@@ -195,13 +175,6 @@ async fn changed(
     let rule = rule.ok_or_else(Problem::stopping)?;
     call.answer(StatusCode::OK, &AuthorizationRuleShown::of(rule))
         .await
-}
-
-fn rules_of(answer: AdminAnswer) -> Result<Vec<AuthorizationRule>, Problem> {
-    let AdminAnswer::Entity(view) = answer else {
-        return Err(Problem::stopping());
-    };
-    Ok(view.description.authorization)
 }
 
 fn new_key() -> Result<Key, Problem> {

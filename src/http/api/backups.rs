@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use crate::host::backup::{BackupError, Made};
-use jitney_gateway::operations::{Note, Operation};
+use jitney_gateway::operations::Note;
 
 /// Where a backup is made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -55,7 +55,7 @@ pub(super) async fn make(call: &Call<'_>, body: Body) -> Answer {
     let authority = call.authorize_operator()?;
     let request: BackupRequest = call.json(body).await?;
     let note = Note::Backup(request.directory.clone());
-    call.operate(authority, Operation::Note(note)).await?;
+    call.request(authority, note).await?;
     let (shards, now) = (Arc::clone(&call.server.shards), call.server.clock.now());
     let target = PathBuf::from(&request.directory);
     let Made {

@@ -18,7 +18,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::{self, Problem};
 use super::searches::Search;
-use crate::host::mail::Mail;
+use crate::host::mail::MailboxPermit;
+use crate::host::mailbox::Mailbox;
 use crate::host::partials::Partials;
 use crate::http::answers::Reservation;
 use crate::http::operator::NotOperator;
@@ -30,12 +31,12 @@ use jitney_base::address;
 use jitney_base::ids::SequenceNumber;
 use jitney_base::secret::Secret;
 use jitney_broker::access::{self, Authority, Inquiry};
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation};
 use jitney_broker::namespace::{Denied, DeniedKind, Selector};
-use jitney_gateway::operations::{MessagesView, Operated, Operation};
+use jitney_gateway::operations::{Inspect, MessagesView};
+use jitney_gateway::request::{Request, Requester};
 use jitney_gateway::rest::RestError;
 use jitney_queue::Conditions;
-use jitney_shard::{Administration, OperationAnswer, OperationRequest};
+use jitney_shard::RequestAnswer;
 
 /// The beginning of the paths of the API.
 pub(super) const PREFIX: &str = "/api/v1/";
@@ -246,21 +247,37 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(super) async fn operate(
+    /// Has the namespace's owner carry a request out.
+    pub(super) async fn request<R: Request>(
         &self,
         authority: Authority,
-        operation: Operation,
-    ) -> Result<(Operated, Vec<Option<Bytes>>), Problem> {
-        let request = Box::new(OperationRequest {
+        request: R,
+    ) -> Result<R::Answer, Problem> {
+        Ok(self.request_in(None, authority, request).await?.0)
+    }
+
+    /// Has the namespace's owner carry a request out, whose messages have this room in its mailbox. Returns also the bytes of the
+    /// messages in the answer.
+    pub(super) async fn request_in<R: Request>(
+        &self,
+        room: Option<MailboxPermit>,
+        authority: Authority,
+        request: R,
+    ) -> Result<(R::Answer, Vec<Option<Bytes>>), Problem> {
+        let requester = Requester {
             host: Some(self.host.clone()),
             authority,
-            operation,
-        });
+        };
+        let owner = self.owner()?;
+        let answer = owner.request_in(room, requester, request).await;
+        let RequestAnswer { answer, bodies } = answer.ok_or_else(Problem::stopping)?;
+        Ok((answer?, bodies))
+    }
+
+    /// Returns the mailbox of the namespace's owner.
+    pub(super) fn owner(&self) -> Result<Mailbox, Problem> {
         let owner = self.server.shards.owner_of(&self.host);
-        let owner = owner.ok_or_else(Problem::stopping)?;
-        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
-        let OperationAnswer { done, bodies } = answer.ok_or_else(Problem::stopping)?;
-        Ok((done?, bodies))
+        owner.ok_or_else(Problem::stopping)
     }
 
     /// Begins a search for the messages that a selection means.
@@ -291,17 +308,14 @@ impl<'a> Call<'a> {
         conditions: &Conditions,
         most: usize,
     ) -> Result<MessagesView, Problem> {
-        let operation = Operation::Inspect {
+        let inspect = Inspect {
             path: path.to_owned(),
             from,
             conditions: conditions.clone(),
             most,
             bytes_max: 0,
         };
-        match self.operate(authority.clone(), operation).await? {
-            (Operated::Messages(view), _) => Ok(view),
-            _ => Err(Problem::stopping()),
-        }
+        self.request(authority.clone(), inspect).await
     }
 
     /// Looks at messages of one queue, with their bytes, for which room is reserved first.
@@ -316,17 +330,15 @@ impl<'a> Call<'a> {
         let mut bytes_max = jitney_queue::limits::PEEK_BYTES_MAX;
         loop {
             self.reserve_sources(bytes_max).await?;
-            let operation = Operation::Inspect {
+            let inspect = Inspect {
                 path: path.to_owned(),
                 from,
                 conditions: conditions.clone(),
                 most,
                 bytes_max,
             };
-            let (operated, bodies) = self.operate(authority.clone(), operation).await?;
-            let Operated::Messages(view) = operated else {
-                return Err(Problem::stopping());
-            };
+            let asked = self.request_in(None, authority.clone(), inspect);
+            let (view, bodies) = asked.await?;
             let lengths = view.messages.iter();
             let longest = lengths.map(|message| message.inspected.body.length).max();
             let longest = usize::try_from(longest.unwrap_or_default()).unwrap_or(usize::MAX);
@@ -338,22 +350,6 @@ impl<'a> Call<'a> {
             // The first has more bytes than a page.
             bytes_max = longest;
         }
-    }
-
-    pub(super) async fn administer(
-        &self,
-        authority: Authority,
-        operation: AdminOperation,
-    ) -> Result<AdminAnswer, Problem> {
-        let request = Box::new(Administration {
-            host: Some(self.host.clone()),
-            authority,
-            operation,
-        });
-        let owner = self.server.shards.owner_of(&self.host);
-        let owner = owner.ok_or_else(Problem::stopping)?;
-        let answer = owner.ask(|answer| Mail::Administer(request, answer)).await;
-        Ok(answer.ok_or_else(Problem::stopping)??)
     }
 }
 

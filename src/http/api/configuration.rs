@@ -18,11 +18,11 @@ use jitney_base::time::Millis;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Tier;
 use jitney_broker::namespace::administration::{
-    AdminAnswer, AdminOperation, EntityView, Listed, More,
+    EntityView, ListEntities, Listed, More, ReadEntity, ReadNamespace,
 };
 use jitney_config::{Configuration, Defaults, Mistake, Namespace, constant_to_json};
 use jitney_gateway::admin::{duration, status};
-use jitney_gateway::operations::{Note, Operated, Operation};
+use jitney_gateway::operations::{Note, ReadNames};
 use jitney_queue::{Description, Status};
 use jitney_rules::{CorrelationFields, Filter, Rule};
 
@@ -65,8 +65,8 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     let authority = call.authorize("").await?;
     let name = namespace_name(call, &authority).await?;
     if query.keys {
-        let note = Operation::Note(Note::KeysRead(None));
-        call.operate(authority.clone(), note).await?;
+        let note = Note::KeysRead(None);
+        call.request(authority.clone(), note).await?;
     }
     let mut export = Export {
         call,
@@ -74,12 +74,9 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         keys: query.keys,
         unsaid: Vec::new(),
     };
-    let answer = call
-        .administer(export.authority.clone(), AdminOperation::Namespace)
+    let view = call
+        .request(export.authority.clone(), ReadNamespace)
         .await?;
-    let AdminAnswer::Namespace(view) = answer else {
-        return Err(Problem::stopping());
-    };
     let sku = match view.tier {
         Tier::Standard => "Standard",
         Tier::Premium => "Premium",
@@ -191,15 +188,12 @@ fn chosen(config: Configuration, name: &str, from: Option<&str>) -> Result<Names
 
 /// Returns the name of the namespace, for a client that may manage all of it.
 async fn namespace_name(call: &Call<'_>, authority: &Authority) -> Result<String, Problem> {
-    let operation = Operation::Name {
+    let names = ReadNames {
         path: None,
         right: Right::Manage,
     };
-    let (operated, _) = call.operate(authority.clone(), operation).await?;
-    let Operated::Name { namespace, .. } = operated else {
-        return Err(Problem::stopping());
-    };
-    Ok(namespace)
+    let names = call.request(authority.clone(), names).await?;
+    Ok(names.namespace)
 }
 
 /// The entities of a namespace, read page by page.
@@ -218,20 +212,13 @@ impl Export<'_> {
         what: &Listed,
         skip: usize,
     ) -> Result<(Vec<EntityView>, More), Problem> {
-        let operation = AdminOperation::List {
+        let list = ListEntities {
             what: what.clone(),
             skip,
             top: jitney_broker::limits::LISTED_MAX,
         };
-        let answer = self.call.administer(self.authority.clone(), operation);
-        match answer.await? {
-            AdminAnswer::Entities(found, more) => Ok((found, more)),
-            AdminAnswer::Namespace(_)
-            | AdminAnswer::Entity(_)
-            | AdminAnswer::Rule(_)
-            | AdminAnswer::Rules(..)
-            | AdminAnswer::Deleted => Err(Problem::stopping()),
-        }
+        let page = self.call.request(self.authority.clone(), list).await?;
+        Ok((page.entries, page.more))
     }
 
     /// Notes what the file cannot say.
@@ -255,10 +242,10 @@ impl Export<'_> {
             &description.forward_dead_letters_to,
         ];
         for target in forwards.into_iter().flatten() {
-            let operation = AdminOperation::Read {
+            let read = ReadEntity {
                 path: target.clone(),
             };
-            let answer = self.call.administer(self.authority.clone(), operation);
+            let answer = self.call.request(self.authority.clone(), read);
             match answer.await {
                 Ok(_) => {}
                 Err(problem) if problem.is_not_found() => self.note(format!(

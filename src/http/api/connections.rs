@@ -13,7 +13,8 @@ use jitney_base::ids::ConnectionId;
 use jitney_gateway::admin::time;
 use jitney_gateway::limits;
 use jitney_gateway::operations::{
-    ConnectionView, LinkRole, LinkView, LocksThen, Operated, Operation,
+    CloseConnection, ConnectionView, ConnectionsPage, LinkRole, LinkView, ListConnections,
+    LocksThen,
 };
 use jitney_queue::Stuck;
 
@@ -181,12 +182,9 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.reserve(limits::ANSWER_PAGE_BYTES).await?;
     let mut page = Page::begin(call, "connections").await?;
     let most = limits::LISTED_LINKS;
-    let operation = Operation::Connections { from, most };
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Connections(found, next) = operated else {
-        return Err(Problem::stopping());
-    };
-    for view in found {
+    let list = ListConnections { from, most };
+    let ConnectionsPage { connections, next } = call.request(authority, list).await?;
+    for view in connections {
         page.push(&Connection::of(view))?;
     }
     let next = next.map(|(connection, link)| format!("{}.{}", connection.0, link.0));
@@ -218,8 +216,12 @@ pub(super) async fn close(call: &Call<'_>, id: &str) -> Answer {
     let query: CloseQuery = call.query()?;
     let parsed = connection_id(id)?;
     let authority = call.authorize("").await?;
-    let operation = Operation::Close(parsed, None, query.locks.into());
-    call.operate(authority, operation).await?;
+    let close = CloseConnection {
+        connection: parsed,
+        link: None,
+        locks: query.locks.into(),
+    };
+    call.request(authority, close).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -233,8 +235,12 @@ pub(super) async fn close_link(call: &Call<'_>, id: &str, link: &str) -> Answer 
     let parsed = link.parse().map(LinkId);
     let link = parsed.map_err(|_| Problem::bad_request(format!("'{link}' is no id of a link.")))?;
     let authority = call.authorize("").await?;
-    let operation = Operation::Close(connection, Some(link), query.locks.into());
-    call.operate(authority, operation).await?;
+    let close = CloseConnection {
+        connection,
+        link: Some(link),
+        locks: query.locks.into(),
+    };
+    call.request(authority, close).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

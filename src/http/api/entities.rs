@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -14,7 +14,8 @@ use super::rules::{RuleFilter, RuleRequest};
 use super::version::Version;
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
-    AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
+    CreateEntity, CreateSubscription, DeleteEntity, EntityView, ListEntities, Listed, More,
+    Properties, ReadEntity, UpdateEntity,
 };
 use jitney_gateway::admin::{duration, parse_duration, time};
 use jitney_gateway::limits;
@@ -223,13 +224,10 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let top = limited(query.limit)?;
     let authority = call.authorize("").await?;
     let skip = query.skip;
-    let answer = call
-        .administer(authority, AdminOperation::List { what, skip, top })
-        .await?;
-    let AdminAnswer::Entities(found, more) = answer else {
-        return Err(Problem::stopping());
-    };
-    let next_skip = (more == More::Yes).then_some(skip + found.len());
+    let list = ListEntities { what, skip, top };
+    let page = call.request(authority, list).await?;
+    let found = page.entries;
+    let next_skip = (page.more == More::Yes).then_some(skip + found.len());
     let namespace = call.namespace();
     let shown = |view| Entity::of(call, &namespace, view);
     let entities = found.iter().map(shown).collect();
@@ -251,10 +249,8 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
 pub(super) async fn get(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let path = entity.to_owned();
-    let answer = call
-        .administer(authority, AdminOperation::Read { path })
-        .await?;
-    shown(call, StatusCode::OK, answer).await
+    let view = call.request(authority, ReadEntity { path }).await?;
+    shown(call, StatusCode::OK, &view).await
 }
 
 /// Makes an entity, or with `If-Match` replaces the properties of one.
@@ -276,40 +272,39 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     }
     let rule = request.rule.map(FirstRule::read).transpose()?;
     let path = entity.to_owned();
-    let (operation, status) = match (version, request.kind) {
+    let (answer, status) = match (version, request.kind) {
         (Version::Any | Version::Is(_), kind) => {
             let revision = version.required();
             let kind = kind.into();
-            let operation = AdminOperation::Update {
+            let update = UpdateEntity {
                 path,
                 kind,
                 properties,
                 revision,
             };
-            (operation, StatusCode::OK)
+            (call.request(authority, update).await, StatusCode::OK)
         }
         (Version::Unsaid, Kind::Subscription) => {
             let rule = rule.map(Box::new);
-            let operation = AdminOperation::CreateSubscription {
+            let create = CreateSubscription {
                 path,
                 properties,
                 rule,
             };
-            (operation, StatusCode::CREATED)
+            (call.request(authority, create).await, StatusCode::CREATED)
         }
         (Version::Unsaid, kind) => {
             let is_topic = kind == Kind::Topic;
-            let operation = AdminOperation::CreateEntity {
+            let create = CreateEntity {
                 path,
                 is_topic,
                 properties,
             };
-            (operation, StatusCode::CREATED)
+            (call.request(authority, create).await, StatusCode::CREATED)
         }
     };
-    let answer = call.administer(authority, operation).await;
-    let answer = answer.map_err(|problem| problem.of_properties(&given))?;
-    shown(call, status, answer).await
+    let view = answer.map_err(|problem| problem.of_properties(&given))?;
+    shown(call, status, &view).await
 }
 
 /// Deletes an entity with all its messages; a topic with its subscriptions.
@@ -321,20 +316,13 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let revision = Version::read(call)?.required();
     let path = entity.to_owned();
-    call.administer(authority, AdminOperation::Delete { path, revision })
+    call.request(authority, DeleteEntity { path, revision })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shown(
-    call: &Call<'_>,
-    status: StatusCode,
-    answer: AdminAnswer,
-) -> Result<Response, Problem> {
-    let AdminAnswer::Entity(view) = answer else {
-        return Err(Problem::stopping());
-    };
-    let entity = Entity::of(call, &call.namespace(), &view);
+async fn shown(call: &Call<'_>, status: StatusCode, view: &EntityView) -> Answer {
+    let entity = Entity::of(call, &call.namespace(), view);
     let response = call.answer(status, &entity).await?;
     Ok(with_version(response, view.description.history.revision))
 }

@@ -12,7 +12,7 @@ use crate::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::operations::{Names, ReadNames};
 
 /// Which part of the history.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -91,21 +91,11 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let after = instant("after", query.after)?;
     let authority = call.authorize(entity.unwrap_or_default()).await?;
     let path = entity.map(ToOwned::to_owned);
-    let (operated, _) = call
-        .operate(
-            authority,
-            Operation::Name {
-                path,
-                right: Right::Listen,
-            },
-        )
-        .await?;
-    let Operated::Name {
+    let right = Right::Listen;
+    let names = call.request(authority, ReadNames { path, right }).await?;
+    let Names {
         namespace, path, ..
-    } = operated
-    else {
-        return Err(Problem::stopping());
-    };
+    } = names;
     let history = &call.server.history;
     let after = after.unwrap_or(Timestamp::EPOCH);
     // What is new, or is not among the entities that have a history, has none yet.

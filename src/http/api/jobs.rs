@@ -16,7 +16,7 @@ use crate::limits;
 use jitney_base::ids::JobId;
 use jitney_broker::namespace::{JobAction, JobDescription, JobState};
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{JobView, Operated, Operation};
+use jitney_gateway::operations::{CancelJob, JobView, ListJobs, ReadJob, StartJob};
 
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -161,19 +161,18 @@ pub(super) async fn start(call: &Call<'_>, body: Body) -> Answer {
     let query: WaitQuery = call.query()?;
     let authority = call.authorize("").await?;
     let request: JobRequest = call.json(body).await?;
-    let description = Box::new(JobDescription {
+    let description = JobDescription {
         selection: request.selection.read("selection.")?,
         action: request.action.read()?,
         most: request.limit,
-    });
+    };
     let checked = description.check();
     checked.map_err(|error| Problem::wrong(error.field(), format!("{error}.")))?;
     let path = request.entity;
     let started = call
-        .operate(authority.clone(), Operation::StartJob { path, description })
+        .request(authority.clone(), StartJob { path, description })
         .await?;
-    let view = view_of(started.0)?;
-    wait(call, authority, view, StatusCode::ACCEPTED, query.wait).await
+    wait(call, authority, started, StatusCode::ACCEPTED, query.wait).await
 }
 
 /// Lists the jobs of the namespace: those that run, and the last hundred of each shard.
@@ -197,12 +196,9 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
         ));
     }
     let before = query.before.map(JobId);
-    let operation = Operation::Jobs { before };
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Jobs(found, mut next) = operated else {
-        return Err(Problem::stopping());
-    };
-    for view in found {
+    let jobs = call.request(authority, ListJobs { before }).await?;
+    let mut next = jobs.next;
+    for view in jobs.jobs {
         if page.is_full() {
             next = last;
             break;
@@ -223,15 +219,8 @@ pub(super) async fn get(call: &Call<'_>, id: &str) -> Answer {
     let query: WaitQuery = call.query()?;
     let id = read_id(id)?;
     let authority = call.authorize("").await?;
-    let (operated, _) = call.operate(authority.clone(), Operation::Job(id)).await?;
-    wait(
-        call,
-        authority,
-        view_of(operated)?,
-        StatusCode::OK,
-        query.wait,
-    )
-    .await
+    let view = call.request(authority.clone(), ReadJob(id)).await?;
+    wait(call, authority, view, StatusCode::OK, query.wait).await
 }
 
 /// Cancels a job. The changes that it has made stay.
@@ -240,9 +229,8 @@ pub(super) async fn get(call: &Call<'_>, id: &str) -> Answer {
 pub(super) async fn cancel(call: &Call<'_>, id: &str) -> Answer {
     let id = read_id(id)?;
     let authority = call.authorize("").await?;
-    let (operated, _) = call.operate(authority, Operation::CancelJob(id)).await?;
-    call.answer(StatusCode::OK, &Job::of(view_of(operated)?))
-        .await
+    let view = call.request(authority, CancelJob(id)).await?;
+    call.answer(StatusCode::OK, &Job::of(view)).await
 }
 
 /// Answers with a job when it has ended, or after some seconds.
@@ -263,19 +251,9 @@ async fn wait(
     let until = Instant::now() + Duration::from_secs(seconds);
     while view.job.state == JobState::Running && Instant::now() < until {
         sleep(PAUSE).await;
-        let (operated, _) = call
-            .operate(authority.clone(), Operation::Job(view.id))
-            .await?;
-        view = view_of(operated)?;
+        view = call.request(authority.clone(), ReadJob(view.id)).await?;
     }
     call.answer(status, &Job::of(view)).await
-}
-
-fn view_of(operated: Operated) -> Result<JobView, Problem> {
-    let Operated::Job(view) = operated else {
-        return Err(Problem::stopping());
-    };
-    Ok(*view)
 }
 
 fn read_id(text: &str) -> Result<JobId, Problem> {

@@ -16,7 +16,7 @@ use super::selection::compile;
 use super::sending::property_value;
 use jitney_base::ids::{LockToken, SequenceNumber};
 use jitney_broker::namespace::{Denied, Selection};
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::operations::{LockMessages, SettleMessages};
 use jitney_gateway::rest::uuid;
 use jitney_message::Amendments;
 use jitney_queue::{DeadLetter, Settlement};
@@ -176,14 +176,11 @@ pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     call.reserve(numbers.len() * LOCKED_BYTES).await?;
     let mut page = Page::begin(call, "messages").await?;
     let wanted = numbers.iter().map(|number| number.0).collect();
-    let operation = Operation::Lock {
+    let lock = LockMessages {
         path: entity.to_owned(),
         numbers,
     };
-    let (operated, _) = call.operate(authority.clone(), operation).await?;
-    let Operated::Locked(locked) = operated else {
-        return Err(Problem::stopping());
-    };
+    let locked = call.request(authority.clone(), lock).await?;
     let tokens: BTreeMap<u64, LockToken> = locked
         .into_iter()
         .map(|(number, token)| (number.0, token))
@@ -247,11 +244,8 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
     let settlements = request.read()?;
     let tokens: Vec<LockToken> = settlements.iter().map(|&(token, _)| token).collect();
     let path = entity.to_owned();
-    let operation = Operation::Settle { path, settlements };
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Settled(results) = operated else {
-        return Err(Problem::stopping());
-    };
+    let settle = SettleMessages { path, settlements };
+    let results = call.request(authority, settle).await?;
     let results = tokens.into_iter().zip(results);
     let results = results.map(|(token, result)| SettlementResult::of(token, result));
     let results = results.collect();

@@ -26,10 +26,10 @@ mod jobs;
 mod locks;
 mod messages;
 mod namespaces;
-mod openapi;
 mod page;
 mod problem;
 mod receives;
+mod routes;
 mod rule_tests;
 mod rules;
 mod schedule;
@@ -50,8 +50,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::request::Caller;
 use super::state::ServerState;
-use call::{Answer, Call, PREFIX, named};
-use problem::Problem;
+use call::{Call, PREFIX, named};
 
 pub(crate) use changes::{Changes, follow};
 pub(crate) use searches::Searches;
@@ -86,7 +85,7 @@ pub(super) fn is_of_server(parts: &Parts) -> bool {
 }
 
 /// The first segments of paths that are about the server.
-const OF_SERVER: [&str; 5] = ["namespaces", "server", "fleet", "openapi.json", "docs"];
+const OF_SERVER: [&str; 4] = ["namespaces", "server", "fleet", "openapi.json"];
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -97,7 +96,7 @@ pub(super) async fn answer(
 ) -> Response {
     let call = Call::new(server, caller, parts);
     let answered = match call {
-        Ok(call) => call.dispatch(body).await,
+        Ok(call) => routes::dispatch(&call, body).await,
         Err(problem) => Err(problem),
     };
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
@@ -107,193 +106,4 @@ pub(super) async fn answer(
     let no_sniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, no_sniff);
     response
-}
-
-impl Call<'_> {
-    async fn dispatch(&self, body: Body) -> Answer {
-        let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
-        let (method, rest) = (self.parts.method.as_str(), segments.as_slice());
-        match rest {
-            ["entities", entity, rest @ ..] => self.of_entity(entity, rest, body).await,
-            ["entities"] => match method {
-                "GET" => entities::list(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["messages"] => match method {
-                "GET" => search::search(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["connections"] => match method {
-                "GET" => connections::list(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["connections", id] => match method {
-                "DELETE" => connections::close(self, id).await,
-                _ => Err(Problem::method(method, "DELETE")),
-            },
-            ["connections", id, "links", link] => match method {
-                "DELETE" => connections::close_link(self, id, link).await,
-                _ => Err(Problem::method(method, "DELETE")),
-            },
-            ["receives"] => match method {
-                "GET" => receives::list(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["receives", id] => match method {
-                "DELETE" => receives::end(self, id).await,
-                _ => Err(Problem::method(method, "DELETE")),
-            },
-            ["configuration"] => match method {
-                "GET" => configuration::get(self).await,
-                "PUT" => configuration::put(self, body).await,
-                _ => Err(Problem::method(method, "GET, PUT")),
-            },
-            ["audit"] => match method {
-                "GET" => audit::list(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["changes"] => match method {
-                "GET" => changes::events(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["history"] => match method {
-                "GET" => history::of_namespace(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["jobs"] => match method {
-                "GET" => jobs::list(self).await,
-                "POST" => jobs::start(self, body).await,
-                _ => Err(Problem::method(method, "GET, POST")),
-            },
-            ["jobs", "count"] => match method {
-                "POST" => selection::count(self, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["jobs", id] => match method {
-                "GET" => jobs::get(self, id).await,
-                "DELETE" => jobs::cancel(self, id).await,
-                _ => Err(Problem::method(method, "GET, DELETE")),
-            },
-            _ => self.of_server(rest, body).await,
-        }
-    }
-
-    /// Answers what is about the server.
-    async fn of_server(&self, rest: &[&str], body: Body) -> Answer {
-        let method = self.parts.method.as_str();
-        match rest {
-            ["access"] => match method {
-                "GET" => namespaces::access(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["namespaces"] => match method {
-                "GET" => namespaces::list(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["namespaces", name] => match method {
-                "PUT" => namespaces::make(self, name).await,
-                "DELETE" => namespaces::drop_one(self, name).await,
-                _ => Err(Problem::method(method, "PUT, DELETE")),
-            },
-            ["fleet"] => match method {
-                "GET" => fleet::get(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["fleet", "namespaces", name, "release"] => match method {
-                "POST" => fleet::release(self, name).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["server"] => match method {
-                "GET" => server::get(self).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["server", "backups"] => match method {
-                "POST" => backups::make(self, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["openapi.json"] => match method {
-                "GET" => Ok(openapi::answer()),
-                _ => Err(Problem::method(method, "GET")),
-            },
-            _ => Err(self.nothing_here()),
-        }
-    }
-
-    async fn of_entity(&self, entity: &str, rest: &[&str], body: Body) -> Answer {
-        let method = self.parts.method.as_str();
-        match rest {
-            [] => match method {
-                "GET" => entities::get(self, entity).await,
-                "PUT" => entities::put(self, entity, body).await,
-                "DELETE" => entities::delete(self, entity).await,
-                _ => Err(Problem::method(method, "GET, PUT, DELETE")),
-            },
-            ["authorization-rules", rest @ ..] => {
-                authorization_rules::answer(self, entity, rest, body).await
-            }
-            ["lock"] => match method {
-                "POST" => locks::lock(self, entity, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["settle"] => match method {
-                "POST" => locks::settle(self, entity, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["rules"] => match method {
-                "GET" => rules::list(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["rules", rule] => match method {
-                "GET" => rules::get(self, entity, rule).await,
-                "PUT" => rules::put(self, entity, rule, body).await,
-                "DELETE" => rules::delete(self, entity, rule).await,
-                _ => Err(Problem::method(method, "GET, PUT, DELETE")),
-            },
-            ["messages"] => match method {
-                "GET" => messages::list(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["messages", number] => match method {
-                "GET" => messages::get(self, entity, number).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["send"] => match method {
-                "POST" => sending::send(self, entity, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["rule-tests"] => match method {
-                "POST" => rule_tests::test(self, entity, body).await,
-                _ => Err(Problem::method(method, "POST")),
-            },
-            ["schedule"] => match method {
-                "GET" => schedule::count(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["history"] => match method {
-                "GET" => history::of_entity(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["dead-letters"] => match method {
-                "GET" => messages::dead_letters(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["sessions"] => match method {
-                "GET" => sessions::list(self, entity).await,
-                _ => Err(Problem::method(method, "GET")),
-            },
-            ["sessions", id] => match method {
-                "GET" => sessions::get(self, entity, id).await,
-                "PUT" => sessions::put(self, entity, id, body).await,
-                _ => Err(Problem::method(method, "GET, PUT")),
-            },
-            _ => Err(self.nothing_here()),
-        }
-    }
-
-    fn nothing_here(&self) -> Problem {
-        let path = self.parts.uri.path();
-        Problem::not_found(format!(
-            "There is nothing at {path}; {PREFIX}openapi.json says what there is."
-        ))
-    }
 }

@@ -30,7 +30,7 @@ pub(super) struct Problem {
     field: Option<String>,
     /// The methods that are allowed, if another was used.
     #[serde(skip)]
-    allowed: Option<&'static str>,
+    allowed: Option<Box<str>>,
     /// What would be right in the field, if that is known.
     #[serde(skip)]
     right: Option<Box<str>>,
@@ -66,10 +66,10 @@ impl Problem {
     }
 
     /// Another method is right.
-    pub(super) fn method(method: &str, allowed: &'static str) -> Self {
+    pub(super) fn method(method: &str, allowed: &str) -> Self {
         let text = format!("{method} is not allowed here; {allowed} is.");
         Self {
-            allowed: Some(allowed),
+            allowed: Some(allowed.into()),
             ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "not_allowed", text)
         }
     }
@@ -236,7 +236,8 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).expect("texts are JSON");
         let kind = HeaderValue::from_static("application/problem+json");
-        let allowed = self.allowed.map(HeaderValue::from_static);
+        let allowed = self.allowed.as_deref();
+        let allowed = allowed.and_then(|allowed| HeaderValue::from_str(allowed).ok());
         let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
         let headers = response.headers_mut();
         if let Some(allowed) = allowed {

@@ -10,7 +10,7 @@ use super::entities::{limited, number};
 use super::problem::Problem;
 use jitney_base::ids::RequestId;
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{Operated, Operation, ReceiveView};
+use jitney_gateway::operations::{EndReceive, ListReceives, ReceiveView};
 use jitney_queue::ReceiveMode;
 
 /// A receive over HTTP that waits for a message.
@@ -76,13 +76,10 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let most = limited(query.limit)?;
     let after = query.after.as_deref().map(receive_id).transpose()?;
     let authority = call.authorize("").await?;
-    let operation = Operation::Receives { after, most };
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Receives(found, next) = operated else {
-        return Err(Problem::stopping());
-    };
-    let receives = found.into_iter().map(Receive::of).collect();
-    let next_after = next.map(|next| next.0.to_string());
+    let list = ListReceives { after, most };
+    let found = call.request(authority, list).await?;
+    let receives = found.receives.into_iter().map(Receive::of).collect();
+    let next_after = found.next_after.map(|next| next.0.to_string());
     let page = Receives {
         receives,
         next_after,
@@ -97,7 +94,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
 pub(super) async fn end(call: &Call<'_>, id: &str) -> Answer {
     let id = receive_id(id)?;
     let authority = call.authorize("").await?;
-    call.operate(authority, Operation::EndReceive(id)).await?;
+    call.request(authority, EndReceive(id)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

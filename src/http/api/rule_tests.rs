@@ -15,7 +15,7 @@ use crate::limits;
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
+use jitney_broker::namespace::administration::{ListEntities, Listed, More, ReadEntity};
 use jitney_gateway::rest::property_to_json;
 use jitney_message::{Amendments, Message, Scalar};
 use jitney_queue::{Conditions, EntityKind};
@@ -212,10 +212,8 @@ async fn subscriptions(
     skip: usize,
 ) -> Result<(Vec<String>, Option<usize>), Problem> {
     let path = entity.to_owned();
-    let read = AdminOperation::Read { path };
-    let AdminAnswer::Entity(view) = call.administer(authority.clone(), read).await? else {
-        return Err(Problem::stopping());
-    };
+    let read = ReadEntity { path };
+    let view = call.request(authority.clone(), read).await?;
     match view.description.kind {
         EntityKind::Subscription => return Ok((vec![view.path], None)),
         EntityKind::Queue => {
@@ -225,15 +223,14 @@ async fn subscriptions(
         }
         EntityKind::Topic => {}
     }
-    let list = AdminOperation::List {
+    let list = ListEntities {
         what: Listed::Subscriptions(entity.to_owned()),
         skip,
         top: limits::TESTED_SUBSCRIPTIONS_MAX,
     };
-    let AdminAnswer::Entities(views, more) = call.administer(authority.clone(), list).await? else {
-        return Err(Problem::stopping());
-    };
-    let next = (more == More::Yes).then(|| skip.saturating_add(views.len()));
+    let page = call.request(authority.clone(), list).await?;
+    let views = page.entries;
+    let next = (page.more == More::Yes).then(|| skip.saturating_add(views.len()));
     let paths = views.into_iter().map(|view| view.path);
     Ok((paths.collect(), next))
 }

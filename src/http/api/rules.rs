@@ -14,7 +14,9 @@ use super::problem::Problem;
 use super::version::Version;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
+use jitney_broker::namespace::administration::{
+    CreateRule, DeleteRule, ListRules, More, ReadRule, RuleView, UpdateRule,
+};
 use jitney_gateway::admin::time;
 use jitney_gateway::rest::{property_of_json, property_to_json};
 use jitney_message::Scalar;
@@ -170,16 +172,18 @@ impl<'a> SubscriptionRules<'a> {
     /// Returns the next rule.
     pub(super) async fn next(&mut self) -> Result<Option<KeptRule>, Problem> {
         if self.read.is_empty() && self.more == More::Yes {
-            let operation = AdminOperation::List {
-                what: Listed::Rules(self.subscription.to_owned()),
+            let list = ListRules {
+                subscription: self.subscription.to_owned(),
                 skip: self.skip,
                 top: Self::READ.min(jitney_broker::limits::LISTED_MAX),
             };
-            let answer = self.call.administer(self.authority.clone(), operation);
-            let AdminAnswer::Rules(found, further) = answer.await? else {
-                return Err(Problem::stopping());
+            let page = self.call.request(self.authority.clone(), list).await?;
+            let found = page.entries;
+            self.more = if found.is_empty() {
+                More::No
+            } else {
+                page.more
             };
-            self.more = if found.is_empty() { More::No } else { further };
             self.skip += found.len();
             self.read
                 .extend(found.into_iter().rev().map(|view| view.rule));
@@ -195,9 +199,9 @@ impl<'a> SubscriptionRules<'a> {
 pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
-    let operation = AdminOperation::ReadRule { subscription, name };
-    let answer = call.administer(authority, operation).await?;
-    shown(call, StatusCode::OK, &answer).await
+    let read = ReadRule { subscription, name };
+    let view = call.request(authority, read).await?;
+    shown(call, StatusCode::OK, &view).await
 }
 
 /// Makes a rule, or with `If-Match` replaces one.
@@ -212,23 +216,22 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, rule: &str, body: Body) -
     let request: RuleRequest = call.json(body).await?;
     let rule = Box::new(request.read(rule, "")?);
     let subscription = entity.to_owned();
-    let (operation, status) = match version {
+    let (view, status) = match version {
         Version::Any | Version::Is(_) => {
             let version = version.required();
-            let operation = AdminOperation::UpdateRule {
+            let update = UpdateRule {
                 subscription,
                 rule,
                 version,
             };
-            (operation, StatusCode::OK)
+            (call.request(authority, update).await?, StatusCode::OK)
         }
         Version::Unsaid => {
-            let operation = AdminOperation::CreateRule { subscription, rule };
-            (operation, StatusCode::CREATED)
+            let create = CreateRule { subscription, rule };
+            (call.request(authority, create).await?, StatusCode::CREATED)
         }
     };
-    let answer = call.administer(authority, operation).await?;
-    shown(call, status, &answer).await
+    shown(call, status, &view).await
 }
 
 /// Deletes a rule.
@@ -240,27 +243,18 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str, rule: &str) -> Answer 
     let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
     let version = Version::read(call)?.required();
-    let operation = AdminOperation::DeleteRule {
+    let delete = DeleteRule {
         subscription,
         name,
         version,
     };
-    call.administer(authority, operation).await?;
+    call.request(authority, delete).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shown(call: &Call<'_>, status: StatusCode, answer: &AdminAnswer) -> Answer {
-    match answer {
-        AdminAnswer::Rule(view) => {
-            let response = call.answer(status, &Rule::of(&view.rule)).await?;
-            Ok(with_version(response, view.rule.version()))
-        }
-        AdminAnswer::Namespace(_)
-        | AdminAnswer::Entity(_)
-        | AdminAnswer::Entities(..)
-        | AdminAnswer::Rules(..)
-        | AdminAnswer::Deleted => Err(Problem::stopping()),
-    }
+async fn shown(call: &Call<'_>, status: StatusCode, view: &RuleView) -> Answer {
+    let response = call.answer(status, &Rule::of(&view.rule)).await?;
+    Ok(with_version(response, view.rule.version()))
 }
 
 impl Rule {

@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::selection::instant;
 use crate::limits;
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::operations::CountScheduled;
 use jitney_queue::{Schedule, Spans};
 
 /// Which time, in how many spans.
@@ -80,7 +80,7 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
     let mut position = None;
     let mut sums: Option<Schedule> = None;
     for _ in 0..limits::SCHEDULED_STEPS_MAX {
-        let operation = Operation::Schedule {
+        let count = CountScheduled {
             path: entity.to_owned(),
             spans: Spans {
                 from,
@@ -89,10 +89,7 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
                 position,
             },
         };
-        let (operated, _) = call.operate(authority.clone(), operation).await?;
-        let Operated::Schedule(counted) = operated else {
-            return Err(Problem::stopping());
-        };
+        let counted = call.request(authority.clone(), count).await?;
         (from, before, position) = (Some(counted.from), Some(counted.before), counted.next);
         sums = Some(match sums {
             None => counted,

@@ -12,7 +12,7 @@ use super::searches::Search;
 use super::selection::{MessageSelection, State, compile, is_zero};
 use crate::limits;
 use jitney_broker::access::Authority;
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::operations::{ListQueues, QueuesPage};
 
 /// What is searched for, and from where on. At least one of the conditions is given.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -168,11 +168,11 @@ impl Position {
                 Further::From(address) => Some(address),
             };
             let asked = from.clone();
-            let operation = Operation::Queues { from };
-            let (operated, _) = call.operate(authority.clone(), operation).await?;
-            let Operated::Queues(found, next) = operated else {
-                return Err(Problem::stopping());
-            };
+            let list = ListQueues { from };
+            let QueuesPage {
+                addresses: found,
+                next,
+            } = call.request(authority.clone(), list).await?;
             // The number is one of the queue that was asked for: that may be gone, or empty.
             if found.first() != asked.as_ref() {
                 self.number = 0;

@@ -17,16 +17,14 @@ use super::call::{Answer, Call, Object};
 use super::entities::span;
 use super::problem::{Problem, fault};
 use super::selection::instant;
-use crate::host::mail::Mail;
 use crate::limits;
 use jitney_base::rights::Right;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;
-use jitney_gateway::messages::{MessageOperation, MessageOutcome};
-use jitney_gateway::operations::{Operated, Operation};
+use jitney_gateway::messages::{SendMessages, SentAs};
+use jitney_gateway::operations::{Names, ReadNames};
 use jitney_gateway::rest::property_of_json;
 use jitney_message::{Draft, Field, Message, Scalar};
-use jitney_shard::MessageRequest;
 
 /// Messages to be sent, all or none. Each is encoded as soon as it is read: its form in memory is many times as large.
 #[derive(Debug, ToSchema)]
@@ -242,22 +240,15 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let permit = owner.reserve(bytes).await.ok_or_else(Problem::stopping)?;
     // REST's paths are encoded, and this one was decoded.
     let path = utf8_percent_encode(entity, NON_ALPHANUMERIC).to_string();
-    let request = Box::new(MessageRequest {
-        host: Some(call.host.clone()),
-        authority,
-        operation: MessageOperation::Send { path, messages },
-    });
-    let done = owner
-        .ask(|answer| Mail::Message(request, answer, Some(permit)))
-        .await;
-    match done.ok_or_else(Problem::stopping)?? {
-        MessageOutcome::Taken(numbers) => {
-            let sequence_numbers = numbers.into_iter().map(|number| number.0).collect();
-            call.answer(StatusCode::OK, &Sent { sequence_numbers })
-                .await
-        }
-        MessageOutcome::Completed | MessageOutcome::Renewed(_) => Err(Problem::stopping()),
-    }
+    let sent = SendMessages {
+        path,
+        messages,
+        sent_as: SentAs::Messages,
+    };
+    let (numbers, _) = call.request_in(Some(permit), authority, sent).await?;
+    let sequence_numbers = numbers.into_iter().map(|number| number.0).collect();
+    call.answer(StatusCode::OK, &Sent { sequence_numbers })
+        .await
 }
 
 /// Reads the messages of a request.
@@ -273,17 +264,13 @@ async fn read_encoded(
     entity: &str,
     body: Body,
 ) -> Result<Message, Problem> {
-    let operation = Operation::Name {
+    let names = ReadNames {
         path: Some(entity.to_owned()),
         right: Right::Send,
     };
-    let (operated, _) = call.operate(authority.clone(), operation).await?;
-    let Operated::Name {
+    let Names {
         message_bytes_max, ..
-    } = operated
-    else {
-        return Err(Problem::stopping());
-    };
+    } = call.request(authority.clone(), names).await?;
     let max = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
     let bytes = call.bytes_up_to(body, max).await?;
     let parsed = Message::parse(bytes);

@@ -12,7 +12,9 @@ use super::call::{Answer, Call};
 use super::entities::{limited, number};
 use super::messages::Lock;
 use super::problem::Problem;
-use jitney_gateway::operations::{Operated, Operation, SessionView};
+use jitney_gateway::operations::{
+    ListSessions, ReadSession, SessionAndState, SessionView, SetSessionState,
+};
 
 /// A message session.
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,12 +75,11 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let most = limited(query.limit)?;
     let authority = call.authorize(entity).await?;
     let (path, after) = (entity.to_owned(), query.after);
-    let operation = Operation::Sessions { path, after, most };
-    let (operated, _) = call.operate(authority, operation).await?;
-    let Operated::Sessions(found, next_after) = operated else {
-        return Err(Problem::stopping());
-    };
-    let sessions = found.iter().map(|view| Session::of(view, None)).collect();
+    let list = ListSessions { path, after, most };
+    let page = call.request(authority, list).await?;
+    let sessions = page.sessions.iter();
+    let sessions = sessions.map(|view| Session::of(view, None)).collect();
+    let next_after = page.next_after;
     call.answer(
         StatusCode::OK,
         &Sessions {
@@ -96,16 +97,12 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
 pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
     let authority = call.authorize(entity).await?;
     let (path, id) = (entity.to_owned(), id.to_owned());
-    let (operated, _) = call
-        .operate(authority, Operation::Session { path, id })
-        .await?;
-    let Operated::Session(view, state) = operated else {
-        return Err(Problem::stopping());
-    };
+    let read = ReadSession { path, id };
+    let SessionAndState { session, state } = call.request(authority, read).await?;
     // The state is in memory anyway; its base64 is there as a text, and in the answer.
     let length = state.as_ref().map_or(0, bytes::Bytes::len);
     call.reserve(length.div_ceil(3) * 4).await?;
-    let shown = Session::of(&view, state.as_deref());
+    let shown = Session::of(&session, state.as_deref());
     call.answer(StatusCode::OK, &shown).await
 }
 
@@ -123,7 +120,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, id: &str, body: Body) -> 
     let state =
         state.map_err(|error| Problem::wrong("state_base64", format!("state_base64: {error}.")))?;
     let (path, id) = (entity.to_owned(), id.to_owned());
-    call.operate(authority, Operation::SetSessionState { path, id, state })
+    call.request(authority, SetSessionState { path, id, state })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

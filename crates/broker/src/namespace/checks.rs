@@ -10,6 +10,7 @@ use super::{Denied, DeniedKind, ForwardingTarget, Lack, Namespaces, Room};
 use crate::limits;
 use jitney_base::address::{self, EntityAddress, SubQueue};
 use jitney_base::ids::EntityId;
+use jitney_base::limits::NAMESPACE_SHARE_LEFT;
 use jitney_base::memory::Memory;
 use jitney_queue::{EntityKind, Queue};
 
@@ -134,7 +135,7 @@ impl Namespaces {
         }
         let own = self.directory.len_of(address::namespace_of(path)) - replaced;
         let left = max - (all - own);
-        let most = left - left / 8;
+        let most = left - left / NAMESPACE_SHARE_LEFT;
         if own < most || !self.directory.has_several() {
             return Ok(());
         }

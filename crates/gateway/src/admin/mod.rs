@@ -10,6 +10,7 @@
 
 mod description;
 mod entry;
+mod operation;
 mod refusal;
 mod rule;
 mod target;
@@ -22,11 +23,14 @@ mod xml;
 use crate::limits;
 use jitney_broker::limits::LISTED_MAX;
 use jitney_broker::namespace::administration::{
-    AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
+    CreateEntity, CreateRule, CreateSubscription, DeleteEntity, DeleteRule, EntityView,
+    ListEntities, ListPage, ListRules, Listed, More, Properties, ReadEntity, ReadNamespace,
+    ReadRule, UpdateEntity, UpdateRule,
 };
 use jitney_queue::EntityKind;
 use jitney_rules::limits::RULE_BYTES_MAX;
 
+pub use operation::{AdminAnswer, AdminOperation};
 pub use refusal::AdminError;
 pub use text::{duration, parse_duration, parse_time, status, time};
 
@@ -175,8 +179,8 @@ impl AdminRequest {
             AdminAnswer::Namespace(view) => (ENTRY, entry::entry(place, view)),
             AdminAnswer::Entity(view) => (ENTRY, entry::entry(place, view.as_ref())),
             AdminAnswer::Rule(view) => (ENTRY, entry::entry(place, view.as_ref())),
-            AdminAnswer::Entities(views, more) => (FEED, self.feed(views, *more)),
-            AdminAnswer::Rules(views, more) => (FEED, self.feed(views, *more)),
+            AdminAnswer::Entities(page) => (FEED, self.feed(page)),
+            AdminAnswer::Rules(page) => (FEED, self.feed(page)),
             AdminAnswer::Deleted => (ENTRY, String::new()),
         };
         let etag = if let AdminAnswer::Entity(view) = answer {
@@ -204,10 +208,11 @@ impl AdminRequest {
         match &self.wanted {
             RequestBody::Operation(operation) => matches!(
                 operation,
-                AdminOperation::List { .. }
-                    | AdminOperation::Namespace
-                    | AdminOperation::Read { .. }
-                    | AdminOperation::ReadRule { .. }
+                AdminOperation::ListEntities(_)
+                    | AdminOperation::ListRules(_)
+                    | AdminOperation::ReadNamespace(_)
+                    | AdminOperation::ReadEntity(_)
+                    | AdminOperation::ReadRule(_)
             ),
             RequestBody::Put(..) => false,
         }
@@ -217,14 +222,11 @@ impl AdminRequest {
     #[must_use]
     pub fn source_bytes(&self) -> usize {
         match &self.wanted {
-            RequestBody::Operation(AdminOperation::List { what, top, .. }) => {
-                let of_one = match what {
-                    Listed::Queues(_) | Listed::Topics(_) | Listed::Subscriptions(_) => {
-                        limits::ENTITY_BYTES_MAX
-                    }
-                    Listed::Rules(_) => RULE_BYTES_MAX,
-                };
-                of_one * (*top).min(LISTED_MAX)
+            RequestBody::Operation(AdminOperation::ListEntities(list)) => {
+                limits::ENTITY_BYTES_MAX * list.top.min(LISTED_MAX)
+            }
+            RequestBody::Operation(AdminOperation::ListRules(list)) => {
+                RULE_BYTES_MAX * list.top.min(LISTED_MAX)
             }
             RequestBody::Operation(_) | RequestBody::Put(..) => RULE_BYTES_MAX,
         }
@@ -243,25 +245,28 @@ impl AdminRequest {
             AdminAnswer::Namespace(view) => all(place, std::slice::from_ref(view)),
             AdminAnswer::Entity(view) => all(place, std::slice::from_ref(&**view)),
             AdminAnswer::Rule(view) => all(place, std::slice::from_ref(&**view)),
-            AdminAnswer::Entities(views, _) => all(place, views),
-            AdminAnswer::Rules(views, _) => all(place, views),
+            AdminAnswer::Entities(page) => all(place, &page.entries),
+            AdminAnswer::Rules(page) => all(place, &page.entries),
             AdminAnswer::Deleted => 0,
         };
         entries + limits::FEED_BYTES
     }
 
-    fn feed<T: Resource>(&self, resources: &[T], more: More) -> String {
+    fn feed<T: Resource>(&self, page: &ListPage<T>) -> String {
+        let resources = page.entries.as_slice();
+        let has_more = page.more == More::Yes;
+        let next = |skip, top| has_more.then(|| self.place.page(skip + resources.len(), top));
         let (title, next) = match &self.wanted {
-            RequestBody::Operation(AdminOperation::List { what, skip, top }) => {
-                let title = match what {
+            RequestBody::Operation(AdminOperation::ListEntities(list)) => {
+                let title = match list.what {
                     Listed::Queues(_) => "Queues",
                     Listed::Topics(_) => "Topics",
                     Listed::Subscriptions(_) => "Subscriptions",
-                    Listed::Rules(_) => "Rules",
                 };
-                let next =
-                    (more == More::Yes).then(|| self.place.page(skip + resources.len(), *top));
-                (title, next)
+                (title, next(list.skip, list.top))
+            }
+            RequestBody::Operation(AdminOperation::ListRules(list)) => {
+                ("Rules", next(list.skip, list.top))
             }
             RequestBody::Operation(_) | RequestBody::Put(..) => ("Entities", None),
         };
@@ -271,10 +276,25 @@ impl AdminRequest {
 
 fn get(target: Target) -> AdminOperation {
     match target {
-        Target::Entity(path) | Target::Subscription(path) => AdminOperation::Read { path },
-        Target::List { what, skip, top } => AdminOperation::List { what, skip, top },
-        Target::Namespace => AdminOperation::Namespace,
-        Target::Rule(subscription, name) => AdminOperation::ReadRule { subscription, name },
+        Target::Entity(path) | Target::Subscription(path) => {
+            AdminOperation::ReadEntity(ReadEntity { path })
+        }
+        Target::List { what, skip, top } => {
+            AdminOperation::ListEntities(ListEntities { what, skip, top })
+        }
+        Target::Rules {
+            subscription,
+            skip,
+            top,
+        } => AdminOperation::ListRules(ListRules {
+            subscription,
+            skip,
+            top,
+        }),
+        Target::Namespace => AdminOperation::ReadNamespace(ReadNamespace),
+        Target::Rule(subscription, name) => {
+            AdminOperation::ReadRule(ReadRule { subscription, name })
+        }
     }
 }
 
@@ -283,24 +303,31 @@ fn put(target: Target) -> Result<Described, AdminError> {
         Target::Entity(path) => Ok(Described::Entity(path)),
         Target::Rule(subscription, name) => Ok(Described::Rule(subscription, name)),
         Target::Subscription(path) => Ok(Described::Subscription(path)),
-        Target::List { .. } | Target::Namespace => Err(AdminError::Method("PUT".to_owned())),
+        Target::List { .. } | Target::Rules { .. } | Target::Namespace => {
+            Err(AdminError::Method("PUT".to_owned()))
+        }
     }
 }
 
 fn delete(target: Target, revision: Option<u64>) -> Result<AdminOperation, AdminError> {
     match target {
         Target::Entity(path) | Target::Subscription(path) => {
-            Ok(AdminOperation::Delete { path, revision })
+            Ok(AdminOperation::DeleteEntity(DeleteEntity {
+                path,
+                revision,
+            }))
         }
         Target::Rule(subscription, name) => match revision {
-            None => Ok(AdminOperation::DeleteRule {
+            None => Ok(AdminOperation::DeleteRule(DeleteRule {
                 subscription,
                 name,
                 version: None,
-            }),
+            })),
             Some(version) => Err(AdminError::Version(version.to_string())),
         },
-        Target::List { .. } | Target::Namespace => Err(AdminError::Method("DELETE".to_owned())),
+        Target::List { .. } | Target::Rules { .. } | Target::Namespace => {
+            Err(AdminError::Method("DELETE".to_owned()))
+        }
     }
 }
 
@@ -321,12 +348,14 @@ impl Described {
                 let subscription = subscription.clone();
                 let rule = Box::new(rule::read(described, name.clone())?);
                 Ok(match condition {
-                    Precondition::Absent => AdminOperation::CreateRule { subscription, rule },
-                    Precondition::Present(None) => AdminOperation::UpdateRule {
+                    Precondition::Absent => {
+                        AdminOperation::CreateRule(CreateRule { subscription, rule })
+                    }
+                    Precondition::Present(None) => AdminOperation::UpdateRule(UpdateRule {
                         subscription,
                         rule,
                         version: None,
-                    },
+                    }),
                     // Rules have no versions in this protocol, so none is there.
                     Precondition::Present(Some(version)) => {
                         return Err(AdminError::Version(version.to_string()));
@@ -339,27 +368,29 @@ impl Described {
                 let properties = Box::new(description::read(described)?);
                 check_version(&properties, place)?;
                 Ok(match (condition, kind) {
-                    (Precondition::Present(revision), _) => AdminOperation::Update {
-                        path,
-                        kind,
-                        properties,
-                        revision,
-                    },
+                    (Precondition::Present(revision), _) => {
+                        AdminOperation::UpdateEntity(UpdateEntity {
+                            path,
+                            kind,
+                            properties,
+                            revision,
+                        })
+                    }
                     (Precondition::Absent, EntityKind::Subscription) => {
                         let rule = described.child("DefaultRuleDescription")?;
                         let rule = rule.map(rule::read_default).transpose()?;
-                        AdminOperation::CreateSubscription {
+                        AdminOperation::CreateSubscription(CreateSubscription {
                             path,
                             properties,
                             rule: rule.map(Box::new),
-                        }
+                        })
                     }
                     (Precondition::Absent, EntityKind::Queue | EntityKind::Topic) => {
-                        AdminOperation::CreateEntity {
+                        AdminOperation::CreateEntity(CreateEntity {
                             path,
                             is_topic: kind == EntityKind::Topic,
                             properties,
-                        }
+                        })
                     }
                 })
             }

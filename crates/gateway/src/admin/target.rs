@@ -22,6 +22,12 @@ pub(super) enum Target {
         skip: usize,
         top: usize,
     },
+    /// A page of a subscription's rules.
+    Rules {
+        subscription: String,
+        skip: usize,
+        top: usize,
+    },
     /// The namespace.
     Namespace,
     /// A rule, by its subscription's path and its name.
@@ -97,7 +103,11 @@ impl Target {
                     && is(rules, "Rules") =>
             {
                 let subscription = address::subscription(&topic.join("/"), name);
-                Self::of_parts(query, Listed::Rules(subscription))
+                Self::of_parts(query, |skip, top| Self::Rules {
+                    subscription,
+                    skip,
+                    top,
+                })
             }
             [topic @ .., subscriptions, name]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
@@ -108,7 +118,8 @@ impl Target {
             [topic @ .., subscriptions]
                 if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
             {
-                Self::of_parts(query, Listed::Subscriptions(topic.join("/")))
+                let what = Listed::Subscriptions(topic.join("/"));
+                Self::of_parts(query, |skip, top| Self::List { what, skip, top })
             }
             // No entity: the service calls the request wrong, and .NET makes an ArgumentException of that alone.
             [.., queue] if is(queue, "$DeadLetterQueue") => Err(wrong(
@@ -130,10 +141,13 @@ impl Target {
     }
 
     /// Reads the query of a list of subscriptions or rules, which has no filter.
-    fn of_parts(query: Option<&str>, what: Listed) -> Result<Self, AdminError> {
+    fn of_parts(
+        query: Option<&str>,
+        target: impl FnOnce(usize, usize) -> Self,
+    ) -> Result<Self, AdminError> {
         let Page { skip, top, prefix } = page(query.unwrap_or_default())?;
         match prefix {
-            None => Ok(Self::List { what, skip, top }),
+            None => Ok(target(skip, top)),
             Some(prefix) => Err(wrong(
                 "$filter",
                 &prefix,

@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Receive;
 use crate::denied::host_shown;
+use crate::request::Requester;
 use crate::{Gateway, request_log};
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::{EntityId, LockToken, RequestId};
 use jitney_base::rights::Right;
 use jitney_base::time::{ClockStep, Timestamp};
-use jitney_broker::access::{Actor, Authority};
+use jitney_broker::access::Actor;
 use jitney_broker::namespace::{Contained, Damage, Denied, StepContext};
 use jitney_queue::{ConsumerId, Handover, ReceiveMode};
 
@@ -213,11 +214,10 @@ impl Gateway {
         &mut self,
         cx: &mut StepContext<'_>,
         request: RequestId,
-        host: Option<&str>,
-        authority: &Authority,
+        requester: &Requester,
         receive: &Receive,
     ) {
-        let found = self.named(host, authority, &receive.path, Right::Listen);
+        let found = self.named(requester, &receive.path, Right::Listen);
         let found = found.and_then(|(queue, address)| {
             self.namespaces.check_receivable(queue, &address)?;
             self.namespaces.check_without_session(queue, &address)?;
@@ -231,11 +231,12 @@ impl Gateway {
             }
         };
         self.namespaces.record_access(cx.now, queue);
+        let host = requester.host.as_deref();
         let open = OpenReceive {
             queue,
             prefix: self.namespaces.directory().namespace_of(host),
             host: host_shown(host).to_owned(),
-            client: authority.actor().clone(),
+            client: requester.authority.actor().clone(),
             mode: receive.mode,
             began: cx.now,
             until: cx.now.after(receive.wait),

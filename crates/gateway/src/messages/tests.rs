@@ -7,6 +7,7 @@ use jitney_base::address::SubQueue;
 use jitney_base::ids::{ConnectionId, RequestId};
 use jitney_base::rights::Rights;
 use jitney_base::time::{ClockStep, Millis};
+use jitney_broker::access::Authority;
 use jitney_broker::namespace::{Damage, Denied, DeniedKind};
 use jitney_message::Draft;
 use jitney_queue::{Description, Handover, Status};
@@ -22,47 +23,58 @@ fn message(word: &str) -> Message {
     Message::parse(composer.finish()).unwrap()
 }
 
-fn operate(bench: &mut Bench, operation: MessageOperation) -> Result<MessageOutcome, Denied> {
+/// A client without a key, which may do everything here.
+fn requester(gateway: &mut Gateway, cx: &StepContext<'_>) -> Requester {
+    let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
+    Requester {
+        host: None,
+        authority: authority.unwrap(),
+    }
+}
+
+fn request<R: Request>(bench: &mut Bench, request: R) -> Result<R::Answer, Denied> {
     let done = bench.run(|gateway, cx| {
-        let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
-        gateway.message_operation(cx, None, &authority.unwrap(), operation)
+        let requester = requester(gateway, cx);
+        gateway.serve(cx, &requester, request)
     });
     bench.check_replay();
     done
 }
 
-fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<MessageOutcome, Denied> {
-    let operation = MessageOperation::Send {
+fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Vec<SequenceNumber>, Denied> {
+    let sent = SendMessages {
         path: path.to_owned(),
         messages: words.iter().map(|word| message(word)).collect(),
+        sent_as: SentAs::Messages,
     };
-    operate(bench, operation)
+    request(bench, sent)
 }
 
-fn action(
-    bench: &mut Bench,
-    token: LockToken,
-    action: LockAction,
-) -> Result<MessageOutcome, Denied> {
+fn settle(bench: &mut Bench, token: LockToken, settlement: Settlement) -> Result<(), Denied> {
     let path = "q".to_owned();
-    operate(
+    request(
         bench,
-        MessageOperation::Locked {
+        SettleOne {
             path,
             token,
-            action,
+            settlement,
         },
     )
+}
+
+fn renew(bench: &mut Bench, token: LockToken) -> Result<Timestamp, Denied> {
+    let path = "q".to_owned();
+    request(bench, RenewOne { path, token })
 }
 
 fn receive(bench: &mut Bench, request: u64, path: &str, mode: ReceiveMode) {
     let path = path.to_owned();
     bench.run(|gateway, cx| {
-        let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
+        let requester = requester(gateway, cx);
         let wait = WAIT;
         let receive = Receive { path, mode, wait };
         let request = RequestId(request);
-        gateway.receive_one(cx, request, None, &authority.unwrap(), &receive);
+        gateway.receive_one(cx, request, &requester, &receive);
     });
     bench.gateway.check();
 }
@@ -107,40 +119,30 @@ fn wait(bench: &mut Bench, millis: Millis) {
 fn a_message_is_sent_locked_renewed_given_back_and_completed() {
     let mut bench = Bench::new();
     let numbers = vec![SequenceNumber(1)];
-    assert_eq!(
-        send(&mut bench, "q", &["a"]),
-        Ok(MessageOutcome::Taken(numbers))
-    );
+    assert_eq!(send(&mut bench, "q", &["a"]), Ok(numbers));
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
     let first = handed(&mut bench);
     assert_eq!(first.stamps.delivery_count, 0);
     bench.now = bench.now.after(Millis::from_secs(20));
     let until = bench.now.after(Description::default().lock_duration);
-    let renewed = action(&mut bench, first.token, LockAction::Renew);
-    assert_eq!(renewed, Ok(MessageOutcome::Renewed(until)));
-    assert_eq!(
-        action(&mut bench, first.token, LockAction::Unlock),
-        Ok(MessageOutcome::Completed)
-    );
+    assert_eq!(renew(&mut bench, first.token), Ok(until));
+    let given_back = settle(&mut bench, first.token, Settlement::Abandon(None));
+    assert_eq!(given_back, Ok(()));
     receive(&mut bench, 2, "Q", ReceiveMode::PeekLock);
     let second = handed(&mut bench);
     assert_eq!(second.stamps.delivery_count, 1);
     assert_ne!(first.token, second.token);
-    for lost in [LockAction::Complete, LockAction::Renew, LockAction::Unlock] {
-        let done = action(&mut bench, first.token, lost);
-        assert!(
-            matches!(
-                done,
-                Err(Denied {
-                    kind: DeniedKind::MessageLockLost,
-                    ..
-                })
-            ),
-            "{done:?}"
-        );
+    let lost = first.token;
+    let refused = [
+        settle(&mut bench, lost, Settlement::Complete),
+        settle(&mut bench, lost, Settlement::Abandon(None)),
+        renew(&mut bench, lost).map(|_| ()),
+    ];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().kind, DeniedKind::MessageLockLost);
     }
-    let done = action(&mut bench, second.token, LockAction::Complete);
-    assert_eq!(done, Ok(MessageOutcome::Completed));
+    let done = settle(&mut bench, second.token, Settlement::Complete);
+    assert_eq!(done, Ok(()));
     let queue = bench.gateway.namespaces().find(&address("q")).unwrap();
     assert!(queue.is_empty());
 }
@@ -159,10 +161,7 @@ fn a_receive_waits_for_one_message_and_takes_no_more() {
     assert!(bench.received.is_empty());
     assert_eq!(
         send(&mut bench, "q", &["a", "b"]),
-        Ok(MessageOutcome::Taken(vec![
-            SequenceNumber(1),
-            SequenceNumber(2)
-        ]))
+        Ok(vec![SequenceNumber(1), SequenceNumber(2)])
     );
     handed(&mut bench);
     assert!(bench.received.is_empty());
@@ -210,14 +209,14 @@ fn a_receive_without_a_wait_takes_what_is_there_or_nothing() {
     let mut outcomes = Vec::new();
     for request in 1..=2 {
         bench.run(|gateway, cx| {
-            let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
+            let requester = requester(gateway, cx);
             let receive = Receive {
                 path: "q".to_owned(),
                 mode: ReceiveMode::ReceiveAndDelete,
                 wait: Millis::from_secs(0),
             };
             let request = RequestId(request);
-            gateway.receive_one(cx, request, None, &authority.unwrap(), &receive);
+            gateway.receive_one(cx, request, &requester, &receive);
         });
         outcomes.push(told(&mut bench).1);
     }
@@ -410,16 +409,16 @@ fn a_topic_takes_what_its_subscriptions_hand_out() {
     receive(&mut bench, 2, "/t/Subscriptions/b", ReceiveMode::PeekLock);
     handed(&mut bench);
     let path = "t/subscriptions/a".to_owned();
-    let action = LockAction::Complete;
-    let done = operate(
+    let settlement = Settlement::Complete;
+    let done = request(
         &mut bench,
-        MessageOperation::Locked {
+        SettleOne {
             path,
             token,
-            action,
+            settlement,
         },
     );
-    assert_eq!(done, Ok(MessageOutcome::Completed));
+    assert_eq!(done, Ok(()));
 }
 
 #[test]
@@ -431,19 +430,23 @@ fn each_operation_needs_its_right() {
             listen: right == Right::Listen,
             manage: false,
         };
-        let authority = Authority::of("q", rights);
+        let requester = Requester {
+            host: None,
+            authority: Authority::of("q", rights),
+        };
         let (sent, received) = bench.run(|gateway, cx| {
-            let send = MessageOperation::Send {
+            let send = SendMessages {
                 path: "q".to_owned(),
                 messages: vec![message("a")],
+                sent_as: SentAs::Messages,
             };
-            let sent = gateway.message_operation(cx, None, &authority, send);
+            let sent = gateway.serve(cx, &requester, send);
             let receive = Receive {
                 path: "q".to_owned(),
                 mode: ReceiveMode::ReceiveAndDelete,
                 wait: WAIT,
             };
-            gateway.receive_one(cx, RequestId(1), None, &authority, &receive);
+            gateway.receive_one(cx, RequestId(1), &requester, &receive);
             let received = gateway.replies().pop();
             (sent, received)
         });
@@ -464,11 +467,12 @@ fn each_operation_needs_its_right() {
         );
         assert_eq!(kept_out, sends, "{received:?}");
         let elsewhere = bench.run(|gateway, cx| {
-            let send = MessageOperation::Send {
+            let send = SendMessages {
                 path: "two".to_owned(),
                 messages: vec![message("a")],
+                sent_as: SentAs::Messages,
             };
-            gateway.message_operation(cx, None, &authority, send)
+            gateway.serve(cx, &requester, send)
         });
         assert!(matches!(
             elsewhere,
@@ -481,10 +485,18 @@ fn each_operation_needs_its_right() {
 }
 
 /// Sends messages as a batch in the JSON of the REST interface.
-fn send_json(bench: &mut Bench, path: &str, body: &str) -> Result<MessageOutcome, Denied> {
+fn send_json(bench: &mut Bench, path: &str, body: &str) -> Result<Vec<SequenceNumber>, Denied> {
     let messages = crate::rest::batch(body.as_bytes(), Timestamp::EPOCH).unwrap();
     let path = path.to_owned();
-    operate(bench, MessageOperation::SendBatch { path, messages })
+    let sent_as = SentAs::Batch;
+    request(
+        bench,
+        SendMessages {
+            path,
+            messages,
+            sent_as,
+        },
+    )
 }
 
 #[test]

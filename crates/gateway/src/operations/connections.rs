@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::{ConnectionView, LinkRole, LinkView, Operated, node_shown};
+use super::node_shown;
 use crate::amqp::connections::Connection;
 use crate::amqp::{Link, consumer_id};
 use crate::limits;
+use crate::request::{Request, Requester};
 use crate::{Gateway, Reply, Routed};
-use jitney_amqp::{Condition, LinkId, Refusal};
-use jitney_base::ids::{ConnectionId, EntityId};
+use jitney_amqp::{Condition, LinkId, Product, Refusal};
+use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
-use jitney_broker::access::Authority;
+use jitney_broker::access::PeerAddress;
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
-use jitney_queue::ConsumerId;
+use jitney_queue::{ConsumerId, Stuck};
 
 /// What becomes of the messages that a receiver has locked when an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +55,124 @@ fn identities(connection: &Connection) -> Vec<String> {
     found
 }
 
-impl Gateway {
-    pub(super) fn list_connections(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        (first, first_link): (ConnectionId, LinkId),
-        most: usize,
-    ) -> Operated {
-        let mut left = most.clamp(1, limits::LISTED_LINKS);
+/// List connections of the namespace with their links, in the order of their ids.
+#[derive(Debug)]
+pub struct ListConnections {
+    /// The connection to begin at, and its first link.
+    pub from: (ConnectionId, LinkId),
+    /// As many links at most; a connection without links counts as one.
+    pub most: usize,
+}
+
+/// Close a connection, or detach one of its links.
+#[derive(Debug)]
+pub struct CloseConnection {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The link; without one, the connection is closed.
+    pub link: Option<LinkId>,
+    /// What becomes of the locks.
+    pub locks: LocksThen,
+}
+
+/// Some connections.
+#[derive(Debug)]
+pub struct ConnectionsPage {
+    /// The connections. One that is continued has further links.
+    pub connections: Vec<ConnectionView>,
+    /// The connection and the link to continue at; `None` at the end.
+    pub next: Option<(ConnectionId, LinkId)>,
+}
+
+/// A connection.
+#[derive(Debug, Clone)]
+pub struct ConnectionView {
+    /// Its id.
+    pub id: ConnectionId,
+    /// The container-id of its `open`.
+    pub container_id: String,
+    /// The host by which it calls the namespace.
+    pub host: String,
+    /// Its peer's address.
+    pub peer: PeerAddress,
+    /// Its peer's port, if it is known.
+    pub port: Option<u16>,
+    /// It came over TLS.
+    pub is_secure: bool,
+    /// The product that its `open` names.
+    pub product: Product,
+    /// When its `open` came.
+    pub opened_at: Timestamp,
+    /// Whose credentials it has shown, as the audit log names them.
+    pub identities: Vec<String>,
+    /// It was authorized for something.
+    pub is_authorized: bool,
+    /// Its links.
+    pub links: Vec<LinkView>,
+}
+
+/// The purpose of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkRole {
+    /// The client sends messages.
+    Sender,
+    /// It receives messages.
+    Receiver,
+    /// It waits for a message session.
+    WaitingReceiver,
+    /// It declares and discharges transactions.
+    Coordinator,
+    /// It sends requests to a service node.
+    Requests,
+    /// It receives the responses of a service node.
+    Responses,
+}
+
+/// A link.
+#[derive(Debug, Clone)]
+pub struct LinkView {
+    /// Its id on its connection.
+    pub id: LinkId,
+    /// Its purpose.
+    pub role: LinkRole,
+    /// The address of its entity; empty if it has none.
+    pub entity: String,
+    /// How many more messages a receiver takes.
+    pub credit: Option<u32>,
+    /// How many messages a receiver has locked.
+    pub locked: Option<usize>,
+    /// The lowest number of the messages that a receiver has locked.
+    pub oldest_locked: Option<SequenceNumber>,
+    /// When the oldest of its locks was made.
+    pub oldest_lock: Option<Timestamp>,
+    /// Since when nothing has happened on a receiver.
+    pub idle_since: Option<Timestamp>,
+    /// Messages that a receiver may get and that none has.
+    pub waiting: Option<usize>,
+    /// A receiver is stuck.
+    pub stuck: Option<Stuck>,
+    /// The text of a receiver's selector.
+    pub selector: Option<String>,
+    /// The message session that a receiver holds.
+    pub session: Option<String>,
+    /// Deliveries that have come over a sender's link, or messages that were handed to a receiver.
+    pub deliveries: Option<u64>,
+}
+
+impl Request for ListConnections {
+    type Answer = ConnectionsPage;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<ConnectionsPage, Denied> {
+        let prefix = gateway.check_namespace(requester, Right::Listen)?;
+        let (first, first_link) = self.from;
+        let mut left = self.most.clamp(1, limits::LISTED_LINKS);
         let (mut views, mut next) = (Vec::new(), None);
-        let of_namespace = self.connections.iter_from(first);
+        let of_namespace = gateway.connections.iter_from(first);
         let of_namespace = of_namespace.filter(|(_, connection)| connection.prefix == prefix);
         for (id, connection) in of_namespace {
             if left == 0 {
@@ -75,7 +183,7 @@ impl Gateway {
             let mut links = connection.links.range(from..);
             let shown = links.by_ref().take(left);
             let shown: Vec<LinkView> = shown
-                .map(|(&link, state)| self.link_view(link, state))
+                .map(|(&link, state)| gateway.link_view(link, state))
                 .collect();
             left -= shown.len().max(1);
             views.push(ConnectionView {
@@ -96,10 +204,59 @@ impl Gateway {
                 break;
             }
         }
-        self.add_receiver_states(now, &mut views);
-        Operated::Connections(views, next)
+        gateway.add_receiver_states(cx.now, &mut views);
+        Ok(ConnectionsPage {
+            connections: views,
+            next,
+        })
     }
+}
 
+impl Request for CloseConnection {
+    type Answer = ();
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<(), Denied> {
+        let prefix = gateway.check_namespace(requester, Right::Manage)?;
+        let Self {
+            connection: id,
+            link,
+            locks,
+        } = self;
+        let connection = gateway.connections.get(id);
+        if connection.is_none_or(|connection| connection.prefix != prefix) {
+            let text = format!("There is no connection {}.", id.0);
+            return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        }
+        if let Some(link) = link {
+            return gateway.detach_for_operator(cx, requester, &prefix, (id, link), locks);
+        }
+        let detail = format!(
+            "connection {}: {}{}",
+            id.0,
+            gateway.client(id),
+            noted(locks)
+        );
+        gateway.audit(cx, requester, "close_connection", &prefix, &detail);
+        let refusal = Refusal {
+            condition: Condition::ConnectionForced,
+            description: "An operator has closed the connection.".to_owned(),
+        };
+        gateway.connection(id).ends_locks = locks == LocksThen::End;
+        gateway.replies.push(Routed {
+            connection: id,
+            rests_on: 0,
+            reply: Reply::Close(refusal),
+        });
+        Ok(())
+    }
+}
+
+impl Gateway {
     fn link_view(&self, id: LinkId, link: &Link) -> LinkView {
         let (role, entity) = match link {
             Link::Sender { queue, .. } => (LinkRole::Sender, self.shown(*queue)),
@@ -180,46 +337,14 @@ impl Gateway {
         }
     }
 
-    pub(super) fn close_for_operator(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        (id, link): (ConnectionId, Option<LinkId>),
-        locks: LocksThen,
-    ) -> Result<Operated, Denied> {
-        let prefix = self.check_namespace(host, authority, Right::Manage)?;
-        let connection = self.connections.get(id);
-        if connection.is_none_or(|connection| connection.prefix != prefix) {
-            let text = format!("There is no connection {}.", id.0);
-            return Err(Denied::new(DeniedKind::NotFound, text, ""));
-        }
-        if let Some(link) = link {
-            return self.detach_for_operator(cx, authority, &prefix, (id, link), locks);
-        }
-        let detail = format!("connection {}: {}{}", id.0, self.client(id), noted(locks));
-        self.audit(cx, authority, "close_connection", &prefix, &detail);
-        let refusal = Refusal {
-            condition: Condition::ConnectionForced,
-            description: "An operator has closed the connection.".to_owned(),
-        };
-        self.connection(id).ends_locks = locks == LocksThen::End;
-        self.replies.push(Routed {
-            connection: id,
-            rests_on: 0,
-            reply: Reply::Close(refusal),
-        });
-        Ok(Operated::Done)
-    }
-
     fn detach_for_operator(
         &mut self,
         cx: &mut StepContext<'_>,
-        authority: &Authority,
+        requester: &Requester,
         prefix: &str,
         (id, link): (ConnectionId, LinkId),
         locks: LocksThen,
-    ) -> Result<Operated, Denied> {
+    ) -> Result<(), Denied> {
         let Some(found) = self.link(id, link) else {
             let text = format!("Connection {} has no link {}.", id.0, link.0);
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
@@ -242,13 +367,13 @@ impl Gateway {
             noted(locks)
         );
         let path = format!("{prefix}{entity}");
-        self.audit(cx, authority, "close_link", &path, &detail);
+        self.audit(cx, requester, "close_link", &path, &detail);
         let text = "An operator has detached the link.";
         let denied = Denied::new(DeniedKind::Detached, text, &entity);
         self.end_link(cx, id, link, denied);
         if let Some(queue) = receives.filter(|_| locks == LocksThen::End) {
             self.end_locks_of(cx, id, link, &Link::Receiver { queue, name: None });
         }
-        Ok(Operated::Done)
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::tests::connections_from;
 use super::*;
 use crate::Report;
 use crate::amqp::tests::{Bench, inquiry, message};
-use jitney_amqp::{Event, Identity};
+use jitney_amqp::{Event, Identity, LinkId, Product};
 use jitney_base::time::Millis;
 use jitney_broker::access::Grant;
 use jitney_queue::{Description, Stuck};
@@ -82,10 +82,16 @@ fn locks_of_a_link_end_with_it_or_stay() {
         let (connection, link) = ONE;
         bench.run(|gateway, cx| {
             let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
-            let operation = Operation::Close(connection, Some(link), locks);
-            gateway
-                .perform(cx, None, &authority.unwrap(), operation)
-                .unwrap();
+            let requester = Requester {
+                host: None,
+                authority: authority.unwrap(),
+            };
+            let close = CloseConnection {
+                connection,
+                link: Some(link),
+                locks,
+            };
+            gateway.serve(cx, &requester, close).unwrap();
         });
         bench.run(Gateway::handle_timeout);
         let queue = bench.id("q");
@@ -103,10 +109,16 @@ fn locks_of_a_connection_that_an_operator_closes_end_when_it_ends() {
     };
     bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
-        let operation = Operation::Close(ONE.0, None, LocksThen::End);
-        gateway
-            .perform(cx, None, &authority.unwrap(), operation)
-            .unwrap();
+        let requester = Requester {
+            host: None,
+            authority: authority.unwrap(),
+        };
+        let close = CloseConnection {
+            connection: ONE.0,
+            link: None,
+            locks: LocksThen::End,
+        };
+        gateway.serve(cx, &requester, close).unwrap();
     });
     assert_eq!(locked(&bench), 1, "its client can settle still");
     bench.run(|gateway, cx| gateway.closed(cx, ONE.0, &[]));

@@ -1,70 +1,164 @@
 //! Jobs: listed, begun and cancelled.
 
-use super::{JobView, Operated};
 use crate::Gateway;
 use crate::denied::host_shown;
 use crate::limits;
-use jitney_base::address::{self, EntityAddress};
+use crate::request::{Request, Requester};
+use jitney_base::address;
 use jitney_base::ids::{EntityId, JobId};
 use jitney_base::rights::Right;
-use jitney_broker::access::Authority;
 use jitney_broker::namespace::{
     Denied, DeniedKind, Job, JobAction, JobDescription, JobState, StepContext,
 };
 
-impl Gateway {
-    pub(super) fn list_jobs(&self, prefix: &str, before: Option<JobId>) -> Operated {
-        let jobs = self.namespaces.jobs();
-        let jobs = jobs.filter(|(id, _, job)| {
-            address::namespace_of(&job.path) == prefix && before.is_none_or(|before| *id < before)
-        });
-        let (mut views, mut bytes) = (Vec::<JobView>::new(), 0);
-        for (id, queue, job) in jobs {
-            if limits::ANSWER_PAGE_BYTES <= bytes {
-                let next = views.last().map(|view| view.id);
-                return Operated::Jobs(views, next);
-            }
-            bytes += weight(&job.description);
-            views.push(self.job_view(id, queue, job));
-        }
-        Operated::Jobs(views, None)
-    }
+/// Begin a job on one queue.
+#[derive(Debug)]
+pub struct StartJob {
+    /// The path.
+    pub path: String,
+    /// The messages that it means, and the change.
+    pub description: JobDescription,
+}
 
-    pub(super) fn start_job(
-        &mut self,
+/// List jobs of the namespace, the newest first.
+#[derive(Debug)]
+pub struct ListJobs {
+    /// Those with smaller ids only; all if it is not given.
+    pub before: Option<JobId>,
+}
+
+/// Look at a job.
+#[derive(Debug)]
+pub struct ReadJob(pub JobId);
+
+/// Cancel a job.
+#[derive(Debug)]
+pub struct CancelJob(pub JobId);
+
+/// Some jobs.
+#[derive(Debug)]
+pub struct JobsPage {
+    /// The jobs.
+    pub jobs: Vec<JobView>,
+    /// The one before which there are more; `None` at the end.
+    pub next: Option<JobId>,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// The address of its queue, without a namespace.
+    pub path: String,
+    /// The job.
+    pub job: Job,
+    /// Why it runs and has no turn, if that is so.
+    pub waits: Option<String>,
+}
+
+impl Request for StartJob {
+    type Answer = JobView;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
         cx: &mut StepContext<'_>,
-        authority: &Authority,
-        queue: EntityId,
-        address: &EntityAddress,
-        description: JobDescription,
-    ) -> Result<Operated, Denied> {
+        requester: &Requester,
+    ) -> Result<JobView, Denied> {
+        let (queue, address) = gateway.at_path(requester, &self.path, Right::Manage)?;
+        let description = self.description;
         let prefix = address::namespace_of(&address.path);
-        self.check_running_jobs(prefix, &address.path)?;
+        gateway.check_running_jobs(prefix, &address.path)?;
         if let Some(to) = description.action.destination() {
             let path = format!("{prefix}{}", to.trim_matches('/'));
-            let checked = authority.check_above(&path, Right::Send);
+            let checked = requester.authority.check_above(&path, Right::Send);
             checked.map_err(|text| {
                 Denied::new(DeniedKind::Unauthorized, text, to).about("action.to")
             })?;
-            if self.namespaces.resolve_path(&path).is_none() {
+            if gateway.namespaces.resolve_path(&path).is_none() {
                 let text = format!("action.to: there is no entity '{to}'.");
                 let denied = Denied::new(DeniedKind::Argument, text, &address.path);
                 return Err(denied.about("action.to"));
             }
         }
         let detail = serde_json::to_string(&description).unwrap_or_default();
-        let started = self.namespaces.start_job(cx, queue, description);
+        let started = gateway.namespaces.start_job(cx, queue, description);
         let refused = |error| Denied::new(DeniedKind::Argument, format!("{error}."), &address.path);
         let id = started.map_err(refused)?;
         let detail = format!("job {}: {detail}", id.0);
-        let path = self.namespaces.name_of(queue);
-        self.audit(cx, authority, "start_job", &path, &detail);
-        let job = self.namespaces.job(id);
-        let view = job.map(|(queue, job)| self.job_view(id, queue, job));
-        view.map(|view| Operated::Job(Box::new(view)))
-            .ok_or_else(|| Denied::not_found("", &address.path))
+        let path = gateway.namespaces.name_of(queue);
+        gateway.audit(cx, requester, "start_job", &path, &detail);
+        let job = gateway.namespaces.job(id);
+        let view = job.map(|(queue, job)| gateway.job_view(id, queue, job));
+        view.ok_or_else(|| Denied::not_found("", &address.path))
     }
+}
 
+impl Request for ListJobs {
+    type Answer = JobsPage;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        _cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<JobsPage, Denied> {
+        let prefix = gateway.check_namespace(requester, Right::Listen)?;
+        let jobs = gateway.namespaces.jobs();
+        let jobs = jobs.filter(|(id, _, job)| {
+            address::namespace_of(&job.path) == prefix
+                && self.before.is_none_or(|before| *id < before)
+        });
+        let (mut views, mut bytes) = (Vec::<JobView>::new(), 0);
+        for (id, queue, job) in jobs {
+            if limits::ANSWER_PAGE_BYTES <= bytes {
+                let next = views.last().map(|view| view.id);
+                return Ok(JobsPage { jobs: views, next });
+            }
+            bytes += weight(&job.description);
+            views.push(gateway.job_view(id, queue, job));
+        }
+        Ok(JobsPage {
+            jobs: views,
+            next: None,
+        })
+    }
+}
+
+impl Request for ReadJob {
+    type Answer = JobView;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        _cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<JobView, Denied> {
+        gateway.job(requester, self.0, Right::Listen)
+    }
+}
+
+impl Request for CancelJob {
+    type Answer = JobView;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<JobView, Denied> {
+        let Self(id) = self;
+        gateway.job(requester, id, Right::Manage)?;
+        gateway.namespaces.cancel_job(cx, id);
+        let view = gateway.job(requester, id, Right::Manage)?;
+        let detail = format!("job {}", id.0);
+        gateway.audit(cx, requester, "cancel_job", &view.job.path, &detail);
+        Ok(view)
+    }
+}
+
+impl Gateway {
     /// Checks that a namespace may have another job: half of what the others of the shard leave.
     fn check_running_jobs(&self, prefix: &str, path: &str) -> Result<(), Denied> {
         let jobs = self.namespaces.jobs();
@@ -80,18 +174,13 @@ impl Gateway {
         Err(Denied::new(DeniedKind::Limit, text, path))
     }
 
-    pub(super) fn job(
-        &self,
-        host: Option<&str>,
-        authority: &Authority,
-        id: JobId,
-        right: Right,
-    ) -> Result<JobView, Denied> {
+    fn job(&self, requester: &Requester, id: JobId, right: Right) -> Result<JobView, Denied> {
+        let host = requester.host.as_deref();
         let prefix = self.namespaces.directory().namespace_of(host);
         let found = self.namespaces.job(id);
         let found = found.filter(|(_, job)| {
             address::namespace_of(&job.path) == prefix
-                && authority.check_above(&job.path, right).is_ok()
+                && requester.authority.check_above(&job.path, right).is_ok()
         });
         let (queue, job) = found.ok_or_else(|| {
             let text = format!(
@@ -102,21 +191,6 @@ impl Gateway {
             Denied::new(DeniedKind::NotFound, text, "")
         })?;
         Ok(self.job_view(id, queue, job))
-    }
-
-    pub(super) fn cancel_job(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        id: JobId,
-    ) -> Result<JobView, Denied> {
-        self.job(host, authority, id, Right::Manage)?;
-        self.namespaces.cancel_job(cx, id);
-        let view = self.job(host, authority, id, Right::Manage)?;
-        let detail = format!("job {}", id.0);
-        self.audit(cx, authority, "cancel_job", &view.job.path, &detail);
-        Ok(view)
     }
 
     /// Returns a job, and whether it waits for room.

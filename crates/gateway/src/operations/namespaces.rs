@@ -1,7 +1,7 @@
 //! Namespaces that the operator makes and drops while the server runs.
 
-use super::Operated;
 use crate::limits;
+use crate::request::{Request, Requester};
 use crate::{Gateway, Reply, Routed};
 use jitney_amqp::{Condition, Refusal};
 use jitney_base::ids::ConnectionId;
@@ -9,66 +9,92 @@ use jitney_base::rights::AuthorizationRule;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 
-impl Gateway {
-    /// Makes a namespace without entities, unless it is there.
-    pub(super) fn make_namespace(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        authority: &Authority,
-        name: &str,
-        rules: Vec<AuthorizationRule>,
-    ) -> Result<Operated, Denied> {
-        check_operator(authority)?;
-        self.namespaces.add_namespace(name);
-        self.set_authorization(name, rules);
-        let prefix = self.namespaces.prefix_of(name);
-        self.audit(cx, authority, "make_namespace", &prefix, name);
-        Ok(Operated::Done)
-    }
+/// Make a namespace without entities, for the operator, unless it is there. It is not recorded here: the server knows which
+/// namespaces a shard has.
+#[derive(Debug)]
+pub struct MakeNamespace {
+    /// Its name.
+    pub name: String,
+    /// Its authorization rules.
+    pub rules: Vec<AuthorizationRule>,
+}
 
-    /// Deletes some entities of a namespace, closes its connections, and ends its receives; once it has none of them, it is gone.
-    pub(super) fn drop_namespace(
-        &mut self,
+/// Take a step of the dropping of a namespace, for the operator: delete some of its entities, with their messages, close its
+/// connections, and end its receives. If it has none of them left, it is gone.
+#[derive(Debug)]
+pub struct DropNamespace {
+    /// Its name.
+    pub name: String,
+}
+
+impl Request for MakeNamespace {
+    type Answer = ();
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
         cx: &mut StepContext<'_>,
-        authority: &Authority,
-        name: &str,
-    ) -> Result<Operated, Denied> {
-        check_operator(authority)?;
-        let prefix = self.namespaces.prefix_of(name);
+        requester: &Requester,
+    ) -> Result<(), Denied> {
+        check_operator(&requester.authority)?;
+        gateway.namespaces.add_namespace(&self.name);
+        gateway.set_authorization(&self.name, self.rules);
+        let prefix = gateway.namespaces.prefix_of(&self.name);
+        gateway.audit(cx, requester, "make_namespace", &prefix, &self.name);
+        Ok(())
+    }
+}
+
+impl Request for DropNamespace {
+    /// Whether it is gone.
+    type Answer = bool;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<bool, Denied> {
+        check_operator(&requester.authority)?;
+        let name = &self.name;
+        let prefix = gateway.namespaces.prefix_of(name);
         if prefix.is_empty() {
-            return Ok(Operated::Dropped(true));
+            return Ok(true);
         }
-        for connection in self.connections_of(&prefix) {
+        for connection in gateway.connections_of(&prefix) {
             let refusal = Refusal {
                 condition: Condition::ConnectionForced,
                 description: "An operator has dropped the namespace.".to_owned(),
             };
-            self.replies.push(Routed {
+            gateway.replies.push(Routed {
                 connection,
                 rests_on: 0,
                 reply: Reply::Close(refusal),
             });
         }
-        self.end_receives(cx, |_, _, receive| {
+        gateway.end_receives(cx, |_, _, receive| {
             let text = "An operator has dropped the namespace.";
             let is_in = receive.prefix == prefix;
             is_in.then(|| Denied::new(DeniedKind::NotFound, text, ""))
         });
         let most = limits::DROPPED_ENTITIES;
-        let paths = self.namespaces.some_entities(name, most);
+        let paths = gateway.namespaces.some_entities(name, most);
         for path in &paths {
-            self.delete_entity(cx, path);
+            gateway.delete_entity(cx, path);
         }
-        let has_clients = !self.connections_of(&prefix).is_empty() || self.receives.are_in(&prefix);
+        let has_clients =
+            !gateway.connections_of(&prefix).is_empty() || gateway.receives.are_in(&prefix);
         if !paths.is_empty() || has_clients {
-            return Ok(Operated::Dropped(false));
+            return Ok(false);
         }
-        self.audit(cx, authority, "drop_namespace", &prefix, name);
-        self.set_authorization(name, Vec::new());
-        self.namespaces.remove_namespace(name);
-        Ok(Operated::Dropped(true))
+        gateway.audit(cx, requester, "drop_namespace", &prefix, name);
+        gateway.set_authorization(name, Vec::new());
+        gateway.namespaces.remove_namespace(name);
+        Ok(true)
     }
+}
 
+impl Gateway {
     fn connections_of(&self, prefix: &str) -> Vec<ConnectionId> {
         let all = self.connections.iter();
         let own = all.filter(|(_, connection)| connection.prefix == prefix);

@@ -1,13 +1,13 @@
 //! Receives over HTTP that wait for a message: an operator sees them, and may end them.
 
-use super::Operated;
 use crate::Gateway;
 use crate::limits;
+use crate::request::{Request, Requester};
 use crate::request_log::shown_actor;
 use jitney_base::ids::RequestId;
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
-use jitney_broker::access::{Actor, Authority};
+use jitney_broker::access::Actor;
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 use jitney_queue::ReceiveMode;
 
@@ -30,24 +30,46 @@ pub struct ReceiveView {
     pub until: Timestamp,
 }
 
-impl Gateway {
-    /// Lists receives of a namespace that wait, in the order of their numbers.
-    pub(super) fn list_receives(
-        &self,
-        host: Option<&str>,
-        authority: &Authority,
-        after: Option<RequestId>,
-        most: usize,
-    ) -> Result<Operated, Denied> {
-        let prefix = self.check_namespace(host, authority, Right::Listen)?;
-        let most = most.clamp(1, limits::INSPECTED_MAX);
-        let waiting = self.receives.waiting();
+/// List receives over HTTP of the namespace that wait for a message, in the order of their ids.
+#[derive(Debug)]
+pub struct ListReceives {
+    /// Those behind this id; all if it is not given.
+    pub after: Option<RequestId>,
+    /// As many at most.
+    pub most: usize,
+}
+
+/// End a receive over HTTP that waits for a message. Its client may receive again.
+#[derive(Debug)]
+pub struct EndReceive(pub RequestId);
+
+/// Some receives.
+#[derive(Debug)]
+pub struct ReceivesPage {
+    /// The receives.
+    pub receives: Vec<ReceiveView>,
+    /// The id behind which there are more; `None` at the end.
+    pub next_after: Option<RequestId>,
+}
+
+impl Request for ListReceives {
+    type Answer = ReceivesPage;
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
+        _cx: &mut StepContext<'_>,
+        requester: &Requester,
+    ) -> Result<ReceivesPage, Denied> {
+        let prefix = gateway.check_namespace(requester, Right::Listen)?;
+        let most = self.most.clamp(1, limits::INSPECTED_MAX);
+        let waiting = gateway.receives.waiting();
         let found = waiting.filter(|(request, receive)| {
-            receive.prefix == prefix && after.is_none_or(|after| after < *request)
+            receive.prefix == prefix && self.after.is_none_or(|after| after < *request)
         });
         let views = found.take(most + 1).map(|(id, receive)| ReceiveView {
             id,
-            entity: self.shown(receive.queue),
+            entity: gateway.shown(receive.queue),
             mode: receive.mode,
             host: receive.host.clone(),
             client: receive.client.clone(),
@@ -58,32 +80,38 @@ impl Gateway {
         let has_more = most < views.len();
         views.truncate(most);
         let next = views.last().filter(|_| has_more).map(|view| view.id);
-        Ok(Operated::Receives(views, next))
+        Ok(ReceivesPage {
+            receives: views,
+            next_after: next,
+        })
     }
+}
 
-    /// Ends a receive that waits. Its client may receive again.
-    pub(super) fn end_receive_for_operator(
-        &mut self,
+impl Request for EndReceive {
+    type Answer = ();
+
+    fn run(
+        self,
+        gateway: &mut Gateway,
         cx: &mut StepContext<'_>,
-        host: Option<&str>,
-        authority: &Authority,
-        id: RequestId,
-    ) -> Result<Operated, Denied> {
-        let prefix = self.check_namespace(host, authority, Right::Manage)?;
-        let receive = self.receives.get(id);
+        requester: &Requester,
+    ) -> Result<(), Denied> {
+        let prefix = gateway.check_namespace(requester, Right::Manage)?;
+        let Self(id) = self;
+        let receive = gateway.receives.get(id);
         let receive = receive.filter(|receive| receive.waits() && receive.prefix == prefix);
         let Some(receive) = receive else {
             let text = format!("No receive {} waits for a message.", id.0);
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
         };
-        let entity = self.shown(receive.queue);
+        let entity = gateway.shown(receive.queue);
         let detail = format!("receive {}: {}", id.0, shown_actor(&receive.client));
         let path = format!("{prefix}{entity}");
-        self.audit(cx, authority, "end_receive", &path, &detail);
-        self.end_receives(cx, |_, request, _| {
+        gateway.audit(cx, requester, "end_receive", &path, &detail);
+        gateway.end_receives(cx, |_, request, _| {
             let text = "An operator has ended the receive.";
             (request == id).then(|| Denied::new(DeniedKind::Detached, text, &entity))
         });
-        Ok(Operated::Done)
+        Ok(())
     }
 }

@@ -2,8 +2,11 @@
 
 use super::tests::{all, connections_from};
 use super::*;
-use crate::amqp::tests::Bench;
-use jitney_broker::namespace::JobAction;
+use crate::amqp::tests::{Bench, inquiry, message};
+use jitney_amqp::LinkId;
+use jitney_base::memory::{Budget, Memory};
+use jitney_broker::access::Authority;
+use jitney_broker::namespace::{JobAction, JobDescription};
 use jitney_queue::Description;
 
 #[test]
@@ -39,9 +42,12 @@ fn connections_have_pages_of_links() {
 #[test]
 fn the_jobs_of_a_namespace_leave_room_for_those_of_others() {
     let mut bench = Bench::new();
-    let operator = |bench: &mut Bench, host: &str, operation| {
-        let authority = Authority::everything();
-        bench.run(|gateway, cx| gateway.perform(cx, Some(host), &authority, operation))
+    let operator = |bench: &mut Bench, host: &str, request: StartJob| {
+        let requester = Requester {
+            host: Some(host.to_owned()),
+            authority: Authority::everything(),
+        };
+        bench.run(|gateway, cx| gateway.serve(cx, &requester, request))
     };
     let path = format!("{}q", address::namespace_prefix("second"));
     bench.run(|gateway, cx| {
@@ -55,13 +61,13 @@ fn the_jobs_of_a_namespace_leave_room_for_those_of_others() {
     let begun = |bench: &mut Bench, host: &str| {
         let mut begun = 0;
         loop {
-            let description = Box::new(JobDescription {
+            let description = JobDescription {
                 selection: all(),
                 action: JobAction::Delete,
                 most: None,
-            });
+            };
             let path = "q".to_owned();
-            match operator(bench, host, Operation::StartJob { path, description }) {
+            match operator(bench, host, StartJob { path, description }) {
                 Ok(_) => begun += 1,
                 Err(denied) => {
                     assert_eq!(denied.kind, DeniedKind::Limit, "{denied}");
@@ -72,4 +78,73 @@ fn the_jobs_of_a_namespace_leave_room_for_those_of_others() {
     };
     let begun = ["first", "second"].map(|host| begun(&mut bench, host));
     assert_eq!(begun, [8, 4]);
+}
+
+#[test]
+fn the_states_of_a_namespace_leave_memory_to_others() {
+    const MIB: usize = 1 << 20;
+    let mut bench = Bench::new();
+    let budget = Budget {
+        total: 8 * MIB,
+        ..Budget::default()
+    };
+    let namespaces = bench.gateway.namespaces_mut();
+    namespaces.replace_memory(Memory::new(budget, None));
+    namespaces.set_namespaces(["quiet", "greedy"].into_iter());
+    bench.run(|gateway, cx| {
+        let sessions = Description {
+            requires_session: true,
+            ..Description::default()
+        };
+        gateway
+            .ensure_entity(cx, "//greedy/sessions", sessions)
+            .unwrap();
+        let queue = Description::default;
+        gateway.ensure_entity(cx, "quiet", queue()).unwrap();
+        gateway
+            .ensure_entity(cx, "//greedy/queue", queue())
+            .unwrap();
+    });
+    let mut set = |number: usize, state: Option<usize>| {
+        let operation = SetSessionState {
+            path: "sessions".to_owned(),
+            id: format!("s{number}"),
+            state: state.map(|bytes| vec![0; bytes]),
+        };
+        bench.run(|gateway, cx| {
+            let inquiry = inquiry(Some("greedy"), None, "");
+            let authority = gateway.authorize(cx.now, &inquiry);
+            let requester = Requester {
+                host: Some("greedy".to_owned()),
+                authority: authority.unwrap(),
+            };
+            gateway.serve(cx, &requester, operation)
+        })
+    };
+    let taken = (0..16).take_while(|&number| set(number, Some(MIB)).is_ok());
+    assert_eq!(taken.count(), 7, "seven eighths of 8 MiB");
+    let refused = set(7, Some(MIB)).unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.text.as_str()),
+        (
+            DeniedKind::Full,
+            "The namespace has its share of the broker's memory (7 MiB are counted, 7 MiB may be): no state is set until there is room again."
+        )
+    );
+    assert!(set(6, None).is_ok(), "a state is taken away");
+    assert!(set(7, Some(MIB)).is_ok(), "and another has its room");
+    let mut send = |path: &str| {
+        bench.run(|gateway, cx| {
+            let queue = gateway.namespaces.resolve_path(path).unwrap();
+            let sent = gateway
+                .namespaces
+                .take_messages(cx, queue, vec![message("a")]);
+            let made = gateway.namespaces.check_entity_count(path, None);
+            (sent.map_err(|it| it.kind), made.map_err(|it| it.kind))
+        })
+    };
+    let full = Err(DeniedKind::Full);
+    assert_eq!(send("//greedy/queue"), (full.map(|()| vec![]), full));
+    let (sent, made) = send("quiet");
+    assert!(sent.is_ok() && made.is_ok(), "others have room");
 }

@@ -7,20 +7,23 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::amqp::tests::{Bench, inquiry, message, scheduled};
 use crate::limits;
-use jitney_base::memory::{Budget, Memory};
+use jitney_amqp::LinkId;
+use jitney_base::ids::JobId;
 use jitney_base::time::Millis;
 use jitney_broker::access::Actor;
-use jitney_broker::namespace::{JobAction, JobState, Selection};
+use jitney_broker::namespace::{Job, JobAction, JobDescription, JobState, Selection};
 use jitney_message::{Draft, Field, Message, MessageState, Scalar};
 use jitney_queue::{DeadLetter, Description, ReceiveMode, Record, Settlement};
 
 const CONNECTION: ConnectionId = ConnectionId(4);
 const DEAD: &str = "q/$DeadLetterQueue";
 
-fn perform(bench: &mut Bench, operation: Operation) -> Result<Operated, Denied> {
+fn perform<R: Request>(bench: &mut Bench, request: R) -> Result<R::Answer, Denied> {
     let done = bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
-        gateway.perform(cx, None, &authority.unwrap(), operation)
+        let authority = authority.unwrap();
+        let host = None;
+        gateway.serve(cx, &Requester { host, authority }, request)
     });
     bench.check_replay();
     done
@@ -31,14 +34,12 @@ pub(super) fn connections_from(
     from: (ConnectionId, LinkId),
     most: usize,
 ) -> (Vec<ConnectionView>, Option<(ConnectionId, LinkId)>) {
-    match perform(bench, Operation::Connections { from, most }) {
-        Ok(Operated::Connections(connections, next)) => (connections, next),
-        other => panic!("{other:?}"),
-    }
+    let page = perform(bench, ListConnections { from, most }).unwrap();
+    (page.connections, page.next)
 }
 
 fn look(bench: &mut Bench, path: &str, states: &[MessageState]) -> Vec<Inspected> {
-    let operation = Operation::Inspect {
+    let operation = Inspect {
         path: path.to_owned(),
         from: SequenceNumber(0),
         conditions: Conditions {
@@ -48,16 +49,10 @@ fn look(bench: &mut Bench, path: &str, states: &[MessageState]) -> Vec<Inspected
         most: 100,
         bytes_max: 0,
     };
-    match perform(bench, operation) {
-        Ok(Operated::Messages(view)) => {
-            assert_eq!(view.next, None);
-            view.messages
-                .into_iter()
-                .map(|message| message.inspected)
-                .collect()
-        }
-        other => panic!("{other:?}"),
-    }
+    let view = perform(bench, operation).unwrap();
+    assert_eq!(view.next, None);
+    let messages = view.messages.into_iter();
+    messages.map(|message| message.inspected).collect()
 }
 
 fn numbers(found: &[Inspected]) -> Vec<u64> {
@@ -65,16 +60,13 @@ fn numbers(found: &[Inspected]) -> Vec<u64> {
 }
 
 fn start(bench: &mut Bench, path: &str, selection: Selection, action: JobAction) -> JobId {
-    let description = Box::new(JobDescription {
+    let description = JobDescription {
         selection,
         action,
         most: None,
-    });
+    };
     let path = path.to_owned();
-    match perform(bench, Operation::StartJob { path, description }) {
-        Ok(Operated::Job(view)) => view.id,
-        other => panic!("{other:?}"),
-    }
+    perform(bench, StartJob { path, description }).unwrap().id
 }
 
 /// Does a step of a job.
@@ -187,16 +179,14 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
         numbers(&look(&mut bench, "q", &[Deferred, Scheduled])),
         [1, 4]
     );
-    let operation = Operation::Inspect {
+    let operation = Inspect {
         path: "q".to_owned(),
         from: SequenceNumber(2),
         conditions: Conditions::default(),
         most: 1,
         bytes_max: jitney_queue::limits::PEEK_BYTES_MAX,
     };
-    let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
-        panic!("it may look");
-    };
+    let view = perform(&mut bench, operation).unwrap();
     assert_eq!(view.next, Some(SequenceNumber(3)));
     let holder = view.messages[0].holder.clone().unwrap();
     assert_eq!(
@@ -286,13 +276,13 @@ fn a_body_is_made_of_a_template_and_a_message_without_what_it_needs_stays() {
         action: None,
         body: Some("{{subject}}".to_owned()),
     };
-    let description = Box::new(JobDescription {
+    let description = JobDescription {
         selection: all(),
         action: wrong,
         most: None,
-    });
+    };
     let path = "q".to_owned();
-    let denied = perform(&mut bench, Operation::StartJob { path, description }).unwrap_err();
+    let denied = perform(&mut bench, StartJob { path, description }).unwrap_err();
     assert!(
         denied.text.contains("action.body: '{{subject}}'"),
         "{denied:?}"
@@ -480,16 +470,14 @@ fn scheduled_messages_are_selected_by_their_time() {
         (due(Some(9_001), None), &[]),
     ] {
         let conditions = selection.compile().unwrap().conditions;
-        let operation = Operation::Inspect {
+        let operation = Inspect {
             path: "q".to_owned(),
             from: SequenceNumber(0),
             conditions,
             most: 10,
             bytes_max: 0,
         };
-        let Ok(Operated::Messages(view)) = perform(&mut bench, operation) else {
-            panic!("{selection:?}");
-        };
+        let view = perform(&mut bench, operation).unwrap();
         let found: Vec<u64> = view
             .messages
             .iter()
@@ -671,9 +659,7 @@ fn a_job_ends_when_it_is_cancelled_or_its_queue_is_gone() {
     let mut bench = Bench::new();
     bench.send("q", message("a"));
     let id = start(&mut bench, "q", all(), JobAction::Delete);
-    let Ok(Operated::Job(view)) = perform(&mut bench, Operation::CancelJob(id)) else {
-        panic!("it may cancel");
-    };
+    let view = perform(&mut bench, CancelJob(id)).unwrap();
     assert_eq!(view.job.state, JobState::Cancelled);
     work(&mut bench);
     assert_eq!(look(&mut bench, "q", &[]).len(), 1);
@@ -683,10 +669,9 @@ fn a_job_ends_when_it_is_cancelled_or_its_queue_is_gone() {
     let (_, job) = bench.gateway.namespaces().job(id).unwrap();
     assert_eq!(job.state, JobState::Failed);
     assert!(job.error.as_deref().unwrap().contains("deleted"));
-    let before = None;
-    let Ok(Operated::Jobs(jobs, None)) = perform(&mut bench, Operation::Jobs { before }) else {
-        panic!("it may look");
-    };
+    let list = ListJobs { before: None };
+    let JobsPage { jobs, next } = perform(&mut bench, list).unwrap();
+    assert_eq!(next, None);
     assert_eq!(jobs.len(), 2);
     assert_eq!(jobs[0].path, DEAD);
 }
@@ -695,13 +680,13 @@ fn a_job_ends_when_it_is_cancelled_or_its_queue_is_gone() {
 fn jobs_and_selections_are_bounded() {
     let mut bench = Bench::new();
     let refused = |bench: &mut Bench, selection: Selection, action: JobAction| {
-        let description = Box::new(JobDescription {
+        let description = JobDescription {
             selection,
             action,
             most: None,
-        });
+        };
         let path = "q".to_owned();
-        match perform(bench, Operation::StartJob { path, description }) {
+        match perform(bench, StartJob { path, description }) {
             Err(denied) => denied.to_string(),
             other => panic!("{other:?}"),
         }
@@ -773,7 +758,7 @@ fn the_states_of_sessions_are_seen_and_set() {
         let (id, state) = (id.to_owned(), Some(b"state".to_vec()));
         perform(
             &mut bench,
-            Operation::SetSessionState {
+            SetSessionState {
                 path: path(),
                 id,
                 state,
@@ -781,105 +766,32 @@ fn the_states_of_sessions_are_seen_and_set() {
         )
         .unwrap();
     }
-    let Ok(Operated::Sessions(found, next)) = perform(
-        &mut bench,
-        Operation::Sessions {
-            path: path(),
-            after: None,
-            most: 2,
-        },
-    ) else {
-        panic!("it may look");
+    let list = ListSessions {
+        path: path(),
+        after: None,
+        most: 2,
     };
-    let ids: Vec<_> = found.iter().map(|session| session.id.as_str()).collect();
-    assert_eq!((ids, next.as_deref()), (vec!["a", "b"], Some("b")));
+    let page = perform(&mut bench, list).unwrap();
+    let ids: Vec<_> = page.sessions.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(
+        (ids, page.next_after.as_deref()),
+        (vec!["a", "b"], Some("b"))
+    );
     let id = "b".to_owned();
-    let Ok(Operated::Session(view, state)) =
-        perform(&mut bench, Operation::Session { path: path(), id })
-    else {
-        panic!("it may look");
-    };
-    assert_eq!(state.as_deref(), Some(b"state".as_slice()));
-    assert_eq!(view.inspected.state_bytes, Some(5));
+    let found = perform(&mut bench, ReadSession { path: path(), id }).unwrap();
+    assert_eq!(found.state.as_deref(), Some(b"state".as_slice()));
+    assert_eq!(found.session.inspected.state_bytes, Some(5));
     let id = "a".to_owned();
     let path = "q".to_owned();
     let refused = perform(
         &mut bench,
-        Operation::SetSessionState {
+        SetSessionState {
             path,
             id,
             state: None,
         },
     );
     assert_eq!(refused.unwrap_err().kind, DeniedKind::NotAllowed);
-}
-
-#[test]
-fn the_states_of_a_namespace_leave_memory_to_others() {
-    const MIB: usize = 1 << 20;
-    let mut bench = Bench::new();
-    let budget = Budget {
-        total: 8 * MIB,
-        ..Budget::default()
-    };
-    let namespaces = bench.gateway.namespaces_mut();
-    namespaces.replace_memory(Memory::new(budget, None));
-    namespaces.set_namespaces(["quiet", "greedy"].into_iter());
-    bench.run(|gateway, cx| {
-        let sessions = Description {
-            requires_session: true,
-            ..Description::default()
-        };
-        gateway
-            .ensure_entity(cx, "//greedy/sessions", sessions)
-            .unwrap();
-        let queue = Description::default;
-        gateway.ensure_entity(cx, "quiet", queue()).unwrap();
-        gateway
-            .ensure_entity(cx, "//greedy/queue", queue())
-            .unwrap();
-    });
-    let mut set = |number: usize, state: Option<usize>| {
-        let operation = Operation::SetSessionState {
-            path: "sessions".to_owned(),
-            id: format!("s{number}"),
-            state: state.map(|bytes| vec![0; bytes]),
-        };
-        bench.run(|gateway, cx| {
-            let inquiry = inquiry(Some("greedy"), None, "");
-            let authority = gateway.authorize(cx.now, &inquiry);
-            gateway.perform(cx, Some("greedy"), &authority.unwrap(), operation)
-        })
-    };
-    let taken = (0..16).take_while(|&number| set(number, Some(MIB)).is_ok());
-    assert_eq!(taken.count(), 7, "seven eighths of 8 MiB");
-    let refused = set(7, Some(MIB)).unwrap_err();
-    assert_eq!(
-        (refused.kind, refused.text.as_str()),
-        (
-            DeniedKind::Full,
-            "The namespace has its share of the broker's memory (7 MiB are counted, 7 MiB may be): no state is set until there is room again."
-        )
-    );
-    assert!(set(6, None).is_ok(), "a state is taken away");
-    assert!(set(7, Some(MIB)).is_ok(), "and another has its room");
-    let mut send = |path: &str| {
-        bench.run(|gateway, cx| {
-            let queue = gateway.namespaces.resolve_path(path).unwrap();
-            let sent = gateway
-                .namespaces
-                .take_messages(cx, queue, vec![message("a")]);
-            let made = gateway.namespaces.check_entity_count(path, None);
-            (sent.map_err(|it| it.kind), made.map_err(|it| it.kind))
-        })
-    };
-    let full = Err(DeniedKind::Full);
-    assert_eq!(
-        send("//greedy/queue"),
-        (full.clone().map(|()| vec![]), full)
-    );
-    let (sent, made) = send("quiet");
-    assert!(sent.is_ok() && made.is_ok(), "others have room");
 }
 
 #[test]
@@ -890,10 +802,9 @@ fn queues_with_messages_are_listed_from_any_of_them_on() {
     settle(&mut bench, dead_letter("Bad"));
     let mut from = |from: Option<&str>| {
         let from = from.map(ToOwned::to_owned);
-        match perform(&mut bench, Operation::Queues { from }) {
-            Ok(Operated::Queues(queues, None)) => queues,
-            other => panic!("{other:?}"),
-        }
+        let page = perform(&mut bench, ListQueues { from }).unwrap();
+        assert_eq!(page.next, None);
+        page.addresses
     };
     assert_eq!(from(None), ["q", DEAD]);
     assert_eq!(from(Some("q")), ["q", DEAD]);
@@ -908,7 +819,7 @@ fn scheduled_messages_are_counted_in_spans_of_time() {
         bench.send("q", scheduled(at, 1));
     }
     let mut count = |from: Option<i64>, before: Option<i64>, spans| {
-        let operation = Operation::Schedule {
+        let operation = CountScheduled {
             path: "q".to_owned(),
             spans: Spans {
                 from: from.map(Timestamp::from_millis),
@@ -917,10 +828,7 @@ fn scheduled_messages_are_counted_in_spans_of_time() {
                 position: None,
             },
         };
-        match perform(&mut bench, operation) {
-            Ok(Operated::Schedule(schedule)) => schedule,
-            other => panic!("{other:?}"),
-        }
+        perform(&mut bench, operation).unwrap()
     };
     let whole = count(None, None, 10);
     assert_eq!(whole.counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);

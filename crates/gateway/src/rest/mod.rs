@@ -19,7 +19,6 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
 use crate::limits;
-use crate::messages::LockAction;
 use jitney_base::ids::LockToken;
 use jitney_base::time::Millis;
 use jitney_message::{Amendments, Field, Message, Scalar};
@@ -28,6 +27,17 @@ use jitney_queue::{Handover, ReceiveMode};
 pub use refusal::RestError;
 pub use send::{Content, batch, content, draft};
 pub use values::{of_json as property_of_json, to_json as property_to_json, uuid};
+
+/// An action on a locked message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockAction {
+    /// It is done with, and goes.
+    Complete,
+    /// It is locked for longer.
+    Renew,
+    /// It is given back, and the delivery counts as failed.
+    Unlock,
+}
 
 /// The operation in a request's line. Paths are encoded as they are in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]

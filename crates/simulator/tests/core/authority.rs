@@ -17,8 +17,10 @@ use jitney_base::secret::Secret;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::{Authority, Inquiry, PeerAddress, Profile};
 use jitney_broker::namespace::StepContext;
-use jitney_broker::namespace::administration::{AdminAnswer, AdminOperation};
 use jitney_gateway::admin;
+use jitney_gateway::admin::{AdminAnswer, AdminOperation};
+use jitney_gateway::messages::{SendMessages, SentAs};
+use jitney_gateway::request::Requester;
 use jitney_gateway::rest;
 use jitney_gateway::{Gateway, Reply, Report, Routed, StepReply};
 use jitney_message::{Draft, Message};
@@ -215,6 +217,13 @@ fn paths() -> impl Strategy<Value = (usize, String)> {
     })
 }
 
+fn requester(authority: Authority) -> Requester {
+    Requester {
+        host: Some("first".to_owned()),
+        authority,
+    }
+}
+
 /// Sends one message to a path over the REST interface; returns whether it was taken.
 fn send_over_http(world: &mut World, scope: &str, path: &str) -> bool {
     let path = format!("/{path}/messages");
@@ -225,13 +234,14 @@ fn send_over_http(world: &mut World, scope: &str, path: &str) -> bool {
     else {
         return false;
     };
-    let operation = jitney_gateway::messages::MessageOperation::Send {
+    let sent = SendMessages {
         path,
         messages: vec![message()],
+        sent_as: SentAs::Messages,
     };
-    let host = Some("first");
+    let requester = requester(authority);
     world
-        .step(|gateway, cx| gateway.message_operation(cx, host, &authority, operation))
+        .step(|gateway, cx| gateway.serve(cx, &requester, sent))
         .is_ok()
 }
 
@@ -342,8 +352,8 @@ fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> 
         if_match: None,
     });
     let operation: AdminOperation = asked.ok()?.operation(&[]).ok()?;
-    let host = Some("first");
-    let answer = world.step(|gateway, cx| gateway.administer(cx, host, &authority, operation));
+    let requester = requester(authority);
+    let answer = world.step(|gateway, cx| gateway.serve(cx, &requester, operation));
     match answer {
         Ok(AdminAnswer::Entity(view)) => Some(view.path.to_lowercase()),
         _ => None,

@@ -38,8 +38,10 @@ use jitney_base::rights::Right;
 use jitney_broker::access::{Authority, Inquiry};
 use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
 use jitney_gateway::admin::time;
-use jitney_gateway::operations::{ConnectionView, Operated, Operation};
-use jitney_shard::{OperationAnswer, OperationRequest};
+use jitney_gateway::operations::{
+    ConnectionView, ConnectionsPage, JobsPage, ListConnections, ListJobs, Names, ReadNames,
+};
+use jitney_gateway::request::{Request, Requester};
 use known::{Item, More, Seen};
 
 /// How changes are followed.
@@ -194,8 +196,8 @@ impl State {
     async fn add_jobs(&mut self, namespace: &str, shards: &Shards) {
         let mut before = None;
         loop {
-            let operation = Operation::Jobs { before };
-            let Some(Operated::Jobs(jobs, next)) = ask(namespace, shards, operation).await else {
+            let list = ListJobs { before };
+            let Some(JobsPage { jobs, next }) = ask(namespace, shards, list).await else {
                 return;
             };
             for view in jobs {
@@ -214,9 +216,9 @@ impl State {
         let (mut from, mut last): (_, Option<ConnectionView>) = (FIRST, None);
         let most = jitney_gateway::limits::LISTED_LINKS;
         for _ in 0..limits::CHANGES_LINKS_MAX / most {
-            let operation = Operation::Connections { from, most };
-            let found = ask(namespace, shards, operation).await;
-            let Some(Operated::Connections(connections, next)) = found else {
+            let list = ListConnections { from, most };
+            let Some(ConnectionsPage { connections, next }) = ask(namespace, shards, list).await
+            else {
                 return;
             };
             for view in connections {
@@ -252,16 +254,13 @@ impl State {
     }
 }
 
-async fn ask(namespace: &str, shards: &Shards, operation: Operation) -> Option<Operated> {
-    let request = Box::new(OperationRequest {
+async fn ask<R: Request>(namespace: &str, shards: &Shards, request: R) -> Option<R::Answer> {
+    let requester = Requester {
         host: Some(namespace.to_owned()),
         authority: Authority::everything(),
-        operation,
-    });
+    };
     let owner = shards.owner_of(namespace)?;
-    let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
-    let OperationAnswer { done, .. } = answer?;
-    done.ok()
+    owner.request(requester, request).await?.ok()
 }
 
 impl EntityNow {
@@ -315,18 +314,11 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
     }
     let authority = call.authorize("").await?;
     let ends_at = authority.ends_at();
-    let (operated, _) = call
-        .operate(
-            authority,
-            Operation::Name {
-                path: None,
-                right: Right::Listen,
-            },
-        )
-        .await?;
-    let Operated::Name { namespace, .. } = operated else {
-        return Err(Problem::stopping());
+    let names = ReadNames {
+        path: None,
+        right: Right::Listen,
     };
+    let Names { namespace, .. } = call.request(authority, names).await?;
     let changes = &call.server.changes;
     let stream = OpenStream::open(changes, &namespace)?;
     let id = call.parts.headers.get("last-event-id");
@@ -384,16 +376,13 @@ impl Proof {
         let Some(Ok(authority)) = authorized.await else {
             return false;
         };
-        let request = Box::new(OperationRequest {
-            host,
-            authority,
-            operation: Operation::Name {
-                path: None,
-                right: Right::Listen,
-            },
-        });
-        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
-        answer.is_some_and(|answer| answer.done.is_ok())
+        let requester = Requester { host, authority };
+        let names = ReadNames {
+            path: None,
+            right: Right::Listen,
+        };
+        let answer = owner.request(requester, names).await;
+        answer.is_some_and(|answer| answer.is_ok())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Authorization rules of queues and topics, and the rotation of their keys.
 
-use super::operate::{Administration, Outcome};
-use super::{AdminAnswer, AuthorizationChange, Properties};
+use super::operate::Administration;
+use super::{AuthorizationChange, EntityView, Properties};
 use crate::namespace::{Denied, DeniedKind};
 use jitney_base::rights::AuthorizationRule;
 use jitney_queue::EntityKind;
@@ -13,7 +13,7 @@ impl Administration<'_, '_> {
         path: &str,
         name: &str,
         change: AuthorizationChange,
-    ) -> Outcome {
+    ) -> Result<EntityView, Denied> {
         let base = self.find(path)?;
         self.check_room_for_change()?;
         let (before, full) = self.described(base)?;
@@ -75,6 +75,6 @@ impl Administration<'_, '_> {
         let mut description = before.clone();
         description.authorization = rules;
         self.replace(base, &full, &before, description)?;
-        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+        self.view(base)
     }
 }

@@ -1,14 +1,13 @@
-//! The operations of administrators, whatever the protocol: entities and rules are made, read,
+//! The requests of administrators, whatever the protocol: entities and rules are made, read,
 //! listed, changed and deleted (`administration.md#administration-over-http`).
 //!
-//! An operation is one step: its records are one group with all others of that moment, and its
+//! A request is one step: its records are one group with all others of that moment, and its
 //! answer may leave when that group is durable.
 
 mod authorization;
 mod operate;
 mod properties;
-
-use std::borrow::Cow;
+mod requests;
 
 use super::Tier;
 use jitney_base::rights::{Key, Rights};
@@ -16,140 +15,13 @@ use jitney_base::time::Timestamp;
 use jitney_queue::Description;
 use jitney_rules::Rule;
 
-pub use operate::READ_CLAIMS;
+pub use operate::{Administration, READ_CLAIMS};
 pub use properties::Properties;
-
-/// An operation. Paths are as clients of the namespace write them, decoded: `orders`,
-/// `news/Subscriptions/eu`; their case does not matter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AdminOperation {
-    /// Tell of the namespace itself.
-    Namespace,
-    /// Tell of a queue, a topic or a subscription.
-    Read {
-        /// Its path.
-        path: String,
-    },
-    /// Tell of many, in the order of their names.
-    List {
-        /// The kind of entries.
-        what: Listed,
-        /// The number of entities to skip.
-        skip: usize,
-        /// The most entities to return; the broker may return fewer at a time.
-        top: usize,
-    },
-    /// Make a queue or a topic.
-    CreateEntity {
-        /// Its path.
-        path: String,
-        /// A topic, and not a queue.
-        is_topic: bool,
-        /// Its properties.
-        properties: Box<Properties>,
-    },
-    /// Make a subscription.
-    CreateSubscription {
-        /// Its path.
-        path: String,
-        /// Its properties.
-        properties: Box<Properties>,
-        /// Its first rule, instead of `$Default`, which takes all messages. Its time of making is
-        /// the broker's to set.
-        rule: Option<Box<Rule>>,
-    },
-    /// Replace the properties of a queue, a topic or a subscription; what is not given gets its
-    /// default, but for what cannot be changed and for authorization rules, which stay.
-    Update {
-        /// Its path.
-        path: String,
-        /// The description that was sent is of this kind.
-        kind: jitney_queue::EntityKind,
-        /// Its properties.
-        properties: Box<Properties>,
-        /// The version that must be there: any, if `None`.
-        revision: Option<u64>,
-    },
-    /// Delete a queue, a topic with its subscriptions, or a subscription.
-    Delete {
-        /// Its path.
-        path: String,
-        /// The version that must be there: any, if `None`.
-        revision: Option<u64>,
-    },
-    /// Make, change or delete an authorization rule of a queue or a topic.
-    ChangeAuthorization {
-        /// The entity's path.
-        path: String,
-        /// The rule's name.
-        name: String,
-        /// The change.
-        change: Box<AuthorizationChange>,
-    },
-    /// Tell of a rule.
-    ReadRule {
-        /// Its subscription's path.
-        subscription: String,
-        /// Its name.
-        name: String,
-    },
-    /// Make a rule.
-    CreateRule {
-        /// Its subscription's path.
-        subscription: String,
-        /// The rule. Its time of making is the broker's to set.
-        rule: Box<Rule>,
-    },
-    /// Replace a rule.
-    UpdateRule {
-        /// Its subscription's path.
-        subscription: String,
-        /// The rule, which has the name of the one that it replaces.
-        rule: Box<Rule>,
-        /// The version that must be there: any, if `None`.
-        version: Option<u64>,
-    },
-    /// Delete a rule.
-    DeleteRule {
-        /// Its subscription's path.
-        subscription: String,
-        /// Its name.
-        name: String,
-        /// The version that must be there: any, if `None`.
-        version: Option<u64>,
-    },
-}
-
-impl AdminOperation {
-    /// Returns the path of what it is about, as it is in the URL of its request: that is what a
-    /// token must be for.
-    pub(super) fn resource(&self) -> Cow<'_, str> {
-        let of_rule = |subscription: &str, name: &str| format!("{subscription}/Rules/{name}");
-        match self {
-            Self::Namespace => Cow::Borrowed("$namespaceinfo"),
-            Self::List { what, .. } => match what {
-                Listed::Queues(_) => Cow::Borrowed("$Resources/Queues"),
-                Listed::Topics(_) => Cow::Borrowed("$Resources/Topics"),
-                Listed::Subscriptions(topic) => Cow::Owned(format!("{topic}/Subscriptions")),
-                Listed::Rules(subscription) => Cow::Owned(format!("{subscription}/Rules")),
-            },
-            Self::Read { path }
-            | Self::CreateEntity { path, .. }
-            | Self::CreateSubscription { path, .. }
-            | Self::Update { path, .. }
-            | Self::ChangeAuthorization { path, .. }
-            | Self::Delete { path, .. } => Cow::Borrowed(path),
-            Self::ReadRule { subscription, name }
-            | Self::DeleteRule {
-                subscription, name, ..
-            } => Cow::Owned(of_rule(subscription, name)),
-            Self::CreateRule { subscription, rule }
-            | Self::UpdateRule {
-                subscription, rule, ..
-            } => Cow::Owned(of_rule(subscription, &rule.name)),
-        }
-    }
-}
+pub use requests::{
+    AdminRequest, ChangeAuthorization, CreateEntity, CreateRule, CreateSubscription, DeleteEntity,
+    DeleteRule, ListEntities, ListRules, ReadEntity, ReadNamespace, ReadRule, UpdateEntity,
+    UpdateRule,
+};
 
 /// A change of an authorization rule. New keys are arguments: they are random.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +48,7 @@ pub enum AuthorizationChange {
     Delete,
 }
 
-/// A kind of list.
+/// Which entities a list has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listed {
     /// The queues of the namespace whose paths begin with this text, in any case.
@@ -185,25 +57,15 @@ pub enum Listed {
     Topics(String),
     /// The subscriptions of the topic at this path.
     Subscriptions(String),
-    /// The rules of the subscription at this path.
-    Rules(String),
 }
 
-/// The result of an operation.
+/// Some entries of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AdminAnswer {
-    /// The namespace.
-    Namespace(NamespaceView),
-    /// A queue, a topic or a subscription, as it is now.
-    Entity(Box<EntityView>),
-    /// A rule, as it is now.
-    Rule(Box<RuleView>),
-    /// Entities, and whether there are more.
-    Entities(Vec<EntityView>, More),
-    /// Rules, and whether there are more.
-    Rules(Vec<RuleView>, More),
-    /// It is gone.
-    Deleted,
+pub struct ListPage<T> {
+    /// The entries.
+    pub entries: Vec<T>,
+    /// Whether there are more.
+    pub more: More,
 }
 
 /// Whether a list has more entries.

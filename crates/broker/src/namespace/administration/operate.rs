@@ -1,8 +1,7 @@
-//! Operations, carried out.
+//! What requests do.
 
 use super::{
-    AdminAnswer, AdminOperation, Counts, EntityView, Listed, More, NamespaceView, Properties,
-    RuleView,
+    AdminRequest, Counts, EntityView, ListPage, Listed, More, NamespaceView, Properties, RuleView,
 };
 use crate::access::Authority;
 use crate::limits;
@@ -14,37 +13,37 @@ use jitney_base::time::Timestamp;
 use jitney_queue::{Description, EntityKind, Queue};
 use jitney_rules::{Filter, Rule};
 
-pub(super) type Outcome = Result<AdminAnswer, Denied>;
-
 impl Namespaces {
-    /// Carries an operation out, in the namespace of a host name, for a client with these
+    /// Carries a request out, in the namespace of a host name, for a client with these
     /// rights. The answer rests on the newest group of records.
     ///
     /// # Errors
     ///
     /// Nothing has changed then.
-    pub fn administer(
+    pub fn administer<R: AdminRequest>(
         &mut self,
         cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
-        operation: AdminOperation,
-    ) -> Outcome {
+        request: R,
+    ) -> Result<R::Answer, Denied> {
         let prefix = self.directory.namespace_of(host);
-        let denied = denied(&operation, host);
-        let mut administration = Administration {
+        let denied = request.denied(host.unwrap_or_default());
+        let resource = format!("{prefix}{}", request.resource());
+        let checked = authority.check(&resource, Right::Manage);
+        checked.map_err(|_| Denied::new(DeniedKind::Unauthorized, &denied, ""))?;
+        request.run(&mut Administration {
             namespaces: self,
             cx,
             prefix,
             authority,
             denied,
-        };
-        administration.run(operation)
+        })
     }
 }
 
-/// The context of an operation.
-pub(super) struct Administration<'a, 'b> {
+/// The context of a request.
+pub struct Administration<'a, 'b> {
     namespaces: &'a mut Namespaces,
     cx: &'a mut StepContext<'b>,
     prefix: String,
@@ -54,65 +53,7 @@ pub(super) struct Administration<'a, 'b> {
 }
 
 impl Administration<'_, '_> {
-    fn run(&mut self, operation: AdminOperation) -> Outcome {
-        let resource = format!("{}{}", self.prefix, operation.resource());
-        let checked = self.authority.check(&resource, Right::Manage);
-        checked.map_err(|_| Denied::new(DeniedKind::Unauthorized, &self.denied, ""))?;
-        match operation {
-            AdminOperation::Namespace => self.namespace(),
-            AdminOperation::Read { path } => {
-                let base = self.find(&path)?;
-                Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
-            }
-            AdminOperation::List { what, skip, top } => self.list(&what, skip, top),
-            AdminOperation::CreateEntity {
-                path,
-                is_topic,
-                properties,
-            } => {
-                let kind = if is_topic {
-                    EntityKind::Topic
-                } else {
-                    EntityKind::Queue
-                };
-                self.create(&path, kind, &properties, None)
-            }
-            AdminOperation::CreateSubscription {
-                path,
-                properties,
-                rule,
-            } => self.create(&path, EntityKind::Subscription, &properties, rule),
-            AdminOperation::Update {
-                path,
-                kind,
-                properties,
-                revision,
-            } => self.update(&path, kind, &properties, revision),
-            AdminOperation::ChangeAuthorization { path, name, change } => {
-                self.change_authorization(&path, &name, *change)
-            }
-            AdminOperation::Delete { path, revision } => self.delete(&path, revision),
-            AdminOperation::ReadRule { subscription, name } => {
-                let (topic, base) = self.subscription(&subscription)?;
-                self.rule(topic, base, &name)
-            }
-            AdminOperation::CreateRule { subscription, rule } => {
-                self.create_rule(&subscription, *rule)
-            }
-            AdminOperation::UpdateRule {
-                subscription,
-                rule,
-                version,
-            } => self.update_rule(&subscription, *rule, version),
-            AdminOperation::DeleteRule {
-                subscription,
-                name,
-                version,
-            } => self.delete_rule(&subscription, &name, version),
-        }
-    }
-
-    fn namespace(&self) -> Outcome {
+    pub(super) fn namespace(&self) -> Result<NamespaceView, Denied> {
         self.check_right("")?;
         let name = if self.prefix.is_empty() {
             self.namespaces
@@ -130,14 +71,19 @@ impl Administration<'_, '_> {
         });
         let created_at = made.min().unwrap_or(self.cx.now);
         let tier = self.namespaces.directory.tier_of(&self.prefix);
-        Ok(AdminAnswer::Namespace(NamespaceView {
+        Ok(NamespaceView {
             name,
             tier,
             created_at,
-        }))
+        })
     }
 
-    fn list(&mut self, what: &Listed, skip: usize, top: usize) -> Outcome {
+    pub(super) fn list(
+        &mut self,
+        what: &Listed,
+        skip: usize,
+        top: usize,
+    ) -> Result<ListPage<EntityView>, Denied> {
         let top = top.min(limits::LISTED_MAX);
         let (kind, below, of) = match what {
             Listed::Queues(prefix) => (EntityKind::Queue, address::key(prefix), ""),
@@ -154,7 +100,6 @@ impl Administration<'_, '_> {
                 let below = address::key(topic) + "/subscriptions/";
                 (EntityKind::Subscription, below, topic.as_str())
             }
-            Listed::Rules(subscription) => return self.list_rules(subscription, skip, top),
         };
         self.check_right(of)?;
         let start = format!("{}{below}", self.prefix);
@@ -169,13 +114,17 @@ impl Administration<'_, '_> {
             .collect();
         let more = shorten(&mut found, top);
         let views = found.into_iter().map(|base| self.view(base));
-        Ok(AdminAnswer::Entities(
-            views.collect::<Result<_, _>>()?,
-            more,
-        ))
+        let entries = views.collect::<Result<_, _>>()?;
+        Ok(ListPage { entries, more })
     }
 
-    fn list_rules(&mut self, subscription: &str, skip: usize, top: usize) -> Outcome {
+    pub(super) fn list_rules(
+        &mut self,
+        subscription: &str,
+        skip: usize,
+        top: usize,
+    ) -> Result<ListPage<RuleView>, Denied> {
+        let top = top.min(limits::LISTED_MAX);
         let (topic, base) = self.subscription(subscription)?;
         let path = self.shown(base);
         let rules = self.namespaces.topic(topic).rules.rules_by_name(base.0);
@@ -187,16 +136,19 @@ impl Administration<'_, '_> {
             })
             .collect();
         let more = shorten(&mut views, top);
-        Ok(AdminAnswer::Rules(views, more))
+        Ok(ListPage {
+            entries: views,
+            more,
+        })
     }
 
-    fn create(
+    pub(super) fn create(
         &mut self,
         path: &str,
         kind: EntityKind,
         properties: &Properties,
         rule: Option<Box<Rule>>,
-    ) -> Outcome {
+    ) -> Result<EntityView, Denied> {
         self.check_right(path)?;
         self.check_room_for_change()?;
         let full = self.name_of_new(path, kind)?;
@@ -227,7 +179,7 @@ impl Administration<'_, '_> {
         self.namespaces.warn_of_forwards(base);
         let (described, _) = self.described(base)?;
         self.note(&full, None, Some(&described));
-        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+        self.view(base)
     }
 
     /// Adds to the audit log what became of an entity.
@@ -237,13 +189,13 @@ impl Administration<'_, '_> {
             .audit_entity(self.cx, actor, path, before, after);
     }
 
-    fn update(
+    pub(super) fn update(
         &mut self,
         path: &str,
         kind: EntityKind,
         properties: &Properties,
         revision: Option<u64>,
-    ) -> Outcome {
+    ) -> Result<EntityView, Denied> {
         let base = self.find(path)?;
         self.check_room_for_change()?;
         self.check_revision(base, revision)?;
@@ -266,7 +218,7 @@ impl Administration<'_, '_> {
         let mut description = described.map_err(Denied::from)?;
         self.resolve_forwards(&full, &mut description)?;
         self.replace(base, &full, &before, description)?;
-        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+        self.view(base)
     }
 
     /// Replaces the description of an entity, and notes the change in the audit log.
@@ -296,16 +248,20 @@ impl Administration<'_, '_> {
         self.cx.now
     }
 
-    fn delete(&mut self, path: &str, revision: Option<u64>) -> Outcome {
+    pub(super) fn delete(&mut self, path: &str, revision: Option<u64>) -> Result<(), Denied> {
         let base = self.find(path)?;
         self.check_revision(base, revision)?;
         let (_, full) = self.described(base)?;
         self.namespaces.delete_entity(self.cx, &full);
         self.note(&full, None, None);
-        Ok(AdminAnswer::Deleted)
+        Ok(())
     }
 
-    fn create_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
+    pub(super) fn create_rule(
+        &mut self,
+        subscription: &str,
+        rule: Rule,
+    ) -> Result<RuleView, Denied> {
         let (topic, base) = self.subscription(subscription)?;
         self.check_room_for_change()?;
         let rule = self.stamped(rule);
@@ -322,7 +278,12 @@ impl Administration<'_, '_> {
             .audit_rule(self.cx, actor, operation, (topic, base), name);
     }
 
-    fn update_rule(&mut self, subscription: &str, rule: Rule, version: Option<u64>) -> Outcome {
+    pub(super) fn update_rule(
+        &mut self,
+        subscription: &str,
+        rule: Rule,
+        version: Option<u64>,
+    ) -> Result<RuleView, Denied> {
         let (topic, base) = self.subscription(subscription)?;
         self.check_room_for_change()?;
         let Some(old) = self.namespaces.topic(topic).rules.rule(base.0, &rule.name) else {
@@ -342,25 +303,35 @@ impl Administration<'_, '_> {
         self.rule(topic, base, &name)
     }
 
-    fn delete_rule(&mut self, subscription: &str, name: &str, version: Option<u64>) -> Outcome {
+    pub(super) fn delete_rule(
+        &mut self,
+        subscription: &str,
+        name: &str,
+        version: Option<u64>,
+    ) -> Result<(), Denied> {
         let (topic, base) = self.subscription(subscription)?;
         if let Some(old) = self.namespaces.topic(topic).rules.rule(base.0, name) {
             check_version(subscription, old, version)?;
         }
         if self.namespaces.drop_rule(self.cx, topic, base, name) {
             self.note_rule("delete_rule", topic, base, name);
-            return Ok(AdminAnswer::Deleted);
+            return Ok(());
         }
         Err(no_rule(subscription, name))
     }
 
-    fn rule(&mut self, topic: EntityId, base: EntityId, name: &str) -> Outcome {
+    pub(super) fn rule(
+        &mut self,
+        topic: EntityId,
+        base: EntityId,
+        name: &str,
+    ) -> Result<RuleView, Denied> {
         let subscription = self.shown(base);
         match self.namespaces.topic(topic).rules.rule(base.0, name) {
-            Some(rule) => Ok(AdminAnswer::Rule(Box::new(RuleView {
+            Some(rule) => Ok(RuleView {
                 subscription,
                 rule: rule.clone(),
-            }))),
+            }),
             None => Err(no_rule(&subscription, name)),
         }
     }
@@ -461,7 +432,7 @@ impl Administration<'_, '_> {
         })
     }
 
-    fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), Denied> {
+    pub(super) fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), Denied> {
         let base = self.find(path)?;
         let (description, full) = self.described(base)?;
         match self.namespaces.topic_of(&full, &description) {
@@ -579,56 +550,6 @@ const CHANGED: &str = "nothing is made or changed until there is room again";
 
 /// The claims that the service names where something may not be read.
 pub const READ_CLAIMS: &str = "Manage,EntityRead";
-
-/// Says, in the service's words, that a right to an operation is missing: the same whether there is
-/// such an entity or not.
-fn denied(operation: &AdminOperation, host: Option<&str>) -> String {
-    let host = host.unwrap_or_default();
-    let of_part = |name: &str, path: &str| {
-        format!(
-            "SubCode=40100: Unauthorized : Unauthorized access for '{name}' operation on endpoint \
-             'sb://{host}/{path}'."
-        )
-    };
-    let is_part = |path: &str| address::split_subscription(path).is_some();
-    let of_entity = |claim: &str| {
-        format!(
-            "SubCode=40100: Unauthorized : Authorization failed for specified action: \
-             Manage,{claim}."
-        )
-    };
-    match operation {
-        AdminOperation::Read { path } if is_part(path) => of_part("GetSubscription", path),
-        AdminOperation::List {
-            what: Listed::Subscriptions(topic),
-            ..
-        } => of_part("EnumerateSubscriptions", topic),
-        AdminOperation::List {
-            what: Listed::Rules(path),
-            ..
-        } => of_part("EnumerateRules", path),
-        AdminOperation::Namespace | AdminOperation::Read { .. } | AdminOperation::List { .. } => {
-            format!("{READ_CLAIMS} claims required for this operation.")
-        }
-        AdminOperation::CreateSubscription { path, .. } => {
-            of_part("CreateOrUpdateSubscription", path)
-        }
-        AdminOperation::Update { path, .. } if is_part(path) => {
-            of_part("CreateOrUpdateSubscription", path)
-        }
-        AdminOperation::CreateEntity { .. }
-        | AdminOperation::Update { .. }
-        | AdminOperation::ChangeAuthorization { .. } => of_entity("EntityWrite"),
-        AdminOperation::Delete { path, .. } if is_part(path) => of_part("DeleteSubscription", path),
-        AdminOperation::Delete { .. } => of_entity("EntityDelete"),
-        AdminOperation::ReadRule { subscription, .. } => of_part("GetRule", subscription),
-        AdminOperation::CreateRule { subscription, .. }
-        | AdminOperation::UpdateRule { subscription, .. } => {
-            of_part("CreateOrUpdateRule", subscription)
-        }
-        AdminOperation::DeleteRule { subscription, .. } => of_part("DeleteRule", subscription),
-    }
-}
 
 /// Cuts a list that is one longer than it may be.
 fn shorten<T>(list: &mut Vec<T>, top: usize) -> More {

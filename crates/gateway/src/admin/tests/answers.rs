@@ -4,18 +4,24 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::asked;
+use super::{AdminAnswer, asked};
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::Tier;
 use jitney_broker::namespace::administration::{
-    AdminAnswer, Counts, EntityView, More, NamespaceView, RuleView,
+    Counts, EntityView, ListPage, More, NamespaceView, RuleView,
 };
 use jitney_message::Scalar;
 use jitney_queue::{Description, EntityKind, History, Status};
 use jitney_rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value};
 
 const AT: Timestamp = Timestamp::from_millis(1_600_000_000_000);
+
+/// The last entries of a list.
+fn page_of<T>(entries: Vec<T>) -> ListPage<T> {
+    let more = More::No;
+    ListPage { entries, more }
+}
 
 /// Compares an answer with what is in a file, with a line for each element.
 fn check(name: &str, target: &str, answer: &AdminAnswer) {
@@ -183,7 +189,7 @@ fn rules_of_each_kind_are_told() {
     check(
         "rules.xml",
         "/news/Subscriptions/eu/Rules/",
-        &AdminAnswer::Rules(rules, More::No),
+        &AdminAnswer::Rules(page_of(rules)),
     );
 }
 
@@ -194,7 +200,10 @@ fn a_page_leads_to_the_next_one_if_there_is_one() {
             view("a", Description::default()),
             view("b", Description::default()),
         ];
-        AdminAnswer::Entities(views, more)
+        AdminAnswer::Entities(ListPage {
+            entries: views,
+            more,
+        })
     };
     let target = "/$Resources/queues?api-version=2021-05&enrich=false&$skip=4&$top=2";
     check("page.xml", target, &page(More::Yes));
@@ -207,7 +216,7 @@ fn a_page_leads_to_the_next_one_if_there_is_one() {
     check(
         "nothing.xml",
         "/$Resources/Topics",
-        &AdminAnswer::Entities(Vec::new(), More::No),
+        &AdminAnswer::Entities(page_of(Vec::new())),
     );
 }
 
@@ -301,18 +310,18 @@ fn urls_are_spelled_as_the_request_was() {
         assert_eq!(ids(&format!("/{spelled}"), &one), [url(spelled)]);
     }
     // The members of a list are below what was asked for; clients differ at its end.
-    let all = AdminAnswer::Entities(vec![subscription()], More::No);
+    let all = AdminAnswer::Entities(page_of(vec![subscription()]));
     let told = ids("/T1/subscriptions?api-version=2017-04", &all);
     assert_eq!(told[1], url("T1/subscriptions/sub1?api-version=2017-04"));
     assert_eq!(
         ids("/t1/Subscriptions/", &all)[1],
         url("t1/Subscriptions/sub1")
     );
-    let rules = AdminAnswer::Rules(vec![rule("$Default", Filter::True, None)], More::No);
+    let rules = AdminAnswer::Rules(page_of(vec![rule("$Default", Filter::True, None)]));
     let told = ids("/news/subscriptions/eu/rules?api-version=2017-04", &rules);
     let expected = url("news/subscriptions/eu/rules/$Default?api-version=2017-04");
     assert_eq!(told[1], expected);
-    let queues = AdminAnswer::Entities(vec![view("a/B c", Description::default())], More::No);
+    let queues = AdminAnswer::Entities(page_of(vec![view("a/B c", Description::default())]));
     assert_eq!(ids("/$Resources/queues", &queues)[1], url("a/B%20c"));
 }
 

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use super::super::target::{Target, encode};
 use super::super::text;
 use super::super::write::is_character;
-use super::{asked, put};
+use super::{AdminAnswer, AdminOperation, asked, put};
 use jitney_base::address::Address;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::administration::{
-    AdminAnswer, AdminOperation, Counts, EntityView, Properties, RuleView,
+    Counts, CreateRule, EntityView, Properties, RuleView, UpdateEntity,
 };
 use jitney_message::Scalar;
 use jitney_queue::{Description, EntityKind, History, Status};
@@ -274,7 +274,7 @@ proptest! {
         };
         let told = asked("GET", target, None).unwrap().render(&AdminAnswer::Entity(Box::new(view)));
         let back = put(target, told.etag.as_deref(), &told.body);
-        let Ok(AdminOperation::Update { kind: back_kind, properties: mut back, revision, .. }) = back
+        let Ok(AdminOperation::UpdateEntity(UpdateEntity { kind: back_kind, properties: mut back, revision, .. })) = back
         else {
             return Err(TestCaseError::fail(format!("{back:?}")));
         };
@@ -291,10 +291,10 @@ proptest! {
         let view = RuleView { subscription: "t/Subscriptions/s".to_owned(), rule: rule.clone() };
         let target = "/t/Subscriptions/s/Rules/r";
         let told = asked("GET", target, None).unwrap().render(&AdminAnswer::Rule(Box::new(view)));
-        let expected = AdminOperation::CreateRule {
+        let expected = AdminOperation::CreateRule(CreateRule {
             subscription: "t/Subscriptions/s".to_owned(),
             rule: Box::new(rule),
-        };
+        });
         prop_assert_eq!(put(target, None, &told.body), Ok(expected));
     }
 

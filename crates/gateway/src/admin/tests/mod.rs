@@ -6,8 +6,7 @@ mod laws;
 mod refusals;
 mod requests;
 
-use super::{AdminError, AdminRequest, RequestHead};
-use jitney_broker::namespace::administration::AdminOperation;
+use super::{AdminAnswer, AdminError, AdminOperation, AdminRequest, RequestHead};
 
 const HOST: &str = "contoso.localhost:5300";
 

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use super::super::AdminError;
-use super::{asked, entry, operation, put};
+use super::{AdminAnswer, AdminOperation, asked, entry, operation, put};
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::administration::{
-    AdminAnswer, AdminOperation, Listed, Properties, RuleView,
+    CreateEntity, CreateRule, CreateSubscription, DeleteEntity, DeleteRule, ListEntities,
+    ListRules, Listed, Properties, ReadEntity, ReadNamespace, ReadRule, RuleView, UpdateEntity,
+    UpdateRule,
 };
 use jitney_message::Scalar;
 use jitney_queue::{EntityKind, Status};
@@ -99,7 +101,7 @@ const LISTEN: Rights = Rights {
 
 #[test]
 fn python_makes_a_queue() {
-    let expected = AdminOperation::CreateEntity {
+    let expected = AdminOperation::CreateEntity(CreateEntity {
         path: "full/\u{e4} b&<>".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -126,18 +128,18 @@ fn python_makes_a_queue() {
             max_message_kilobytes: Some(2000),
             ..Properties::default()
         }),
-    };
+    });
     assert_eq!(recorded!("python-queue-create"), expected);
 }
 
 #[test]
 fn python_gives_back_what_it_was_told_of_a_queue() {
-    let AdminOperation::Update {
+    let AdminOperation::UpdateEntity(UpdateEntity {
         path,
         kind,
         properties,
         revision,
-    } = recorded!("python-queue-update")
+    }) = recorded!("python-queue-update")
     else {
         panic!("it is an update")
     };
@@ -152,18 +154,18 @@ fn python_gives_back_what_it_was_told_of_a_queue() {
 
 #[test]
 fn python_makes_a_topic_and_changes_a_subscription() {
-    let expected = AdminOperation::CreateEntity {
+    let expected = AdminOperation::CreateEntity(CreateEntity {
         path: "t/1".to_owned(),
         is_topic: true,
         properties: Box::default(),
-    };
+    });
     assert_eq!(recorded!("python-topic-create"), expected);
-    let AdminOperation::Update {
+    let AdminOperation::UpdateEntity(UpdateEntity {
         path,
         kind,
         properties,
         ..
-    } = recorded!("python-subscription-update")
+    }) = recorded!("python-subscription-update")
     else {
         panic!("it is an update")
     };
@@ -200,10 +202,10 @@ fn python_values(prefix: &str) -> Vec<(String, Value)> {
 fn python_makes_rules_with_values_of_each_type() {
     let parameters = python_values("@").into_iter().collect();
     let filter = Filter::Sql(SqlFilter::parse_with("a=@p", parameters).unwrap());
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r1", filter, Some(action("SET x=@s", &[("@s", text("y"))]))),
-    };
+    });
     assert_eq!(recorded!("python-rule-sql"), expected);
 
     let some = |text: &str| Some(text.to_owned());
@@ -218,22 +220,22 @@ fn python_makes_rules_with_values_of_each_type() {
         content_type: some("ct"),
         properties: python_values(""),
     };
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r2", correlation(fields), None),
-    };
+    });
     assert_eq!(recorded!("python-rule-correlation"), expected);
 
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r4", Filter::False, None),
-    };
+    });
     assert_eq!(recorded!("python-rule-false"), expected);
 }
 
 #[test]
 fn javascript_makes_a_queue_and_changes_a_topic() {
-    let expected = AdminOperation::CreateEntity {
+    let expected = AdminOperation::CreateEntity(CreateEntity {
         path: "a/b c".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -259,11 +261,11 @@ fn javascript_makes_a_queue_and_changes_a_topic() {
             express: Some(false),
             ..Properties::default()
         }),
-    };
+    });
     assert_eq!(recorded!("javascript-queue-create"), expected);
-    let AdminOperation::Update {
+    let AdminOperation::UpdateEntity(UpdateEntity {
         kind, properties, ..
-    } = recorded!("javascript-topic-update")
+    }) = recorded!("javascript-topic-update")
     else {
         panic!("it is an update")
     };
@@ -291,7 +293,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
         "SET a=@b",
         &[("@b", xml(Scalar::Double(2.0), "double", "2"))],
     );
-    let expected = AdminOperation::CreateSubscription {
+    let expected = AdminOperation::CreateSubscription(CreateSubscription {
         path: "jt/Subscriptions/s2".to_owned(),
         properties: Box::new(Properties {
             lock_duration: Some(Millis::from_secs(10)),
@@ -299,7 +301,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
             ..Properties::default()
         }),
         rule: Some(rule("first", correlation(fields), Some(action))),
-    };
+    });
     assert_eq!(recorded!("javascript-subscription-create"), expected);
 
     let filter = sql(
@@ -319,18 +321,18 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
             ),
         ],
     );
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "jt/Subscriptions/s1".to_owned(),
         rule: rule("r1", filter, Some(self::action("SET x=1", &[]))),
-    };
+    });
     assert_eq!(recorded!("javascript-rule-sql"), expected);
 }
 
 #[test]
 fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
-    let AdminOperation::CreateEntity {
+    let AdminOperation::CreateEntity(CreateEntity {
         path, properties, ..
-    } = recorded!("go-queue-create")
+    }) = recorded!("go-queue-create")
     else {
         panic!("it makes an entity")
     };
@@ -359,27 +361,27 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
         ],
     );
     let action = action("SET a=@x", &[("@x", Scalar::Long(1).into())]);
-    let expected = AdminOperation::CreateSubscription {
+    let expected = AdminOperation::CreateSubscription(CreateSubscription {
         path: "gt/Subscriptions/gs".to_owned(),
         properties: Box::new(Properties {
             forward_to: Some(url("gx1")),
             ..Properties::default()
         }),
         rule: Some(rule("dr", filter, Some(action))),
-    };
+    });
     assert_eq!(recorded!("go-subscription-create"), expected);
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "gt/Subscriptions/gs".to_owned(),
         rule: rule("r3", Filter::True, None),
-    };
+    });
     assert_eq!(recorded!("go-rule-create"), expected);
 }
 
 #[test]
 fn java_makes_and_changes_entities() {
-    let AdminOperation::CreateEntity {
+    let AdminOperation::CreateEntity(CreateEntity {
         path, properties, ..
-    } = recorded!("java-queue-create")
+    }) = recorded!("java-queue-create")
     else {
         panic!("it makes an entity")
     };
@@ -391,7 +393,9 @@ fn java_makes_and_changes_entities() {
         Some(Millis::from_secs(18_000))
     );
 
-    let AdminOperation::Update { properties, .. } = recorded!("java-queue-update") else {
+    let AdminOperation::UpdateEntity(UpdateEntity { properties, .. }) =
+        recorded!("java-queue-update")
+    else {
         panic!("it is an update")
     };
     // The URL that it was given, with one of its own before it.
@@ -403,9 +407,9 @@ fn java_makes_and_changes_entities() {
     let rules = vec![authorization("k", rights, ("pk", Some("sk")))];
     assert_eq!(properties.authorization, Some(rules));
 
-    let AdminOperation::Update {
+    let AdminOperation::UpdateEntity(UpdateEntity {
         kind, properties, ..
-    } = recorded!("java-topic-update")
+    }) = recorded!("java-topic-update")
     else {
         panic!("it is an update")
     };
@@ -416,7 +420,7 @@ fn java_makes_and_changes_entities() {
 
 #[test]
 fn java_makes_a_subscription_and_a_rule() {
-    let AdminOperation::CreateSubscription { rule: first, .. } =
+    let AdminOperation::CreateSubscription(CreateSubscription { rule: first, .. }) =
         recorded!("java-subscription-create")
     else {
         panic!("it makes a subscription")
@@ -429,17 +433,19 @@ fn java_makes_a_subscription_and_a_rule() {
         properties: named(&[("a", text("b"))]),
         ..CorrelationFields::default()
     };
-    let expected = AdminOperation::CreateRule {
+    let expected = AdminOperation::CreateRule(CreateRule {
         subscription: "javat/Subscriptions/s1".to_owned(),
         rule: rule("r2", correlation(fields), None),
-    };
+    });
     assert_eq!(recorded!("java-rule-correlation"), expected);
 }
 
 #[test]
 fn what_is_around_names_has_no_case_and_any_encoding() {
-    let read = |path: &str| AdminOperation::Read {
-        path: path.to_owned(),
+    let read = |path: &str| {
+        AdminOperation::ReadEntity(ReadEntity {
+            path: path.to_owned(),
+        })
     };
     let check = |target: &str, expected: &AdminOperation| {
         assert_eq!(operation("GET", target).as_ref(), Ok(expected), "{target}");
@@ -455,23 +461,26 @@ fn what_is_around_names_has_no_case_and_any_encoding() {
     ] {
         check(target, &read("news/Subscriptions/eu"));
     }
-    let default = AdminOperation::ReadRule {
+    let default = AdminOperation::ReadRule(ReadRule {
         subscription: "a/b/Subscriptions/eu".to_owned(),
         name: "$Default".to_owned(),
-    };
+    });
     check("/a/b/subscriptions/eu/rules/$Default", &default);
     check("/a%2fb/Subscriptions/eu/Rules/%24Default", &default);
-    check("/$namespaceinfo", &AdminOperation::Namespace);
+    check(
+        "/$namespaceinfo",
+        &AdminOperation::ReadNamespace(ReadNamespace),
+    );
     check(
         "/%24NamespaceInfo?api-version=2021-05",
-        &AdminOperation::Namespace,
+        &AdminOperation::ReadNamespace(ReadNamespace),
     );
 }
 
 #[test]
 fn lists_come_in_pages_of_a_hundred_at_most() {
     let check = |target: &str, what: Listed, skip: usize, top: usize| {
-        let expected = AdminOperation::List { what, skip, top };
+        let expected = AdminOperation::ListEntities(ListEntities { what, skip, top });
         assert_eq!(operation("GET", target), Ok(expected), "{target}");
     };
     check("/$Resources/queues", Listed::Queues(String::new()), 0, 100);
@@ -496,8 +505,12 @@ fn lists_come_in_pages_of_a_hundred_at_most() {
     let subscriptions = || Listed::Subscriptions("a/b".to_owned());
     check("/a/b/Subscriptions/", subscriptions(), 0, 100);
     check("/a%2Fb/subscriptions?$top=1", subscriptions(), 0, 1);
-    let rules = Listed::Rules("a/Subscriptions/s".to_owned());
-    check("/a/Subscriptions/s/Rules/", rules, 0, 100);
+    let rules = AdminOperation::ListRules(ListRules {
+        subscription: "a/Subscriptions/s".to_owned(),
+        skip: 0,
+        top: 100,
+    });
+    assert_eq!(operation("GET", "/a/Subscriptions/s/Rules/"), Ok(rules));
 }
 
 #[test]
@@ -505,7 +518,7 @@ fn a_list_of_queues_or_topics_may_have_a_filter_by_the_beginning_of_the_path() {
     let check = |filter: &str, prefix: &str| {
         let target = format!("/$Resources/topics?api-version=2021-05&$filter={filter}");
         let (what, skip, top) = (Listed::Topics(prefix.to_owned()), 0, 100);
-        let expected = AdminOperation::List { what, skip, top };
+        let expected = AdminOperation::ListEntities(ListEntities { what, skip, top });
         assert_eq!(operation("GET", &target), Ok(expected), "{filter}");
     };
     check("startswith(path,'a')", "a");
@@ -554,9 +567,11 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
         let asked = asked("DELETE", target, if_match).unwrap();
         asked.operation(b"").unwrap()
     };
-    let delete = |path: &str, revision| AdminOperation::Delete {
-        path: path.to_owned(),
-        revision,
+    let delete = |path: &str, revision| {
+        AdminOperation::DeleteEntity(DeleteEntity {
+            path: path.to_owned(),
+            revision,
+        })
     };
     assert_eq!(deleted("/q", None), delete("q", None));
     assert_eq!(deleted("/q", Some("*")), delete("q", None));
@@ -566,11 +581,11 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
         deleted("/t/subscriptions/s", Some("7")),
         delete(path, Some(7))
     );
-    let rule = AdminOperation::DeleteRule {
+    let rule = AdminOperation::DeleteRule(DeleteRule {
         subscription: path.to_owned(),
         name: "$Default".to_owned(),
         version: None,
-    };
+    });
     assert_eq!(deleted("/t/subscriptions/s/rules/%24Default", None), rule);
 }
 
@@ -578,17 +593,17 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
 fn a_version_that_must_be_there_makes_an_update() {
     let body = entry("QueueDescription", "");
     let revision = |if_match| match put("/q", Some(if_match), &body).unwrap() {
-        AdminOperation::Update { revision, .. } => revision,
+        AdminOperation::UpdateEntity(UpdateEntity { revision, .. }) => revision,
         other => panic!("{other:?}"),
     };
     assert_eq!(revision("*"), None);
     assert_eq!(revision("\"12\""), Some(12));
     let body = entry("RuleDescription", "<Filter i:type='FalseFilter'/>");
-    let expected = AdminOperation::UpdateRule {
+    let expected = AdminOperation::UpdateRule(UpdateRule {
         subscription: "t/Subscriptions/s".to_owned(),
         rule: rule("r", Filter::False, None),
         version: None,
-    };
+    });
     assert_eq!(
         put("/t/Subscriptions/s/Rules/r", Some("*"), &body),
         Ok(expected)
@@ -611,7 +626,7 @@ fn elements_are_known_by_namespace_in_any_order_and_foreign_ones_passed_over() {
           </s:QueueDescription></a:content>
         </a:entry>";
     let days = 365 + 60 + 7 + 1;
-    let expected = AdminOperation::CreateEntity {
+    let expected = AdminOperation::CreateEntity(CreateEntity {
         path: "q".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -622,7 +637,7 @@ fn elements_are_known_by_namespace_in_any_order_and_foreign_ones_passed_over() {
             default_time_to_live: Some(Millis::from_millis((days * 86_400 + 3_661) * 1000 + 500)),
             ..Properties::default()
         }),
-    };
+    });
     assert_eq!(put("/q", None, body), Ok(expected));
 }
 
@@ -635,7 +650,7 @@ fn values_of_dotnet_s_own_types_are_read() {
         );
         let body = entry("RuleDescription", &properties);
         match put("/t/subscriptions/s/rules/r", None, &body) {
-            Ok(AdminOperation::CreateRule { rule, .. }) => match rule.filter {
+            Ok(AdminOperation::CreateRule(CreateRule { rule, .. })) => match rule.filter {
                 Filter::Correlation(filter) => filter.fields().properties[0].1.clone(),
                 other => panic!("{other:?}"),
             },
@@ -682,7 +697,7 @@ fn told_again(class: &str, text: &str) -> String {
     );
     let target = "/t/subscriptions/s/rules/r";
     let made = put(target, None, &entry("RuleDescription", &rule)).unwrap();
-    let AdminOperation::CreateRule { rule, .. } = made else {
+    let AdminOperation::CreateRule(CreateRule { rule, .. }) = made else {
         panic!("{made:?}");
     };
     let rule = Rule::from_json(&rule.to_json()).unwrap();

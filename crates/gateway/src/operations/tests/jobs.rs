@@ -87,10 +87,7 @@ fn jobs_that_free_nothing_wait_on_a_full_disk_and_purges_go_on() {
     let id = start(&mut bench, "q", all(), moving);
     let full = Room::None(Lack::Disk);
     bench.gateway.namespaces_mut().set_room(full);
-    let waits = |bench: &mut Bench| match perform(bench, Operation::Job(id)) {
-        Ok(Operated::Job(view)) => view.waits,
-        other => panic!("{other:?}"),
-    };
+    let waits = |bench: &mut Bench| perform(bench, ReadJob(id)).unwrap().waits;
     let why = waits(&mut bench).unwrap();
     assert!(
         why.contains("disk is full") && why.contains("make space in the file system"),

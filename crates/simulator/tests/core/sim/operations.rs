@@ -4,7 +4,10 @@
 use jitney_base::ids::{JobId, LockToken, SequenceNumber};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{JobAction, JobDescription, Selection};
-use jitney_gateway::operations::Operation;
+use jitney_gateway::operations::{
+    CancelJob, ListJobs, LockMessages, ReadJob, SettleMessages, StartJob,
+};
+use jitney_gateway::request::AnyRequest;
 use jitney_message::{Amendments, MessageState};
 use jitney_queue::{DeadLetter, Settlement};
 
@@ -166,29 +169,29 @@ impl Work {
 
 impl Request {
     /// Returns the broker's operation; entities have these paths.
-    pub(super) fn operation(&self, paths: &[String]) -> Operation {
+    pub(super) fn request(&self, paths: &[String]) -> Box<dyn AnyRequest> {
         match self {
-            Self::Begin(work) => Operation::StartJob {
+            Self::Begin(work) => Box::new(StartJob {
                 path: work.place.address(paths),
-                description: Box::new(work.description(paths)),
-            },
-            Self::Cancel(id) => Operation::CancelJob(JobId(*id)),
-            Self::Jobs => Operation::Jobs { before: None },
-            Self::Look(id) => Operation::Job(JobId(*id)),
-            Self::Lock { place, numbers } => Operation::Lock {
+                description: work.description(paths),
+            }),
+            Self::Cancel(id) => Box::new(CancelJob(JobId(*id))),
+            Self::Jobs => Box::new(ListJobs { before: None }),
+            Self::Look(id) => Box::new(ReadJob(JobId(*id))),
+            Self::Lock { place, numbers } => Box::new(LockMessages {
                 path: place.address(paths),
                 numbers: numbers
                     .iter()
                     .map(|it| SequenceNumber(it.cast_unsigned()))
                     .collect(),
-            },
-            Self::Settle { place, settlements } => Operation::Settle {
+            }),
+            Self::Settle { place, settlements } => Box::new(SettleMessages {
                 path: place.address(paths),
                 settlements: settlements
                     .iter()
                     .map(|(token, verdict)| (*token, settlement(verdict)))
                     .collect(),
-            },
+            }),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What operators ask, what must come of it, and what they must be told.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use jitney_base::ids::{LockToken, SequenceNumber};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Denied, DeniedKind, JobState};
-use jitney_gateway::operations::{JobView, Operated};
+use jitney_gateway::operations::{JobView, JobsPage};
+use jitney_gateway::request::AnyAnswer;
 
 use super::model::{Job, State, number};
 use super::{Auditor, Round, Sight, expect};
@@ -150,24 +152,35 @@ impl Auditor {
     pub(in crate::sim) fn answered(
         &mut self,
         due: &Due,
-        answer: &Result<Operated, Denied>,
+        answer: &Result<Box<dyn AnyAnswer>, Denied>,
         paths: &[String],
     ) -> Result<Outcome, String> {
         self.released(due.pin)?;
-        match (&due.told, answer) {
-            (Told::Denied(kind), Err(denied)) if denied.kind == *kind => Ok(Outcome::Nothing),
-            (Told::Job(id, job), Ok(Operated::Job(view))) => {
-                check((*id, job), view, paths)?;
+        let answer = match (&due.told, answer) {
+            (Told::Denied(kind), Err(denied)) if denied.kind == *kind => {
+                return Ok(Outcome::Nothing);
+            }
+            (_, Ok(answer)) => &**answer,
+            (told, Err(denied)) => {
+                return Err(format!("expected {told:?}\n       found {denied:?}"));
+            }
+        };
+        match &due.told {
+            Told::Job(id, job) => {
+                check((*id, job), of_kind(answer)?, paths)?;
                 Ok(Outcome::Jobs(vec![*id]))
             }
-            (Told::Jobs(jobs), Ok(Operated::Jobs(views, None))) => {
+            Told::Jobs(jobs) => {
+                let JobsPage { jobs: views, next } = of_kind(answer)?;
+                expect(next.is_none(), &"the last page", next)?;
                 expect(jobs.len() == views.len(), jobs, views)?;
                 for ((id, job), view) in jobs.iter().zip(views) {
                     check((*id, job), view, paths)?;
                 }
                 Ok(Outcome::Jobs(jobs.iter().map(|(id, _)| *id).collect()))
             }
-            (Told::Locked(place, locks), Ok(Operated::Locked(found))) => {
+            Told::Locked(place, locks) => {
+                let found: &Vec<(SequenceNumber, LockToken)> = of_kind(answer)?;
                 let found: Vec<(i64, LockToken)> = found
                     .iter()
                     .map(|(SequenceNumber(number), token)| (number.cast_signed(), *token))
@@ -180,7 +193,8 @@ impl Auditor {
                 }
                 Ok(Outcome::Locked(*place, found))
             }
-            (Told::Settled(settled), Ok(Operated::Settled(found))) => {
+            Told::Settled(settled) => {
+                let found: &Vec<Result<(), Denied>> = of_kind(answer)?;
                 let found: Vec<Result<(), DeniedKind>> = found
                     .iter()
                     .map(|result| result.clone().map_err(|denied| denied.kind))
@@ -188,7 +202,7 @@ impl Auditor {
                 expect(found == *settled, settled, &found)?;
                 Ok(Outcome::Nothing)
             }
-            (told, answer) => Err(format!("expected {told:?}\n       found {answer:?}")),
+            Told::Denied(kind) => Err(format!("expected {kind:?}\n       found {answer:?}")),
         }
     }
 
@@ -252,4 +266,11 @@ fn check((id, job): (u64, &Job), view: &JobView, paths: &[String]) -> Result<(),
         && counts == [told.matched, told.changed, told.skipped]
         && is_reason;
     expect(is_it, &(id, job), view)
+}
+
+/// Returns an answer as one of its kind.
+fn of_kind<T: 'static>(answer: &dyn AnyAnswer) -> Result<&T, String> {
+    let any: &dyn Any = answer;
+    any.downcast_ref()
+        .ok_or_else(|| format!("{answer:?} is of another kind"))
 }

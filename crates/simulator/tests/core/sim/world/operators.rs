@@ -1,7 +1,8 @@
 //! Requests of operators, and their answers.
 
 use jitney_broker::access::Inquiry;
-use jitney_shard::{Answer, OperationRequest};
+use jitney_gateway::request::Requester;
+use jitney_shard::{Answer, Call};
 
 use super::*;
 
@@ -27,12 +28,12 @@ impl World {
             .map_err(|refused| format!("an operator has no rights: {refused:?}"))?;
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        let operation = OperationRequest {
-            host: None,
-            authority,
-            operation: request.operation(&self.paths),
+        let host = None;
+        let call = Call {
+            requester: Requester { host, authority },
+            request: request.request(&self.paths),
         };
-        self.handle(Input::Operate(id, Box::new(operation)));
+        self.handle(Input::Request(id, Box::new(call)));
         let mut seen = self.seen.take();
         let (Some(Happened::Step(step)), true) = (seen.pop(), seen.is_empty()) else {
             return Err(Stop::Wrong("a request is one step".to_owned()));
@@ -52,17 +53,15 @@ impl World {
         if let Answer::Received(answer) = &answer {
             return self.received(id, answer);
         }
-        if let Answer::Operated(answer) = &answer
-            && self.has_ended(id, answer.done.is_ok())?
-        {
+        let Answer::Request(answer) = answer else {
+            return Err(Stop::Wrong(format!("{answer:?} to {id:?}")));
+        };
+        if self.has_ended(id, answer.answer.is_ok())? {
             return Ok(());
         }
         let asked = self.asked.remove(&id);
         let (request, due) = asked.ok_or_else(|| format!("nobody asked for {answer:?}"))?;
-        let Answer::Operated(answer) = answer else {
-            return Err(Stop::Wrong(format!("{answer:?} to {request:?}")));
-        };
-        let outcome = self.auditor.answered(&due, &answer.done, &self.paths);
+        let outcome = self.auditor.answered(&due, &answer.answer, &self.paths);
         let outcome = outcome.map_err(|error| format!("{request:?}: {error}"))?;
         self.trace
             .note(|| format!("    {request:?} is answered: {outcome:?}"));

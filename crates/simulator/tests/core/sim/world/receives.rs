@@ -4,9 +4,10 @@ use jitney_base::ids::EntityId;
 use jitney_base::time::Millis;
 use jitney_broker::access::Inquiry;
 use jitney_gateway::messages::Receive;
-use jitney_gateway::operations::Operation;
+use jitney_gateway::operations::EndReceive;
+use jitney_gateway::request::Requester;
 use jitney_queue::ReceiveMode;
-use jitney_shard::{OperationRequest, ReceiveAnswer, ReceiveRequest};
+use jitney_shard::{Call, ReceiveAnswer, ReceiveRequest};
 
 use super::*;
 use crate::sim::acts::Part;
@@ -52,8 +53,10 @@ impl World {
                     ReceiveMode::PeekLock
                 };
                 let wanted = ReceiveRequest {
-                    host: None,
-                    authority: self.authority()?,
+                    requester: Requester {
+                        host: None,
+                        authority: self.authority()?,
+                    },
                     receive: Receive {
                         path: place.address(&self.paths),
                         mode,
@@ -72,12 +75,12 @@ impl World {
                 let id = RequestId(self.next_request);
                 self.next_request += 1;
                 self.receives.ending.insert(id, self.auditor.is_waiting(at));
-                let operation = OperationRequest {
+                let requester = Requester {
                     host: None,
                     authority: self.authority()?,
-                    operation: Operation::EndReceive(request_of(at)),
                 };
-                Input::Operate(id, Box::new(operation))
+                let call = Call::new(requester, EndReceive(request_of(at)));
+                Input::Request(id, Box::new(call))
             }
             Receiving::Return { place, token, .. } => {
                 let part = match place.part {
