@@ -27,48 +27,91 @@ use jitney_base::time::{Millis, Timestamp};
 pub struct Connection {
     pub(super) end: End,
     pub(super) config: Config,
-    pub(super) phase: Phase,
-    pub(super) identity: Identity,
+    pub(super) handshake: Handshake,
+    pub(super) peer: PeerLimits,
+    pub(super) sessions: Sessions,
+    pub(super) links: Links,
+    pub(super) partials: Partials,
+    pub(super) outcomes: Outcomes,
+    timers: Timers,
     pub(super) events: VecDeque<Event>,
     pub(super) out: BytesMut,
-    pub(super) sessions: Table<SessionId, Box<Session>>,
-    /// Our sessions by the channels on which the peer sends.
-    pub(super) by_channel: Table<u16, SessionId>,
-    pub(super) links: Table<LinkId, Box<Link>>,
-    pub(super) names: LinkNames,
-    pub(super) next_link: u32,
-    /// Sessions with dispositions that wait to be put together.
-    pub(super) unflushed: Vec<SessionId>,
-    /// A disposition that is being processed, not all deliveries of which were reported.
-    pub(super) deciding: Option<Deciding>,
-    /// Bytes that the outcomes in `events` bring, counted for each delivery.
-    pub(super) detail_bytes: usize,
     /// The input waits until events have been taken.
     is_held: bool,
-    /// Bytes of transfers that wait for the windows of their sessions.
-    pub(super) waiting_bytes: usize,
-    /// Sessions with large messages of which frames have still to be made.
-    pub(super) unfinished: Vec<SessionId>,
-    /// Bytes of partially received messages.
-    pub(super) partial_bytes: usize,
-    /// How many of them there may be.
-    pub(super) partial_room: usize,
-    /// Bytes of the names of links, and of sources and targets of pending attaches.
-    pub(super) link_bytes: usize,
-    pub(super) peer_frame_max: u32,
-    pub(super) peer_channel_max: u16,
-    /// How long the peer waits for a frame of ours.
-    pub(super) peer_idle_timeout: Option<Millis>,
+    reported_closed: bool,
+}
+
+/// How far the two ends have come before the connection is open, and what the peer has said of itself.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    pub(super) phase: Phase,
+    pub(super) identity: Identity,
     /// Capabilities that our open offers.
     pub(super) offered: Vec<&'static str>,
+    /// Frames of the peer before its open.
+    frames: usize,
+    /// The cost of an untrusted peer since its open, bytes.
+    unauthenticated_bytes: usize,
+}
+
+/// What the peer's open allows.
+#[derive(Debug)]
+pub(super) struct PeerLimits {
+    pub(super) frame_max: u32,
+    pub(super) channel_max: u16,
+    /// How long the peer waits for a frame of ours.
+    pub(super) idle_timeout: Option<Millis>,
+}
+
+/// The sessions.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    pub(super) all: Table<SessionId, Box<Session>>,
+    /// Our sessions by the channels on which the peer sends.
+    pub(super) by_channel: Table<u16, SessionId>,
+    /// Those with dispositions that wait to be put together.
+    pub(super) unflushed: Vec<SessionId>,
+    /// Those with large messages of which frames have still to be made.
+    pub(super) unfinished: Vec<SessionId>,
+    /// Bytes of transfers that wait for their windows.
+    pub(super) waiting_bytes: usize,
+}
+
+/// The links of all sessions.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    pub(super) all: Table<LinkId, Box<Link>>,
+    pub(super) names: LinkNames,
+    /// The number of the next.
+    pub(super) next: u32,
+    /// Bytes of their names, and of sources and targets of pending attaches.
+    pub(super) bytes: usize,
+}
+
+/// Partially received messages.
+#[derive(Debug)]
+pub(super) struct Partials {
+    pub(super) bytes: usize,
+    /// How many bytes there may be.
+    pub(super) room: usize,
+}
+
+/// Outcomes that the peer has told.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    /// A disposition that is being processed, not all deliveries of which were reported.
+    pub(super) deciding: Option<Deciding>,
+    /// Bytes that the outcomes among the events bring, counted for each delivery.
+    pub(super) detail_bytes: usize,
+}
+
+/// When something came and left last, and when the connection is given up.
+#[derive(Debug)]
+struct Timers {
     received_at: Timestamp,
     sent_at: Timestamp,
     /// When an unopened or closing connection is given up.
     deadline: Option<Timestamp>,
-    frames_unopened: usize,
-    /// The cost of an untrusted peer since its open, bytes.
-    unauthenticated_bytes: usize,
-    reported_closed: bool,
 }
 
 /// Which end of the connection we are.
@@ -123,33 +166,33 @@ impl Connection {
         Self {
             end,
             config,
-            phase: Phase::Header,
-            identity: Identity::Unnamed,
+            handshake: Handshake {
+                phase: Phase::Header,
+                identity: Identity::Unnamed,
+                offered: Vec::new(),
+                frames: 0,
+                unauthenticated_bytes: 0,
+            },
+            peer: PeerLimits {
+                frame_max: limits::FRAME_SIZE_MIN,
+                channel_max: 0,
+                idle_timeout: None,
+            },
+            sessions: Sessions::default(),
+            links: Links::default(),
+            partials: Partials {
+                bytes: 0,
+                room: usize::MAX,
+            },
+            outcomes: Outcomes::default(),
+            timers: Timers {
+                received_at: now,
+                sent_at: now,
+                deadline: Some(now.after(limits::OPEN_DEADLINE)),
+            },
             events: VecDeque::new(),
             out: BytesMut::new(),
-            sessions: Table::default(),
-            by_channel: Table::default(),
-            links: Table::default(),
-            names: LinkNames::default(),
-            next_link: 0,
-            unflushed: Vec::new(),
-            deciding: None,
-            detail_bytes: 0,
             is_held: false,
-            waiting_bytes: 0,
-            unfinished: Vec::new(),
-            partial_bytes: 0,
-            link_bytes: 0,
-            partial_room: usize::MAX,
-            peer_frame_max: limits::FRAME_SIZE_MIN,
-            peer_channel_max: 0,
-            peer_idle_timeout: None,
-            offered: Vec::new(),
-            received_at: now,
-            sent_at: now,
-            deadline: Some(now.after(limits::OPEN_DEADLINE)),
-            frames_unopened: 0,
-            unauthenticated_bytes: 0,
             reported_closed: false,
         }
     }
@@ -157,17 +200,17 @@ impl Connection {
     /// Processes the input: whole frames are consumed, and the rest is left in `input`. When there
     /// is much to report, whole frames are left too ([`Connection::is_held`]).
     pub fn handle_bytes(&mut self, now: Timestamp, input: &mut BytesMut) {
-        self.received_at = now;
+        self.timers.received_at = now;
         if self.events.is_empty() {
-            self.detail_bytes = 0;
+            self.outcomes.detail_bytes = 0;
         }
         loop {
             self.decide_some();
-            self.is_held = self.deciding.is_some() || self.is_full();
+            self.is_held = self.outcomes.deciding.is_some() || self.is_full();
             if self.is_held {
                 return;
             }
-            let more = match self.phase {
+            let more = match self.handshake.phase {
                 Phase::Finished => {
                     input.clear();
                     return;
@@ -195,7 +238,7 @@ impl Connection {
     /// Returns whether there is as much to report as one share may have.
     fn is_full(&self) -> bool {
         limits::EVENTS_MAX <= self.events.len()
-            || limits::EVENT_DETAIL_BYTES_MAX <= self.detail_bytes
+            || limits::EVENT_DETAIL_BYTES_MAX <= self.outcomes.detail_bytes
     }
 
     /// The peer will send no more bytes.
@@ -205,17 +248,19 @@ impl Connection {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        if self.phase == Phase::Finished {
+        if self.handshake.phase == Phase::Finished {
             return;
         }
         self.rest();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+        if self.timers.deadline.is_some_and(|deadline| deadline <= now) {
             return self.finish(None);
         }
-        if self.silent_until() <= now && self.phase == Phase::Opened {
+        if self.silent_until() <= now && self.handshake.phase == Phase::Opened {
             let description = format!(
                 "The connection was inactive for more than the allowed {} milliseconds.",
-                self.silent_until().since(self.received_at).as_millis()
+                self.silent_until()
+                    .since(self.timers.received_at)
+                    .as_millis()
             );
             let condition = Condition::ResourceLimitExceeded;
             self.fail(
@@ -240,7 +285,7 @@ impl Connection {
         if self.out.is_empty() {
             self.out = BytesMut::new();
         }
-        for session in self.sessions.values_mut() {
+        for session in self.sessions.all.values_mut() {
             session.unsettled.rest();
         }
     }
@@ -248,11 +293,11 @@ impl Connection {
     /// Returns when [`Connection::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        if self.phase == Phase::Finished {
+        if self.handshake.phase == Phase::Finished {
             return None;
         }
-        let idle = (self.phase == Phase::Opened).then(|| self.silent_until());
-        [self.deadline, idle, self.keep_alive_at()]
+        let idle = (self.handshake.phase == Phase::Opened).then(|| self.silent_until());
+        [self.timers.deadline, idle, self.keep_alive_at()]
             .into_iter()
             .flatten()
             .min()
@@ -270,7 +315,7 @@ impl Connection {
         if self.out.is_empty() {
             return;
         }
-        self.sent_at = now;
+        self.timers.sent_at = now;
         if into.is_empty() {
             std::mem::swap(into, &mut self.out);
         } else {
@@ -288,54 +333,54 @@ impl Connection {
     /// Returns whether nothing more will be read: the output is to be sent, and the socket closed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished
+        self.handshake.phase == Phase::Finished
     }
 
     /// Returns how many sessions are open.
     #[must_use]
     pub fn session_count(&self) -> usize {
-        self.sessions.len()
+        self.sessions.all.len()
     }
 
     /// Returns how many bytes of transfers wait for the peer to open its sessions' windows, or for the
     /// frames before them: memory that no socket pushes back on.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
+        self.sessions.waiting_bytes
     }
 
     /// Returns what the frames of the peer count for since its open, before it was authorized.
     #[must_use]
     pub fn unauthenticated_bytes(&self) -> usize {
-        self.unauthenticated_bytes
+        self.handshake.unauthenticated_bytes
     }
 
     /// Returns the bytes of partially received messages.
     #[must_use]
     pub fn partial_bytes(&self) -> usize {
-        self.partial_bytes
+        self.partials.bytes
     }
 
     /// Returns the bytes of the peer's attaches that are kept.
     #[must_use]
     pub fn link_bytes(&self) -> usize {
-        self.link_bytes
+        self.links.bytes
     }
 
     /// Says how many bytes of such messages may be kept: one that goes beyond is refused.
     pub fn set_partial_room(&mut self, bytes: usize) {
-        self.partial_room = bytes;
+        self.partials.room = bytes;
     }
 
     /// Closes the connection in order: nothing else is sent or reported any more.
     pub fn close(&mut self, now: Timestamp, refusal: Option<Refusal>) {
-        match self.phase {
+        match self.handshake.phase {
             Phase::Opened => {
                 self.flush_dispositions();
                 self.write_close(refusal.as_ref());
                 self.forget_links();
-                self.phase = Phase::Closing;
-                self.deadline = Some(now.after(limits::CLOSE_WAIT));
+                self.handshake.phase = Phase::Closing;
+                self.timers.deadline = Some(now.after(limits::CLOSE_WAIT));
             }
             Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open | Phase::Routing => {
                 self.finish(refusal);
@@ -346,7 +391,7 @@ impl Connection {
 
     /// Ends the connection because the peer broke a rule of it.
     pub(super) fn fail(&mut self, now: Timestamp, refusal: Refusal) {
-        match self.phase {
+        match self.handshake.phase {
             // The peer does not hear a close without an open before it.
             Phase::Open if self.end == End::Server => {
                 self.write_open();
@@ -370,8 +415,8 @@ impl Connection {
     }
 
     pub(super) fn finish(&mut self, error: Option<Refusal>) {
-        self.phase = Phase::Finished;
-        self.deadline = None;
+        self.handshake.phase = Phase::Finished;
+        self.timers.deadline = None;
         self.report_closed(error);
     }
 
@@ -385,23 +430,23 @@ impl Connection {
 
     /// Late commands for links find none. Returns the deliveries that have not left.
     fn forget_links(&mut self) -> Vec<(LinkId, Tag)> {
-        self.deciding = None;
-        let sessions = std::mem::take(&mut self.sessions).into_values();
+        self.outcomes.deciding = None;
+        let sessions = std::mem::take(&mut self.sessions.all).into_values();
         let unsent = sessions.flat_map(|mut session| session.take_unsent());
         let unsent = unsent.collect();
-        self.links.clear();
-        self.names.clear();
-        self.waiting_bytes = 0;
-        self.unfinished.clear();
-        self.partial_bytes = 0;
-        self.link_bytes = 0;
+        self.links.all.clear();
+        self.links.names.clear();
+        self.sessions.waiting_bytes = 0;
+        self.sessions.unfinished.clear();
+        self.partials.bytes = 0;
+        self.links.bytes = 0;
         unsent
     }
 
     /// The connection is open: from now on only silence ends it.
     pub(super) fn opened(&mut self) {
-        self.phase = Phase::Opened;
-        self.deadline = None;
+        self.handshake.phase = Phase::Opened;
+        self.timers.deadline = None;
     }
 
     pub(super) fn write(&mut self, channel: u16, body: impl FnOnce(&mut BytesMut)) {
@@ -421,27 +466,27 @@ impl Connection {
     /// Returns until when the peer may be silent.
     fn silent_until(&self) -> Timestamp {
         let idle = self.config.idle_timeout;
-        self.received_at.after(idle).after(idle)
+        self.timers.received_at.after(idle).after(idle)
     }
 
     fn keep_alive_at(&self) -> Option<Timestamp> {
-        Some(self.sent_at.after(self.silence_max()?))
+        Some(self.timers.sent_at.after(self.silence_max()?))
     }
 
     /// Returns after how long without output the peer is sent an empty frame.
     fn silence_max(&self) -> Option<Millis> {
-        if self.phase != Phase::Opened {
+        if self.handshake.phase != Phase::Opened {
             return None;
         }
-        let half = Millis::from_millis(self.peer_idle_timeout?.as_millis() / 2);
+        let half = Millis::from_millis(self.peer.idle_timeout?.as_millis() / 2);
         Some(half.min(limits::KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN))
     }
 
     /// The peer has sent an empty frame. Ours goes with it if it is due before long: an idle connection wakes up
     /// once then, and not twice.
     fn take_empty_frame(&mut self) {
-        let now = self.received_at;
-        let silent = now.since(self.sent_at).as_millis();
+        let now = self.timers.received_at;
+        let silent = now.since(self.timers.sent_at).as_millis();
         let max = self.silence_max();
         if max.is_some_and(|max| max.as_millis() <= 2 * silent) {
             self.write_empty_frame(now);
@@ -449,13 +494,13 @@ impl Connection {
     }
 
     fn write_empty_frame(&mut self, now: Timestamp) {
-        self.sent_at = now;
+        self.timers.sent_at = now;
         frame::write_empty(&mut self.out);
     }
 
     /// Takes one frame; returns whether there may be another.
     fn take_frame(&mut self, now: Timestamp, input: &mut BytesMut) -> bool {
-        let size_max = match self.phase {
+        let size_max = match self.handshake.phase {
             Phase::Opened if self.is_untrusted() => {
                 limits::FRAME_SIZE_UNAUTHENTICATED_MAX.min(self.config.frame_size_max)
             }
@@ -507,15 +552,15 @@ impl Connection {
 
     /// Counts the cost of a peer that has not opened, or is not authorized.
     fn bound_strangers(&mut self, bytes: usize) -> Result<(), Refusal> {
-        if matches!(self.phase, Phase::Sasl | Phase::Open) {
-            self.frames_unopened += 1;
-            if limits::UNOPENED_FRAMES_MAX < self.frames_unopened {
+        if matches!(self.handshake.phase, Phase::Sasl | Phase::Open) {
+            self.handshake.frames += 1;
+            if limits::UNOPENED_FRAMES_MAX < self.handshake.frames {
                 return Err(frame::framing("too many frames before an open".to_owned()));
             }
         }
-        if self.phase == Phase::Opened && self.is_untrusted() {
-            self.unauthenticated_bytes += bytes.max(limits::UNAUTHENTICATED_FRAME_BYTES);
-            if limits::UNAUTHENTICATED_BYTES_MAX < self.unauthenticated_bytes {
+        if self.handshake.phase == Phase::Opened && self.is_untrusted() {
+            self.handshake.unauthenticated_bytes += bytes.max(limits::UNAUTHENTICATED_FRAME_BYTES);
+            if limits::UNAUTHENTICATED_BYTES_MAX < self.handshake.unauthenticated_bytes {
                 let condition = Condition::ResourceLimitExceeded;
                 let description = "Too much was sent before a token was accepted.".to_owned();
                 return Err(Refusal {
@@ -528,7 +573,7 @@ impl Connection {
     }
 
     fn dispatch(&mut self, frame: &Frame, body: &[u8]) -> Result<Dispatched, Refusal> {
-        match (self.phase, frame.kind) {
+        match (self.handshake.phase, frame.kind) {
             (Phase::Open | Phase::Opened | Phase::Closing, FrameKind::Amqp) => {
                 if body.is_empty() {
                     self.take_empty_frame();
@@ -548,10 +593,10 @@ impl Connection {
 
     fn handle_performative(&mut self, channel: u16, body: &[u8]) -> Result<Dispatched, Refusal> {
         let (code, list, payload) = split(body).map_err(undecodable)?;
-        if self.phase == Phase::Open && code != descriptor::OPEN {
+        if self.handshake.phase == Phase::Open && code != descriptor::OPEN {
             return Err(illegal("the first frame is not an open"));
         }
-        if self.phase == Phase::Closing && code != descriptor::CLOSE {
+        if self.handshake.phase == Phase::Closing && code != descriptor::CLOSE {
             return Ok(Dispatched::Done);
         }
         match code {
@@ -562,7 +607,7 @@ impl Connection {
             }
             descriptor::BEGIN => self.handle_begin(channel, list)?,
             _ => {
-                let Some(&session) = self.by_channel.get(channel) else {
+                let Some(&session) = self.sessions.by_channel.get(channel) else {
                     // An end for a channel that has none may cross our own.
                     return if code == descriptor::END {
                         Ok(Dispatched::Done)
@@ -605,7 +650,7 @@ impl Connection {
     }
 
     fn handle_close(&mut self, error: Option<Refusal>) {
-        if self.phase == Phase::Opened {
+        if self.handshake.phase == Phase::Opened {
             self.flush_dispositions();
             self.write_close(None);
         }

@@ -68,14 +68,14 @@ impl Connection {
 
     /// Settles an incoming message; its credit is to be returned by [`Connection::return_credit`].
     pub fn settle_without_credit(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
-        if let Some(session) = self.links.get(id).map(|link| link.session) {
+        if let Some(session) = self.links.all.get(id).map(|link| link.session) {
             self.settle(session, Side::Received, delivery, outcome);
         }
     }
 
     /// Returns the credit of a message that came in, and tells the peer when there is enough of it.
     pub fn return_credit(&mut self, id: LinkId) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         if let FlowState::Incoming(incoming) = &mut link.flow
@@ -89,10 +89,10 @@ impl Connection {
     /// needs no answer. A decision in a transaction is provisional: the delivery stays unsettled
     /// until the transaction is discharged [4.4.2].
     pub fn settle_outgoing(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
-        let Some(session) = self.links.get(id).map(|link| link.session) else {
+        let Some(session) = self.links.all.get(id).map(|link| link.session) else {
             return;
         };
-        let Some(state) = self.sessions.get_mut(session) else {
+        let Some(state) = self.sessions.all.get_mut(session) else {
             return;
         };
         let is_answered = match outcome {
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     fn settle(&mut self, id: SessionId, side: Side, delivery: DeliveryId, outcome: &Outcome) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return;
         };
         let waiting = match side {
@@ -139,14 +139,14 @@ impl Connection {
         }
         if !session.unflushed {
             session.unflushed = true;
-            self.unflushed.push(id);
+            self.sessions.unflushed.push(id);
         }
     }
 
     /// Writes the dispositions that waited for neighbours.
     pub fn flush_dispositions(&mut self) {
-        while let Some(id) = self.unflushed.pop() {
-            let Some(session) = self.sessions.get_mut(id) else {
+        while let Some(id) = self.sessions.unflushed.pop() {
+            let Some(session) = self.sessions.all.get_mut(id) else {
                 continue;
             };
             session.unflushed = false;
@@ -170,7 +170,7 @@ impl Connection {
         if !peer.receiver {
             return Ok(());
         }
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return Ok(());
         };
         let (outcome, transaction) = match peer.state {
@@ -188,7 +188,7 @@ impl Connection {
             let late = session.discharged.take(peer.first, peer.last);
             self.refuse_late(id, &late, transaction.as_ref());
         }
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return Ok(());
         };
         let Some(span) = session.unsettled.span(peer.first, peer.last) else {
@@ -201,7 +201,7 @@ impl Connection {
                 return Err(too_heavy(bytes));
             }
         }
-        self.deciding = Some(Deciding {
+        self.outcomes.deciding = Some(Deciding {
             session: id,
             span,
             settled: peer.settled,
@@ -239,14 +239,14 @@ impl Connection {
 
     /// Reports deliveries of the disposition that is being taken, as many as there is room for.
     pub(super) fn decide_some(&mut self) {
-        let Some(mut deciding) = self.deciding.take() else {
+        let Some(mut deciding) = self.outcomes.deciding.take() else {
             return;
         };
-        let Some(session) = self.sessions.get_mut(deciding.session) else {
+        let Some(session) = self.sessions.all.get_mut(deciding.session) else {
             return;
         };
         let room = limits::EVENTS_MAX.saturating_sub(self.events.len());
-        let bytes = limits::EVENT_DETAIL_BYTES_MAX.saturating_sub(self.detail_bytes);
+        let bytes = limits::EVENT_DETAIL_BYTES_MAX.saturating_sub(self.outcomes.detail_bytes);
         let most = match deciding.weight {
             0 => room,
             weight => room.min(bytes / weight),
@@ -275,10 +275,10 @@ impl Connection {
         let left = session
             .unsettled
             .decide(deciding.span, decision, most, report);
-        self.detail_bytes += (self.events.len() - before) * deciding.weight;
+        self.outcomes.detail_bytes += (self.events.len() - before) * deciding.weight;
         if let Some(span) = left {
             deciding.span = span;
-            self.deciding = Some(deciding);
+            self.outcomes.deciding = Some(deciding);
         }
     }
 }

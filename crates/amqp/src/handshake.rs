@@ -39,23 +39,23 @@ impl Connection {
         };
         input.advance(HEADER_BYTES);
         trace::header(trace::Direction::In, &header);
-        let sasl_is_over = self.identity != Identity::Unnamed;
+        let sasl_is_over = self.handshake.identity != Identity::Unnamed;
         match (self.end, header) {
             (End::Server, SASL_HEADER) if !sasl_is_over => {
                 self.out.extend_from_slice(&SASL_HEADER);
                 self.write_mechanisms();
-                self.phase = Phase::Sasl;
+                self.handshake.phase = Phase::Sasl;
             }
             (End::Server, AMQP_HEADER) => {
                 self.out.extend_from_slice(&AMQP_HEADER);
-                self.phase = Phase::Open;
+                self.handshake.phase = Phase::Open;
             }
             (End::Client, SASL_HEADER) if self.config.identity != Identity::Unnamed => {
-                self.phase = Phase::Sasl;
+                self.handshake.phase = Phase::Sasl;
             }
             (End::Client, AMQP_HEADER) => {
                 self.write_open();
-                self.phase = Phase::Open;
+                self.handshake.phase = Phase::Open;
             }
             (End::Server | End::Client, _) => {
                 self.refuse_header();
@@ -67,7 +67,7 @@ impl Connection {
 
     /// Answers a header that is not ours with ours, and ends [2.2].
     fn refuse_header(&mut self) {
-        let ours = match self.identity {
+        let ours = match self.handshake.identity {
             Identity::Unnamed => SASL_HEADER,
             Identity::Anonymous | Identity::External | Identity::Plain { .. } => AMQP_HEADER,
         };
@@ -110,9 +110,9 @@ impl Connection {
             (End::Client, descriptor::SASL_MECHANISMS) => Ok(()),
             (End::Client, descriptor::SASL_OUTCOME) => match list.ubyte().map_err(undecodable)? {
                 Some(0) => {
-                    self.identity = self.config.identity.clone();
+                    self.handshake.identity = self.config.identity.clone();
                     self.out.extend_from_slice(&AMQP_HEADER);
-                    self.phase = Phase::Header;
+                    self.handshake.phase = Phase::Header;
                     Ok(())
                 }
                 code => {
@@ -142,12 +142,12 @@ impl Connection {
         };
         match identity {
             Some(Identity::Anonymous) => {
-                self.identity = Identity::Anonymous;
+                self.handshake.identity = Identity::Anonymous;
                 self.decide(true);
             }
             Some(identity) => {
-                self.identity = identity.clone();
-                self.phase = Phase::Deciding;
+                self.handshake.identity = identity.clone();
+                self.handshake.phase = Phase::Deciding;
                 self.events.push_back(Event::Authenticating { identity });
             }
             None => self.decide(false),
@@ -158,7 +158,7 @@ impl Connection {
     /// Answers [`Event::Authenticating`]: the peer is authenticated, or the connection ends. The
     /// input that came meanwhile must be given to `handle_bytes` again.
     pub fn authenticated(&mut self, is_genuine: bool) {
-        if self.phase == Phase::Deciding {
+        if self.handshake.phase == Phase::Deciding {
             self.decide(is_genuine);
             // An authenticated peer is authorized.
             self.config.trusts_peer |= is_genuine;
@@ -167,7 +167,7 @@ impl Connection {
 
     /// Answers [`Event::Authenticating`] where it is decided later: SASL continues, and the peer is no more than before.
     pub fn authenticated_for_now(&mut self) {
-        if self.phase == Phase::Deciding {
+        if self.handshake.phase == Phase::Deciding {
             self.decide(true);
         }
     }
@@ -175,7 +175,7 @@ impl Connection {
     /// Answers [`Event::Opened`] of a connection that holds its open ([`Config::holds_open`](super::Config::holds_open)): it is
     /// served here. The input that came meanwhile must be given to `handle_bytes` again.
     pub fn serve_here(&mut self) {
-        if self.phase == Phase::Routing {
+        if self.handshake.phase == Phase::Routing {
             if self.end == End::Server {
                 self.write_open();
             }
@@ -199,7 +199,7 @@ impl Connection {
             outcome.end();
         });
         if is_genuine {
-            self.phase = Phase::Header;
+            self.handshake.phase = Phase::Header;
         } else {
             // The reason is not sent, because the peer may be guessing.
             self.finish(Some(Refusal {
@@ -221,7 +221,7 @@ impl Connection {
 
     pub(super) fn write_open(&mut self) {
         let config = self.config.clone();
-        let offered = self.offered.clone();
+        let offered = self.handshake.offered.clone();
         self.write(0, |out| {
             let mut list = ListWriter::begin(out, descriptor::OPEN);
             list.string(&config.container_id);
@@ -242,7 +242,7 @@ impl Connection {
     }
 
     pub(super) fn handle_open(&mut self, mut list: List<'_>) -> Result<(), Refusal> {
-        if self.phase != Phase::Open {
+        if self.handshake.phase != Phase::Open {
             return Err(illegal("the connection is open already"));
         }
         let peer = PeerOpen::read(&mut list).map_err(undecodable)?;
@@ -257,20 +257,20 @@ impl Connection {
                 description,
             });
         }
-        self.peer_frame_max = peer.frame_size_max;
-        self.peer_channel_max = peer.channel_max;
-        self.peer_idle_timeout = peer.idle_timeout;
+        self.peer.frame_max = peer.frame_size_max;
+        self.peer.channel_max = peer.channel_max;
+        self.peer.idle_timeout = peer.idle_timeout;
         if self.end == End::Server {
-            self.offered = peer.offers();
+            self.handshake.offered = peer.offers();
         }
-        self.phase = Phase::Routing;
+        self.handshake.phase = Phase::Routing;
         if !self.config.holds_open {
             self.serve_here();
         }
         self.events.push_back(Event::Opened {
             container_id: peer.container_id,
             hostname: peer.hostname,
-            identity: self.identity.clone(),
+            identity: self.handshake.identity.clone(),
             is_client_provider: peer.is_client_provider,
             product: peer.product,
         });

@@ -27,7 +27,7 @@ impl Connection {
     ) -> Result<(), Refusal> {
         let peer = read_attach(session, &mut list).map_err(undecodable)?;
         let handle_max = self.config.handle_max;
-        let Some(state) = self.sessions.get(session) else {
+        let Some(state) = self.sessions.all.get(session) else {
             return Ok(());
         };
         if handle_max < peer.handle {
@@ -57,8 +57,8 @@ impl Connection {
 
     /// Finds the link that has a name now; one that ends has it no more.
     fn link_named(&self, name: &str, role: LinkRole) -> Option<(LinkId, LinkPhase)> {
-        let mut named = self.names.find(name, role).filter_map(|id| {
-            let link = self.links.get(id)?;
+        let mut named = self.links.names.find(name, role).filter_map(|id| {
+            let link = self.links.all.get(id)?;
             let ends = link.phase == LinkPhase::Detaching;
             let same = link.name == name && link.role == role;
             (same && !ends).then_some((id, link.phase))
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     fn attach_asked(&mut self, session: SessionId, peer: PeerAttach) -> Result<(), Refusal> {
-        if limits::CONNECTION_LINKS_MAX <= self.links.len() {
+        if limits::CONNECTION_LINKS_MAX <= self.links.all.len() {
             let description = "The connection has too many links.".to_owned();
             return Err(Refusal {
                 condition: Condition::ResourceLimitExceeded,
@@ -76,6 +76,7 @@ impl Connection {
         }
         let handle = self
             .sessions
+            .all
             .get(session)
             .and_then(|session| session.free_handle());
         let Some(handle) = handle else {
@@ -105,7 +106,7 @@ impl Connection {
             flow,
         };
         self.keep_link(id, link);
-        if let Some(state) = self.sessions.get_mut(session) {
+        if let Some(state) = self.sessions.all.get_mut(session) {
             state.by_handle.insert(peer.handle, id);
             state.handles.insert(handle, id);
         }
@@ -143,7 +144,7 @@ impl Connection {
                 return refused(&what, bytes, limits::TERMINUS_BYTES_MAX);
             }
         }
-        let all = self.link_bytes + name + source + target;
+        let all = self.links.bytes + name + source + target;
         if limits::CONNECTION_LINKS_BYTES_MAX < all {
             let what = "The names of the connection's links, and the sources and targets of those \
                         that wait, would have";
@@ -154,32 +155,32 @@ impl Connection {
 
     /// Drops a link's source and target: they are echoed once.
     fn drop_termini(&mut self, id: LinkId) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         let before = link.kept_bytes();
         (link.source, link.target) = (None, None);
-        self.link_bytes -= before - link.kept_bytes();
+        self.links.bytes -= before - link.kept_bytes();
     }
 
     /// Drops everything kept of a link that ends, though the peer may never answer the detach: its
     /// handle alone stays taken.
     fn drop_name(&mut self, id: LinkId) {
         self.drop_termini(id);
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         let name = std::mem::take(&mut link.name);
-        self.names.remove(&name, link.role, id);
-        self.link_bytes -= name.len();
+        self.links.names.remove(&name, link.role, id);
+        self.links.bytes -= name.len();
     }
 
     fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Undecodable> {
         let attach = Box::new(peer.attach?);
-        if let Some(link) = self.links.get_mut(id) {
+        if let Some(link) = self.links.all.get_mut(id) {
             link.peer_handle = Some(peer.handle);
             link.phase = LinkPhase::Attached;
-            if let Some(state) = self.sessions.get_mut(link.session) {
+            if let Some(state) = self.sessions.all.get_mut(link.session) {
                 state.by_handle.insert(peer.handle, id);
             }
         }
@@ -189,7 +190,7 @@ impl Connection {
 
     /// Accepts a link that the peer attached, and echoes its terms (`transport.md#attach`).
     pub fn accept_link(&mut self, id: LinkId, accept: Accept) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         if link.phase != LinkPhase::Asked {
@@ -225,7 +226,7 @@ impl Connection {
     /// Turns a link away: an attach that leads nowhere, and a detach that says why
     /// (`transport.md#refused-links`).
     pub fn refuse_link(&mut self, id: LinkId, refusal: Refusal) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         if link.phase != LinkPhase::Asked {
@@ -248,7 +249,7 @@ impl Connection {
     /// Ends a link, and returns the deliveries of it that have not left.
     fn end_link(&mut self, id: LinkId, refusal: Option<Refusal>) -> Vec<Tag> {
         self.flush_dispositions();
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return Vec::new();
         };
         let phase = std::mem::replace(&mut link.phase, LinkPhase::Detaching);
@@ -265,10 +266,10 @@ impl Connection {
 
     /// Drops the unsent transfers of a link that ends. Returns their deliveries.
     fn forget_deliveries(&mut self, id: LinkId) -> Vec<Tag> {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return Vec::new();
         };
-        self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
+        self.partials.bytes = self.partials.bytes.saturating_sub(link.partial_bytes());
         let session = link.session;
         match &mut link.flow {
             FlowState::Incoming(incoming) => {
@@ -277,7 +278,7 @@ impl Connection {
             }
             FlowState::Outgoing(_) => {
                 let unsent = self.drop_waiting(session, id);
-                if let Some(state) = self.sessions.get_mut(session) {
+                if let Some(state) = self.sessions.all.get_mut(session) {
                     state.unsettled.forget(id);
                 }
                 unsent
@@ -331,7 +332,7 @@ impl Connection {
         (source, target): (Bytes, Bytes),
         mode: SettleMode,
     ) -> Option<LinkId> {
-        let handle = self.sessions.get(session)?.free_handle()?;
+        let handle = self.sessions.all.get(session)?.free_handle()?;
         let flow = match role {
             LinkRole::Incoming => FlowState::Incoming(IncomingLink::default()),
             LinkRole::Outgoing => FlowState::Outgoing(OutgoingLink::default()),
@@ -355,7 +356,11 @@ impl Connection {
             flow,
         };
         self.keep_link(id, link);
-        self.sessions.get_mut(session)?.handles.insert(handle, id);
+        self.sessions
+            .all
+            .get_mut(session)?
+            .handles
+            .insert(handle, id);
         self.write_attach(id, Some(&source), Some(&target), &Accept::default());
         Some(id)
     }
@@ -379,14 +384,14 @@ impl Connection {
             .raw()
             .and_then(|error| error.map(state::error).transpose());
         let error = error.map_err(undecodable)?;
-        let Some(state) = self.sessions.get_mut(session) else {
+        let Some(state) = self.sessions.all.get_mut(session) else {
             return Ok(());
         };
         let Some(id) = state.by_handle.remove(handle) else {
             return Err(unattached(handle));
         };
         self.flush_dispositions();
-        let phase = self.links.get(id).map(|link| link.phase);
+        let phase = self.links.all.get(id).map(|link| link.phase);
         match phase {
             Some(LinkPhase::Asked) => self.detach(id, None),
             Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, ending, None),
@@ -416,13 +421,13 @@ impl Connection {
             }
             return Ok(());
         };
-        let Some(state) = self.sessions.get(session) else {
+        let Some(state) = self.sessions.all.get(session) else {
             return Ok(());
         };
         let Some(&id) = state.by_handle.get(handle) else {
             return Err(unattached(handle));
         };
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return Ok(());
         };
         if link.phase == LinkPhase::Detaching {
@@ -459,7 +464,7 @@ impl Connection {
 
     /// Answers a flow with the state of its link, behind the transfers that the state has in it.
     fn answer_flow(&mut self, id: LinkId) {
-        let link = self.links.get_mut(id);
+        let link = self.links.all.get_mut(id);
         if let Some(FlowState::Outgoing(outgoing)) = link.map(|link| &mut link.flow)
             && 0 < outgoing.waiting
         {
@@ -472,7 +477,7 @@ impl Connection {
     /// Completes a drain: the remaining credit up to `limit` is used up. Credit that came after the
     /// drain stays.
     pub fn drained(&mut self, id: LinkId, limit: u32) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         let FlowState::Outgoing(outgoing) = &mut link.flow else {
@@ -493,13 +498,13 @@ impl Connection {
     /// Returns whether a link is attached: accepted, and detached by neither end.
     #[must_use]
     pub fn is_attached(&self, id: LinkId) -> bool {
-        let link = self.links.get(id);
+        let link = self.links.all.get(id);
         link.is_some_and(|link| link.phase == LinkPhase::Attached)
     }
 
     /// Grants credit on an incoming link (client role), in deliveries from now on.
     pub fn grant_credit(&mut self, id: LinkId, credit: u32) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         if let FlowState::Incoming(incoming) = &mut link.flow {
@@ -510,14 +515,14 @@ impl Connection {
     }
 
     pub(super) fn write_link_flow(&mut self, id: LinkId, answer: FlowReason) {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return;
         };
         // Before our attach the peer does not know the handle, and after our detach it means nothing.
         if matches!(link.phase, LinkPhase::Asked | LinkPhase::Detaching) {
             return;
         }
-        let Some(session) = self.sessions.get_mut(link.session) else {
+        let Some(session) = self.sessions.all.get_mut(link.session) else {
             return;
         };
         session.unreported = 0;
@@ -549,7 +554,7 @@ impl Connection {
         target: Option<&[u8]>,
         accept: &Accept,
     ) {
-        let Some(link) = self.links.get(id) else {
+        let Some(link) = self.links.all.get(id) else {
             return;
         };
         let properties = state::encode_map(accept.properties.as_ref());
@@ -586,7 +591,7 @@ impl Connection {
     }
 
     fn write_detach(&mut self, id: LinkId, ending: Ending, refusal: Option<&Refusal>) {
-        let Some(link) = self.links.get(id) else {
+        let Some(link) = self.links.all.get(id) else {
             return;
         };
         frame::write(
@@ -625,7 +630,7 @@ impl Connection {
     fn drop_link(&mut self, id: LinkId) -> Vec<Tag> {
         let unsent = self.forget_deliveries(id);
         if let Some(link) = self.take_link(id)
-            && let Some(session) = self.sessions.get_mut(link.session)
+            && let Some(session) = self.sessions.all.get_mut(link.session)
         {
             session.handles.remove(link.handle);
         }
@@ -633,21 +638,21 @@ impl Connection {
     }
 
     fn keep_link(&mut self, id: LinkId, link: Link) {
-        self.link_bytes += link.kept_bytes();
-        self.names.insert(&link.name, link.role, id);
-        self.links.insert(id, Box::new(link));
+        self.links.bytes += link.kept_bytes();
+        self.links.names.insert(&link.name, link.role, id);
+        self.links.all.insert(id, Box::new(link));
     }
 
     pub(super) fn take_link(&mut self, id: LinkId) -> Option<Box<Link>> {
-        let link = self.links.remove(id)?;
-        self.names.remove(&link.name, link.role, id);
-        self.link_bytes -= link.kept_bytes();
+        let link = self.links.all.remove(id)?;
+        self.links.names.remove(&link.name, link.role, id);
+        self.links.bytes -= link.kept_bytes();
         Some(link)
     }
 
     fn new_link_id(&mut self) -> LinkId {
-        let id = LinkId(self.next_link);
-        self.next_link = self.next_link.wrapping_add(1);
+        let id = LinkId(self.links.next);
+        self.links.next = self.links.next.wrapping_add(1);
         id
     }
 }

@@ -168,18 +168,23 @@ impl PeerBegin {
 impl Connection {
     /// Begins a session (client role).
     pub fn begin(&mut self) -> Option<SessionId> {
-        if self.phase != Phase::Opened {
+        if self.handshake.phase != Phase::Opened {
             return None;
         }
         let id = self.free_channel()?;
-        self.sessions.insert(id, Box::new(Session::new(None)));
+        self.sessions.all.insert(id, Box::new(Session::new(None)));
         self.write_begin(id, None);
         Some(id)
     }
 
     pub(super) fn handle_begin(&mut self, channel: u16, mut list: List<'_>) -> Result<(), Refusal> {
         let begin = PeerBegin::read(&mut list).map_err(undecodable)?;
-        if self.by_channel.get(channel).is_some_and(|id| *id != ENDED) {
+        if self
+            .sessions
+            .by_channel
+            .get(channel)
+            .is_some_and(|id| *id != ENDED)
+        {
             return Err(not_allowed(format!(
                 "Channel {channel} has a session already."
             )));
@@ -192,7 +197,9 @@ impl Connection {
         if let Some(answered) = begin.remote_channel {
             return self.begin_answered(channel, SessionId(answered), &begin);
         }
-        if !self.config.trusts_peer && limits::UNAUTHENTICATED_SESSIONS_MAX <= self.sessions.len() {
+        if !self.config.trusts_peer
+            && limits::UNAUTHENTICATED_SESSIONS_MAX <= self.sessions.all.len()
+        {
             let max = limits::UNAUTHENTICATED_SESSIONS_MAX;
             return Err(not_allowed(format!(
                 "Before a token is accepted there may be {max} sessions."
@@ -203,8 +210,8 @@ impl Connection {
         };
         let mut session = Session::new(Some(channel));
         session.take_begin(&begin);
-        self.sessions.insert(id, Box::new(session));
-        self.by_channel.insert(channel, id);
+        self.sessions.all.insert(id, Box::new(session));
+        self.sessions.by_channel.insert(channel, id);
         self.write_begin(id, Some(channel));
         Ok(())
     }
@@ -215,7 +222,7 @@ impl Connection {
         id: SessionId,
         begin: &PeerBegin,
     ) -> Result<(), Refusal> {
-        let session = self.sessions.get_mut(id);
+        let session = self.sessions.all.get_mut(id);
         let Some(session) = session.filter(|session| session.peer_channel.is_none()) else {
             return Err(not_allowed(format!(
                 "There is no begin on channel {} to be answered.",
@@ -224,7 +231,7 @@ impl Connection {
         };
         session.peer_channel = Some(channel);
         session.take_begin(begin);
-        self.by_channel.insert(channel, id);
+        self.sessions.by_channel.insert(channel, id);
         self.flush_waiting(id);
         Ok(())
     }
@@ -247,7 +254,7 @@ impl Connection {
 
     pub(super) fn handle_end(&mut self, channel: u16, id: SessionId, error: Option<&Refusal>) {
         // Python keeps detaching links of a session that it has ended.
-        self.by_channel.insert(channel, ENDED);
+        self.sessions.by_channel.insert(channel, ENDED);
         if id != ENDED {
             self.flush_dispositions();
             self.write(id.0, |out| ListWriter::begin(out, descriptor::END).end());
@@ -258,7 +265,7 @@ impl Connection {
     /// Ends a session, for the peer broke a rule of it.
     pub(super) fn end_session(&mut self, id: SessionId, refusal: &Refusal) {
         self.flush_dispositions();
-        let Some(session) = self.sessions.get(id) else {
+        let Some(session) = self.sessions.all.get(id) else {
             return;
         };
         let channel = session.peer_channel;
@@ -269,12 +276,12 @@ impl Connection {
         });
         self.drop_session(id, None);
         if let Some(channel) = channel {
-            self.by_channel.insert(channel, ENDED);
+            self.sessions.by_channel.insert(channel, ENDED);
         }
     }
 
     fn drop_session(&mut self, id: SessionId, error: Option<&Refusal>) {
-        let Some(mut session) = self.sessions.remove(id) else {
+        let Some(mut session) = self.sessions.all.remove(id) else {
             return;
         };
         let mut unsent: BTreeMap<LinkId, Vec<Tag>> = BTreeMap::new();
@@ -282,13 +289,16 @@ impl Connection {
             unsent.entry(link).or_default().push(tag);
         }
         for waiting in session.waiting.drain(..) {
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.what.len());
+            self.sessions.waiting_bytes = self
+                .sessions
+                .waiting_bytes
+                .saturating_sub(waiting.what.len());
         }
         for id in session.handles.into_values() {
             let Some(link) = self.take_link(id) else {
                 continue;
             };
-            self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
+            self.partials.bytes = self.partials.bytes.saturating_sub(link.partial_bytes());
             // The owner has ended the others itself, or knows of their end.
             if link.phase != LinkPhase::Detaching {
                 self.events.push_back(Event::Detached {
@@ -303,7 +313,7 @@ impl Connection {
     /// Makes more frames of large messages, now that there is room for them: to be called when
     /// output was taken, as long as [`Connection::has_more`] says so.
     pub fn go_on(&mut self) {
-        for id in std::mem::take(&mut self.unfinished) {
+        for id in std::mem::take(&mut self.sessions.unfinished) {
             self.flush_waiting(id);
         }
     }
@@ -311,32 +321,34 @@ impl Connection {
     /// Returns whether more output can be made by [`Connection::go_on`].
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.unfinished.is_empty()
+        !self.sessions.unfinished.is_empty()
     }
 
     /// Sends the transfers that waited, as far as the peer's window is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
-        let payload_max = frame::payload_max(self.peer_frame_max);
-        while let Some(session) = self.sessions.get_mut(id)
+        let payload_max = frame::payload_max(self.peer.frame_max);
+        while let Some(session) = self.sessions.all.get_mut(id)
             && let Some(next) = session.waiting.front_mut()
         {
             let (link, start) = (next.link, self.out.len());
             let is_done = match &mut next.what {
                 _ if session.remote_window == 0 => return,
                 What::Rest(_) if limits::OUTPUT_BYTES <= start => {
-                    if !self.unfinished.contains(&id) {
-                        self.unfinished.push(id);
+                    if !self.sessions.unfinished.contains(&id) {
+                        self.sessions.unfinished.push(id);
                     }
                     return;
                 }
                 What::Frame(_, frame) => {
-                    self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
+                    self.sessions.waiting_bytes =
+                        self.sessions.waiting_bytes.saturating_sub(frame.len());
                     self.out.extend_from_slice(frame);
                     true
                 }
                 What::Rest(rest) => {
                     let written = rest.write(&mut self.out, id, payload_max);
-                    self.waiting_bytes = self.waiting_bytes.saturating_sub(written);
+                    self.sessions.waiting_bytes =
+                        self.sessions.waiting_bytes.saturating_sub(written);
                     rest.payload.is_empty()
                 }
             };
@@ -352,7 +364,7 @@ impl Connection {
 
     /// A transfer that waited has left: the flow that waited behind the last one of its link follows.
     fn transfer_left(&mut self, id: LinkId) {
-        let link = self.links.get_mut(id);
+        let link = self.links.all.get_mut(id);
         if let Some(FlowState::Outgoing(outgoing)) = link.map(|link| &mut link.flow) {
             outgoing.waiting = outgoing.waiting.saturating_sub(1);
             if outgoing.waiting == 0
@@ -366,10 +378,10 @@ impl Connection {
     /// Drops the waiting transfers of a link that ends: its handle means nothing after its detach.
     /// Returns the deliveries that were not sent as a whole: the peer has none of them.
     pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) -> Vec<Tag> {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return Vec::new();
         };
-        let (bytes, unsettled) = (&mut self.waiting_bytes, &mut session.unsettled);
+        let (bytes, unsettled) = (&mut self.sessions.waiting_bytes, &mut session.unsettled);
         let mut unsent = Vec::new();
         session.waiting.retain(|waiting| {
             if waiting.link == link {
@@ -384,7 +396,7 @@ impl Connection {
 
     /// Takes the session's part of a flow.
     pub(super) fn take_session_flow(&mut self, id: SessionId, flow: &SessionFlow) {
-        if let Some(session) = self.sessions.get_mut(id) {
+        if let Some(session) = self.sessions.all.get_mut(id) {
             // Null next-incoming-id: the peer has not seen our begin [2.7.4].
             let seen = flow.next_incoming_id.unwrap_or(FIRST_ID);
             let in_flight = serial::ahead(seen, session.next_outgoing_id).unwrap_or(0);
@@ -394,7 +406,7 @@ impl Connection {
     }
 
     pub(super) fn write_session_flow(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return;
         };
         session.unreported = 0;
@@ -405,14 +417,14 @@ impl Connection {
 
     fn free_channel(&self) -> Option<SessionId> {
         let mut free = 0;
-        for (taken, _) in self.sessions.iter() {
+        for (taken, _) in self.sessions.all.iter() {
             if free < taken.0 {
                 break;
             }
             free = taken.0.checked_add(1)?;
         }
         // The last channel number represents sessions that ended.
-        let max = self.peer_channel_max.min(ENDED.0 - 1);
+        let max = self.peer.channel_max.min(ENDED.0 - 1);
         let max = if self.end == End::Client {
             max.min(self.config.channel_max)
         } else {

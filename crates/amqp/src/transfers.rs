@@ -119,7 +119,7 @@ impl Connection {
         transfer: Transfer,
         payload: Bytes,
     ) -> Result<(), Refusal> {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(session) = self.sessions.all.get_mut(id) else {
             return Ok(());
         };
         session.next_incoming_id = session.next_incoming_id.wrapping_add(1);
@@ -142,7 +142,7 @@ impl Connection {
         transfer: Transfer,
         payload: Bytes,
     ) -> Result<(), Refusal> {
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.all.get_mut(id) else {
             return Ok(());
         };
         let phase = link.phase;
@@ -196,7 +196,7 @@ impl Connection {
         payload: Bytes,
         size_max: u64,
     ) -> Result<(), Refusal> {
-        let link = self.links.get_mut(id);
+        let link = self.links.all.get_mut(id);
         let Some(FlowState::Incoming(incoming)) = link.map(|link| &mut link.flow) else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl Connection {
         if transfer.course == Course::Aborted || (is_resumed && !transfer.more) {
             // As if it had never been sent: only its credit is used up, and comes back. Nothing is
             // known of a delivery that is resumed, for no link outlives its detach [2.7.5].
-            self.partial_bytes = self.partial_bytes.saturating_sub(before);
+            self.partials.bytes = self.partials.bytes.saturating_sub(before);
             incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
             if incoming.take_settled() {
                 self.write_link_flow(id, FlowReason::Plain);
@@ -221,22 +221,22 @@ impl Connection {
         }
         partial.settled |= transfer.settled;
         let length = before + payload.len();
-        let others = self.partial_bytes.saturating_sub(before);
+        let others = self.partials.bytes.saturating_sub(before);
         if size_max < u64::try_from(length).unwrap_or(u64::MAX)
             || (transfer.more && limits::PARTIAL_BYTES_MAX < others + length)
         {
             partial.pass_over(PassedOver::TooLarge);
         }
-        if transfer.more && self.partial_room < others + length {
+        if transfer.more && self.partials.room < others + length {
             partial.pass_over(PassedOver::NoRoom);
         }
         if transfer.more {
             partial.append(payload);
-            self.partial_bytes = others + partial.gathered.len();
+            self.partials.bytes = others + partial.gathered.len();
             incoming.partial = Some(partial);
             return Ok(());
         }
-        self.partial_bytes = others;
+        self.partials.bytes = others;
         incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
         let payload = if before == 0 {
             payload
@@ -327,8 +327,8 @@ impl Connection {
         delivery: Delivery<'_>,
         rest: Bytes,
     ) -> Result<DeliveryId, CreditLost> {
-        let payload_max = frame::payload_max(self.peer_frame_max);
-        let link = self.links.get_mut(id).ok_or(CreditLost)?;
+        let payload_max = frame::payload_max(self.peer.frame_max);
+        let link = self.links.all.get_mut(id).ok_or(CreditLost)?;
         let (LinkPhase::Attached, FlowState::Outgoing(outgoing)) = (link.phase, &mut link.flow)
         else {
             return Err(CreditLost);
@@ -338,7 +338,7 @@ impl Connection {
         }
         outgoing.delivery_count = outgoing.delivery_count.wrapping_add(1);
         let (handle, session) = (link.handle, link.session);
-        let state = self.sessions.get_mut(session).ok_or(CreditLost)?;
+        let state = self.sessions.all.get_mut(session).ok_or(CreditLost)?;
         let number = match delivery.settle_mode {
             SettleMode::OnSend => state.unsettled.push_settled(),
             SettleMode::OnReceipt => state.unsettled.push(id, delivery.tag),
@@ -377,8 +377,8 @@ impl Connection {
         mut head: Head<'_>,
         mut rest: Bytes,
     ) {
-        let payload_max = frame::payload_max(self.peer_frame_max);
-        let Some(state) = self.sessions.get_mut(session) else {
+        let payload_max = frame::payload_max(self.peer.frame_max);
+        let Some(state) = self.sessions.all.get_mut(session) else {
             return;
         };
         let (delivery, number) = (head.delivery, head.number.unwrap_or_default());
@@ -394,8 +394,8 @@ impl Connection {
                 && limits::LARGE_REST_BYTES < pieces.left
             {
                 rest.advance(rest.len() - pieces.left);
-                self.waiting_bytes += rest.len();
-                count_waiting(&mut self.links, id);
+                self.sessions.waiting_bytes += rest.len();
+                count_waiting(&mut self.links.all, id);
                 let settled = delivery.settle_mode == SettleMode::OnSend;
                 state.waiting.push_back(PendingTransfer {
                     link: id,
@@ -421,8 +421,8 @@ impl Connection {
                 let mut frame = BytesMut::new();
                 head.write(&mut frame, size);
                 pieces.take(size, &mut frame);
-                self.waiting_bytes += frame.len();
-                count_waiting(&mut self.links, id);
+                self.sessions.waiting_bytes += frame.len();
+                count_waiting(&mut self.links.all, id);
                 state.waiting.push_back(PendingTransfer {
                     link: id,
                     what: What::Frame(number, frame.freeze()),
