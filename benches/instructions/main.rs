@@ -9,7 +9,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a benchmark that cannot go on has nothing better to do"
+    reason = "a benchmark that cannot continue has nothing better to do"
 )]
 
 mod client;

@@ -5,7 +5,7 @@ use serde_amqp::described::Described;
 use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{Binary, OrderedMap, Symbol, Timestamp};
 
-/// What stands in a message beside its id and its body.
+/// What is in a message beside its id and its body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extras {
     /// The message session.

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_nobody_named_for_a_broker_elsewhere_is_not_sent_to_it() {
+    fn a_key_that_was_not_named_for_a_broker_elsewhere_is_not_sent_to_it() {
         let key = || Key::new("sixteen-letters-!".to_owned());
         let place = "broker.example.com:5300";
         let kept = client(KnownKey::OfDirectory(key(), "d/operator.key".into()));

@@ -407,7 +407,7 @@ mod tests {
     use jitney_queue::{Journal, Record};
 
     #[test]
-    fn a_full_disk_keeps_nobody_from_stopping() {
+    fn a_full_disk_keeps_no_broker_from_stopping() {
         let disk = Arc::new(FaultyDisk::new());
         let shared: SharedDisk = Arc::<FaultyDisk>::clone(&disk);
         let options = jitney_journal::Options::new(1);

@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_make_less_stops_nobody() {
+    fn what_cannot_be_made_less_stops_no_sender() {
         let plan = Plan::new(Some(Size(128 << 20)), None, None);
         let limit = plan.limit.unwrap();
         let pressure = SizeWatch {

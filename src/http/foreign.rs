@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_somebody_else_may_own_is_foreign() {
+    fn a_host_that_another_may_own_is_foreign() {
         let is_ours = |name: &str| name == "bus.example.com";
         for (host, foreign) in [
             ("localhost", false),

@@ -525,7 +525,7 @@ impl Connection {
         let body = input.get(frame.body..frame.size).unwrap_or_default();
         trace::frame(trace::Direction::In, frame.kind, frame.channel, body);
         let done = self
-            .bound_strangers(body.len())
+            .bound_unauthenticated(body.len())
             .and_then(|()| self.dispatch(&frame, body));
         match done {
             Ok(Dispatched::Done) => input.advance(frame.size),
@@ -551,7 +551,7 @@ impl Connection {
     }
 
     /// Counts the cost of a peer that has not opened, or is not authorized.
-    fn bound_strangers(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn bound_unauthenticated(&mut self, bytes: usize) -> Result<(), Refusal> {
         if matches!(self.handshake.phase, Phase::Sasl | Phase::Open) {
             self.handshake.frames += 1;
             if limits::UNOPENED_FRAMES_MAX < self.handshake.frames {

@@ -727,7 +727,7 @@ fn a_mistake_has_its_line_and_column() {
 }
 
 #[test]
-fn a_name_that_stands_twice_is_told() {
+fn a_name_that_is_there_twice_is_told() {
     let text = queue(r#"{"MaxDeliveryCount":5,"LockDuration":"PT5S","MaxDeliveryCount":7}"#);
     let checked = super::check(&text, Defaults::Emulator);
     let config = checked.config.unwrap();

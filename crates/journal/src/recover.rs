@@ -220,7 +220,7 @@ struct Recovery<'a> {
     /// The segment that is written on.
     current: Option<SearchResult>,
     /// The offset of the checkpoint in its segment, if frames lie before it there.
-    stands_behind: Option<Position>,
+    lies_behind: Option<Position>,
     /// The newest frame that is known to be synced, and the frames after it in the newest segment
     /// with their offsets.
     synced: u64,
@@ -257,7 +257,7 @@ impl<'a> Recovery<'a> {
             frames: 0,
             usage: Usage::default(),
             current: None,
-            stands_behind: None,
+            lies_behind: None,
             synced: last_frame,
             unsynced: VecDeque::new(),
             damaged: Vec::new(),
@@ -296,7 +296,7 @@ impl<'a> Recovery<'a> {
             frames: 0,
             usage,
             current: None,
-            stands_behind: checkpoint.map(|at| at.position).filter(has_frames),
+            lies_behind: checkpoint.map(|at| at.position).filter(has_frames),
             synced: last_frame,
             unsynced: VecDeque::new(),
             damaged: Vec::new(),
@@ -590,7 +590,7 @@ impl<'a> Recovery<'a> {
         if self.last_frame < behind.synced {
             return Ok(Some("a frame is damaged, with good ones after it"));
         }
-        if self.stands_behind == Some(self.end) && !self.ends_here(window)? {
+        if self.lies_behind == Some(self.end) && !self.ends_here(window)? {
             return Ok(Some("the log ends before the position of its checkpoint"));
         }
         Ok(None)

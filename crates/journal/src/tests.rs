@@ -640,7 +640,7 @@ fn damage_in_any_byte_of_a_checkpoint_is_noticed() {
 }
 
 #[test]
-fn segments_go_when_nothing_in_them_is_alive_and_a_checkpoint_stands_for_them() {
+fn segments_go_when_nothing_in_them_is_alive_and_a_checkpoint_has_the_rest() {
     let mut model = written(200);
     assert!(
         !model.writer.checkpoint_due(),

@@ -416,7 +416,7 @@ fn a_delivery_waits_for_its_group() {
 }
 
 #[test]
-fn a_message_that_waits_for_the_disk_when_its_connection_ends_is_nobody_s() {
+fn a_message_that_waits_for_the_disk_when_its_connection_ends_is_returned() {
     let mut bench = Bench::new();
     let (gone, other) = (bench.connect(1), bench.connect(2));
     bench.receive(gone);

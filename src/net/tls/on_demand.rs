@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_signed_that_no_stranger_owns() {
+    fn only_names_are_signed_that_no_other_owns() {
         let all = on_demand(&["broker.example.com", "*.jitney.example"]);
         for host in [
             "localhost",

@@ -232,7 +232,7 @@ async fn clients_of_tls_1_2_are_served() {
 }
 
 #[tokio::test]
-async fn a_protocol_of_ours_is_agreed_upon_and_others_keep_nobody_out() {
+async fn a_protocol_of_ours_is_agreed_upon_and_others_refuse_no_client() {
     let bench = Bench::new();
     let tls = Tls::load(&bench.args(&["localhost"]), None).unwrap();
     let cases: [(&[&str], Option<&str>); 5] = [

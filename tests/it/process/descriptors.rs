@@ -66,7 +66,7 @@ fn websockets_keep_their_slots_and_health_its_own() {
     for _ in 0..50 {
         assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
     }
-    // 112 of 160 are for connections, of which two or three are at other listeners for whoever comes
+    // 112 of 160 are for connections, of which two or three are at other listeners for the next peer
     // there. A place is for the next one when its WebSocket has ended.
     inside.drain(60..100);
     for stream in &mut inside[72..100] {

@@ -454,7 +454,7 @@ fn links_end_with_the_token_that_they_need_unless_it_is_renewed() {
 }
 
 #[test]
-fn a_stranger_learns_nothing_of_what_there_is() {
+fn an_unauthenticated_peer_learns_nothing_of_what_there_is() {
     let mut bench = guarded();
     attach(&mut bench, 1, LinkRole::Incoming, "q");
     attach(&mut bench, 2, LinkRole::Outgoing, "nothing");
@@ -495,7 +495,7 @@ fn declares(bench: &mut Bench, link: u32) -> bool {
 }
 
 #[test]
-fn a_stranger_declares_a_bounded_number_of_transactions() {
+fn an_unauthenticated_peer_declares_a_bounded_number_of_transactions() {
     let mut bench = guarded();
     attach_to(&mut bench, 1, LinkRole::Incoming, LinkTarget::Coordinator);
     assert_eq!(told(&mut bench), ["+1"]);

@@ -222,7 +222,7 @@ fn a_durable_subscription_that_may_not_be_replaced_stays() {
 }
 
 #[test]
-fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
+fn a_durable_subscription_is_given_up_only_by_who_may() {
     let mut bench = guarded();
     enter(&mut bench, ROOT, "root");
     enter(&mut bench, EARS, "ears");

@@ -50,9 +50,9 @@ impl Gateway {
         let state = self.connection(connection);
         let links = state.links.len() + state.early_attaches.len();
         let made = self.namespaces.next_id();
-        let is_stranger = !self.is_authorized(connection);
+        let is_unauthenticated = !self.is_authorized(connection);
         let room = self.check_link_memory(connection, attach);
-        let is_one_too_many = is_stranger && limits::UNAUTHENTICATED_LINKS_MAX <= links;
+        let is_one_too_many = is_unauthenticated && limits::UNAUTHENTICATED_LINKS_MAX <= links;
         if room.is_ok() && !is_one_too_many && self.wait_for_token(cx.now, connection, link, attach)
         {
             return;

@@ -492,7 +492,7 @@ fn a_deleted_entity_leaves_nothing_and_its_ids_are_not_given_again() {
 }
 
 #[test]
-fn an_entity_that_nobody_uses_is_deleted() {
+fn an_entity_that_is_not_used_is_deleted() {
     let mut bench = Bench::new();
     let idle = Description {
         auto_delete_on_idle: Millis::from_secs(300),

@@ -186,7 +186,7 @@ fn a_publish_looks_only_at_rules_that_may_match() {
 }
 
 #[test]
-fn a_rule_is_met_once_by_a_property_that_stands_there_twice() {
+fn a_rule_is_met_once_by_a_property_that_is_there_twice() {
     let mut rules = RuleSet::default();
     let action = with_action("act", wants("a", 1), "SET b = 1");
     rules.insert(1, action).unwrap();
