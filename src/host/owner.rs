@@ -228,7 +228,7 @@ impl Owner {
                     self.learn_of_store(now, event);
                 }
                 control = self.control.recv(), if is_controlled => match control {
-                    Some(control) => self.obey(control),
+                    Some(control) => self.handle_control(control),
                     None => is_controlled = false,
                 },
                 count = self.mailbox.recv_many(&mut mail, jitney_shard::limits::MAILBOX_DRAIN), if takes_input => {
@@ -359,7 +359,7 @@ impl Owner {
         ))
     }
 
-    fn obey(&mut self, control: Control) {
+    fn handle_control(&mut self, control: Control) {
         match control {
             Control::Report(most, answer) => {
                 let report = ShardReport {

@@ -108,7 +108,7 @@ pub(crate) enum TooMany {
 }
 
 /// What the routes of this server say of a host.
-enum Routed {
+enum QueuedReply {
     Here(ShardIndex),
     /// The namespace, which may be another server's.
     Elsewhere(String),
@@ -116,7 +116,7 @@ enum Routed {
     Unknown,
 }
 
-impl Routed {
+impl QueuedReply {
     fn of(shards: &Shards, host: Option<&str>) -> Self {
         let routes = shards.routes();
         match (routes.shard_of(host), routes.elsewhere_of(host)) {
@@ -188,10 +188,10 @@ impl Peers {
         loop {
             let mut pause = limits::OWNER_LOOK;
             // The host is looked up anew: the namespaces may not have been known before.
-            let namespace = match Routed::of(lookup.shards, lookup.host) {
-                Routed::Here(shard) => return Ok(Reached::Here(shard)),
-                Routed::Elsewhere(namespace) => Some(namespace),
-                Routed::Unknown => None,
+            let namespace = match QueuedReply::of(lookup.shards, lookup.host) {
+                QueuedReply::Here(shard) => return Ok(Reached::Here(shard)),
+                QueuedReply::Elsewhere(namespace) => Some(namespace),
+                QueuedReply::Unknown => None,
             };
             // This server's own has a shard soon.
             let owner = namespace.as_deref();

@@ -237,14 +237,14 @@ impl Driver {
         // In this order: what was ordered before the end is carried out.
         let is_closed = self.orders.is_closed();
         for order in self.orders.take() {
-            self.obey(order);
+            self.execute_order(order);
         }
         if is_closed {
             self.appender.close();
         }
     }
 
-    fn obey(&mut self, order: LogCommand) {
+    fn execute_order(&mut self, order: LogCommand) {
         match order {
             LogCommand::Commit(frame) => self.appender.commit(frame),
             // Every append is synced.

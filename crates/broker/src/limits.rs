@@ -113,7 +113,7 @@ pub const JOB_MESSAGES: usize = 64;
 /// Bytes of messages that a job reads in one turn; one message may have more.
 pub const JOB_BYTES: usize = 1024 * 1024;
 /// Entries that a job looks at in one turn, some 0.2 ms.
-pub const JOB_LOOKS: usize = 2_048;
+pub const JOB_SCANNED: usize = 2_048;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
 /// Characters of a peer's text that are logged.

@@ -45,7 +45,7 @@ use jitney_broker::namespace::{
     Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, JobPage,
     Namespaces, StepContext, Tier, WantedBody,
 };
-use jitney_queue::{Context, Description, Handover, Looks, Queue};
+use jitney_queue::{Context, Description, Handover, Queue, ScanBudget};
 use jitney_rules::Rule;
 
 pub use amqp::management::Response;
@@ -138,11 +138,11 @@ pub enum CreditReturn {
 
 /// A reply and when it may leave.
 #[derive(Debug)]
-pub struct Routed {
+pub struct QueuedReply {
     /// The connection.
     pub connection: ConnectionId,
     /// The group of records that must be durable first; 0 for none.
-    pub rests_on: u64,
+    pub durable_after: u64,
     /// The instruction.
     pub reply: Reply,
 }
@@ -151,13 +151,13 @@ pub struct Routed {
 #[derive(Debug)]
 pub enum StepReply {
     /// To a connection.
-    Connection(Routed),
+    Connection(QueuedReply),
     /// To a receive without a link.
     Receive(ReceiveReply),
 }
 
-impl From<Routed> for StepReply {
-    fn from(routed: Routed) -> Self {
+impl From<QueuedReply> for StepReply {
+    fn from(routed: QueuedReply) -> Self {
         Self::Connection(routed)
     }
 }
@@ -196,7 +196,7 @@ pub struct Gateway {
     windows: Windows,
     interpreted: Interpreted,
     /// The rest of a turn's budget for requests that look at messages.
-    looks: Looks,
+    budget: ScanBudget,
     /// Links whose next answer needs more looks than there were.
     unfinished: VecDeque<(ConnectionId, LinkId)>,
     /// Refusals since the process started, by [`DeniedKind`].
@@ -222,7 +222,7 @@ impl Gateway {
             early_attach_ends: EarlyAttachEnds::default(),
             windows: Windows::new(usize::MAX),
             interpreted: Interpreted::default(),
-            looks: Looks::default(),
+            budget: ScanBudget::default(),
             unfinished: VecDeque::new(),
             refused: [0; DeniedKind::ALL.len()],
             tracking: Random::new(one_way(&seed.to_le_bytes())),
@@ -269,7 +269,7 @@ impl Gateway {
 
     /// Does what is due, or some of it: then [`Gateway::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, cx: &mut StepContext<'_>) {
-        self.looks = Looks::default();
+        self.budget = ScanBudget::default();
         self.namespaces.begin_turn();
         self.resume_unfinished(cx);
         self.end_transactions(cx.now);
@@ -308,7 +308,7 @@ impl Gateway {
 
     /// Ends a turn: requests that look at messages have their budget again, whether anything was due in it or not.
     pub fn finish_turn(&mut self) {
-        self.looks = Looks::default();
+        self.budget = ScanBudget::default();
     }
 
     /// Returns the time at which [`Gateway::handle_timeout`] may have something to do.

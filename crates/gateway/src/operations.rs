@@ -29,7 +29,7 @@ use jitney_base::time::Timestamp;
 use jitney_broker::access::PeerAddress;
 use jitney_broker::namespace::{AuditEntry, AuditFilter, Denied, DeniedKind, StepContext};
 use jitney_queue::{
-    Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList, Spans,
+    Conditions, ConsumerId, Inspected, ScanBudget, Schedule, SessionInspected, SessionList, Spans,
 };
 
 pub use connections::{
@@ -323,8 +323,8 @@ impl Request for ListSessions {
         let most = self.most.clamp(1, limits::INSPECTED_MAX);
         let mut list = SessionList::behind(self.after.as_deref(), most + 1);
         if let Some(queue) = gateway.namespaces.queue(queue) {
-            let mut looks = Looks::default();
-            queue.list_sessions(None, &mut list, &mut looks);
+            let mut budget = ScanBudget::default();
+            queue.list_sessions(None, &mut list, &mut budget);
         }
         let mut names = std::mem::take(&mut list.names);
         let next_after = if most < names.len() {
@@ -496,13 +496,13 @@ impl Gateway {
         };
         if let Some(found) = self.namespaces.queue(queue) {
             let most = most.clamp(1, limits::INSPECTED_MAX);
-            let mut looks = Looks::default();
+            let mut budget = ScanBudget::default();
             let start = found.browse_start(from);
             let bounds = match bytes_max {
                 0 => (most, usize::MAX),
                 _ => (most, bytes_max),
             };
-            let (messages, next) = found.inspect(start, None, conditions, bounds, &mut looks);
+            let (messages, next) = found.inspect(start, None, conditions, bounds, &mut budget);
             let mut lengths = messages.iter().map(|message| message.body.length);
             view.with_bytes &= lengths
                 .all(|length| usize::try_from(length).is_ok_and(|length| length <= bytes_max));

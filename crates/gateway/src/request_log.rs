@@ -7,7 +7,7 @@ use tracing::{Level, enabled, info};
 
 use super::amqp::{Link, ServiceNode};
 use super::operations::node_shown;
-use super::{Gateway, Reply, Routed, StepReply};
+use super::{Gateway, QueuedReply, Reply, StepReply};
 use jitney_base::address;
 use jitney_base::ids::{ConnectionId, EntityId, LockToken, RequestId, SequenceNumber};
 use jitney_base::rights::Right;
@@ -233,7 +233,7 @@ impl Gateway {
         }
     }
 
-    fn log_link(&self, routed: &Routed) {
+    fn log_link(&self, routed: &QueuedReply) {
         let client = self.client(routed.connection);
         let connection = routed.connection.0;
         let link = |link| self.link(routed.connection, link);

@@ -166,7 +166,7 @@ impl Gateway {
     }
 
     /// Makes a queue `q` and lets a connection look for what is not there, so often; others have used
-    /// up this turn's looks.
+    /// up this turn's budget.
     ///
     /// # Panics
     ///
@@ -180,7 +180,7 @@ impl Gateway {
         let description = jitney_queue::Description::default();
         self.ensure_entity(cx, "q", description).unwrap();
         attach_both(self, cx, id, "q");
-        self.looks.spend(limits::LOOKS);
+        self.budget.spend(limits::SCAN_BUDGET);
         for _ in 0..calls {
             self.apply(cx, id, search());
         }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::sessions::{Holder, Sessions};
 use super::{
-    ConsumerId, Context, Delivery, Looks, MessageSession, Queue, ReceiveMode, Record, Timestamp,
+    ConsumerId, Context, Delivery, MessageSession, Queue, ReceiveMode, Record, ScanBudget,
+    Timestamp,
 };
 use crate::limits;
 
@@ -255,7 +256,7 @@ impl Queue {
         &self,
         updated_after: Option<Timestamp>,
         list: &mut SessionList,
-        looks: &mut Looks,
+        budget: &mut ScanBudget,
     ) {
         let Some(sessions) = &self.sessions else {
             list.is_complete = true;
@@ -271,7 +272,7 @@ impl Queue {
             } else if is_listed {
                 list.names.push(id.to_owned());
             }
-            if !looks.take() {
+            if !budget.take() {
                 list.after = Some(id.into());
                 return;
             }

@@ -17,13 +17,13 @@ pub struct Browsed {
 
 /// Entries that requests may still look at in this turn.
 #[derive(Debug)]
-pub struct Looks {
+pub struct ScanBudget {
     left: usize,
 }
 
 /// The position at which a request continues that has used up its share of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LookOn(pub u64);
+pub struct ScanPosition(pub u64);
 
 /// The messages that a batch-delete deletes.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +37,18 @@ pub struct Doomed<'a> {
 }
 
 /// The cost of the removal of a message, in messages looked at.
-const LOOKS_PER_REMOVAL: usize = 16;
+const SCANNED_PER_REMOVAL: usize = 16;
 
-impl Looks {
+impl ScanBudget {
     /// Makes a share of some.
     #[must_use]
     pub const fn of(left: usize) -> Self {
         Self { left }
     }
 
-    /// Returns whether there are none left.
+    /// Returns whether nothing of it is left.
     #[must_use]
-    pub const fn are_spent(&self) -> bool {
+    pub const fn is_spent(&self) -> bool {
         self.left == 0
     }
 
@@ -65,9 +65,9 @@ impl Looks {
     }
 }
 
-impl Default for Looks {
+impl Default for ScanBudget {
     fn default() -> Self {
-        let left = limits::LOOKS;
+        let left = limits::SCAN_BUDGET;
         Self { left }
     }
 }
@@ -92,18 +92,18 @@ impl Queue {
         start: u64,
         count: usize,
         message_session: &str,
-        looks: &mut Looks,
-    ) -> Result<Vec<Browsed>, LookOn> {
+        budget: &mut ScanBudget,
+    ) -> Result<Vec<Browsed>, ScanPosition> {
         let count = count.min(limits::PEEK_MESSAGES_MAX);
         if let Some(sessions) = &self.sessions {
-            looks.spend(count);
+            budget.spend(count);
             let ordinals = sessions.messages(message_session, start);
             let entries = ordinals.filter_map(|at| self.index.get(at));
             return Ok(self.browsed(entries.take(count)));
         }
         let mut next = None;
         let allowed = self.index.from(start).take_while(|entry| {
-            let is_allowed = looks.take();
+            let is_allowed = budget.take();
             next = (!is_allowed).then_some(entry.ordinal);
             is_allowed
         });
@@ -113,7 +113,7 @@ impl Queue {
                 .take(count),
         );
         match next {
-            Some(next) if found.is_empty() => Err(LookOn(next)),
+            Some(next) if found.is_empty() => Err(ScanPosition(next)),
             _ => Ok(found),
         }
     }
@@ -171,8 +171,8 @@ impl Queue {
         cx: &mut Context<'_>,
         doomed: &Doomed<'_>,
         start: u64,
-        looks: &mut Looks,
-    ) -> (usize, Option<LookOn>) {
+        budget: &mut ScanBudget,
+    ) -> (usize, Option<ScanPosition>) {
         let wanted = |entry: &Seen<'_>| {
             entry.is_available()
                 && entry.enqueued_at < doomed.before
@@ -193,15 +193,15 @@ impl Queue {
             if found.len() == doomed.count {
                 break;
             }
-            if !looks.take() {
-                next = Some(LookOn(entry.ordinal));
+            if !budget.take() {
+                next = Some(ScanPosition(entry.ordinal));
                 break;
             }
             if wanted(&entry) {
                 found.push(entry.ordinal);
             }
         }
-        looks.spend(found.len() * LOOKS_PER_REMOVAL);
+        budget.spend(found.len() * SCANNED_PER_REMOVAL);
         for &ordinal in &found {
             self.remove(cx, ordinal);
         }

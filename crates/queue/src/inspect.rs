@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::consumers::NO_ONE;
 use super::scan::Scan;
 use super::{
-    BodyRef, ConsumerId, LookOn, Looks, MessageSession, Millis, Queue, Seen, SequenceNumber,
-    Stamps, StoredState, Timestamp, number, numbers, stamps,
+    BodyRef, ConsumerId, MessageSession, Millis, Queue, ScanBudget, ScanPosition, Seen,
+    SequenceNumber, Stamps, StoredState, Timestamp, number, numbers, stamps,
 };
 use crate::limits;
 use jitney_message::MessageState;
@@ -244,10 +244,10 @@ impl Queue {
 
     /// Returns a position as it is after a restart; likewise.
     #[must_use]
-    pub fn position_again(&self, LookOn(position): LookOn) -> LookOn {
+    pub fn position_again(&self, ScanPosition(position): ScanPosition) -> ScanPosition {
         match position {
-            0 => LookOn(0),
-            position => LookOn(self.ordinal(number(position))),
+            0 => ScanPosition(0),
+            position => ScanPosition(self.ordinal(number(position))),
         }
     }
 
@@ -259,8 +259,8 @@ impl Queue {
         until: Option<&Until>,
         conditions: &Conditions,
         (most, bytes_max): (usize, usize),
-        looks: &mut Looks,
-    ) -> (Vec<Inspected>, Option<LookOn>) {
+        budget: &mut ScanBudget,
+    ) -> (Vec<Inspected>, Option<ScanPosition>) {
         let mut found = Vec::new();
         let mut bytes = 0_usize;
         let entries: Box<dyn Iterator<Item = Seen<'_>>> = if conditions.numbers.is_empty() {
@@ -272,9 +272,9 @@ impl Queue {
             Box::new(ordinals.filter_map(|at| self.index.get(at)))
         };
         for entry in entries {
-            if found.len() == most || !looks.take() {
-                self.tell_locks(&mut found, looks);
-                return (found, Some(LookOn(entry.ordinal)));
+            if found.len() == most || !budget.take() {
+                self.tell_locks(&mut found, budget);
+                return (found, Some(ScanPosition(entry.ordinal)));
             }
             let is_covered = until.is_none_or(|until| until.covers(entry.ordinal));
             if !is_covered || !conditions.hold_for(&entry) {
@@ -282,12 +282,12 @@ impl Queue {
             }
             bytes = bytes.saturating_add(usize::try_from(entry.body.length).unwrap_or(usize::MAX));
             if bytes_max < bytes && !found.is_empty() {
-                self.tell_locks(&mut found, looks);
-                return (found, Some(LookOn(entry.ordinal)));
+                self.tell_locks(&mut found, budget);
+                return (found, Some(ScanPosition(entry.ordinal)));
             }
             found.push(self.inspected(&entry));
         }
-        self.tell_locks(&mut found, looks);
+        self.tell_locks(&mut found, budget);
         (found, None)
     }
 
@@ -326,7 +326,7 @@ impl Queue {
 
     /// Adds to messages when their locks end, with those of their message sessions if they are in one, and who has
     /// them. Locks are found by their tokens alone, so all are looked at, once.
-    fn tell_locks(&self, found: &mut [Inspected], looks: &mut Looks) {
+    fn tell_locks(&self, found: &mut [Inspected], budget: &mut ScanBudget) {
         let locked = found.iter_mut().filter(|message| message.is_locked);
         let mut locked: BTreeMap<u64, &mut Inspected> = locked
             .map(|message| (self.ordinal(message.number), message))
@@ -334,7 +334,7 @@ impl Queue {
         if locked.is_empty() {
             return;
         }
-        looks.spend(self.locks.len() / LOCKS_PER_LOOK);
+        budget.spend(self.locks.len() / LOCKS_PER_LOOK);
         for lock in self.locks.iter() {
             let Some(message) = locked.get_mut(&lock.ordinal) else {
                 continue;
@@ -350,21 +350,21 @@ impl Queue {
     }
 
     /// Returns the states of receivers, which are in the order of their ids. Locks are looked at in the order in which they were made, as many
-    /// as `looks` allows: a queue may have more, and then the ages of recent ones are not known.
+    /// as `budget` allows: a queue may have more, and then the ages of recent ones are not known.
     #[must_use]
     pub fn receiver_states(
         &self,
         receivers: &[ConsumerId],
-        looks: &mut usize,
+        budget: &mut usize,
     ) -> Vec<ReceiverState> {
         let mut locks: BTreeMap<ConsumerId, (Timestamp, u64)> = BTreeMap::new();
         let holders = receivers.iter().map(|&id| self.consumers.locked(id));
         let mut left = holders.fold(0_usize, usize::saturating_add);
         for lock in self.locks.in_order() {
-            if left == 0 || *looks == 0 {
+            if left == 0 || *budget == 0 {
                 break;
             }
-            *looks -= 1;
+            *budget -= 1;
             if receivers.binary_search(&lock.holder).is_ok() {
                 left -= 1;
                 let found = locks.entry(lock.holder);
@@ -484,13 +484,13 @@ impl Queue {
 
     /// Returns the position of a number.
     #[must_use]
-    pub fn position_of(&self, number: SequenceNumber) -> LookOn {
-        LookOn(self.ordinal(number))
+    pub fn position_of(&self, number: SequenceNumber) -> ScanPosition {
+        ScanPosition(self.ordinal(number))
     }
 
     /// Returns a number in the form in which [`Queue::inspect`] takes a position.
     #[must_use]
-    pub fn number_at(&self, position: LookOn) -> SequenceNumber {
+    pub fn number_at(&self, position: ScanPosition) -> SequenceNumber {
         number(position.0)
     }
 }

@@ -73,7 +73,7 @@ use numbers::number;
 pub use accept::{
     Accepted, SessionGrant, SessionList, SessionLost, SessionTaken, StateRefused, Wanted,
 };
-pub use browse::{Browsed, Doomed, LookOn, Looks};
+pub use browse::{Browsed, Doomed, ScanBudget, ScanPosition};
 pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};

@@ -28,7 +28,7 @@ pub const STAMPS_BYTES: u64 = 512;
 pub const SESSION_LINGER: Millis = Millis::from_millis(2_000);
 /// Entries of queues that requests look at in one turn of the broker, some 2 ms; a longer request
 /// continues in a later turn.
-pub const LOOKS: usize = 32_768;
+pub const SCAN_BUDGET: usize = 32_768;
 /// Messages of a message session that are counted for an operator.
 pub const SESSION_MESSAGES_COUNTED: usize = 1_000;
 /// Scheduled messages that are counted in one step: about a millisecond.

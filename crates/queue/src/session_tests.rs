@@ -239,9 +239,9 @@ fn who_waits_gets_the_first_session_that_comes_free_or_is_told_that_none_did() {
 fn listed(bench: &Bench) -> Vec<String> {
     let mut list = SessionList::new(0, 10);
     while !list.is_complete {
-        let mut looks = Looks::default();
-        looks.spend(limits::LOOKS);
-        bench.main.list_sessions(None, &mut list, &mut looks);
+        let mut budget = ScanBudget::default();
+        budget.spend(limits::SCAN_BUDGET);
+        bench.main.list_sessions(None, &mut list, &mut budget);
     }
     list.names
 }
@@ -340,8 +340,8 @@ fn what_waits_for_a_receiver_is_what_it_can_get() {
     }
     let got = bench.accept(ONE, Wanted::Named("a"));
     let waiting = |bench: &Bench| {
-        let mut looks = 100;
-        let states = bench.main.receiver_states(&[ONE, TWO], &mut looks);
+        let mut budget = 100;
+        let states = bench.main.receiver_states(&[ONE, TWO], &mut budget);
         states.iter().map(|it| it.waiting).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -607,7 +607,7 @@ fn a_batch_delete_takes_what_can_be_received_and_is_old_enough() {
     assert_eq!(
         bench
             .step(|queue, cx| queue
-                .delete_batch(cx, &doomed(10, before), 0, &mut Looks::default())
+                .delete_batch(cx, &doomed(10, before), 0, &mut ScanBudget::default())
                 .0)
             .0,
         2
@@ -639,9 +639,9 @@ fn who_looks_for_messages_goes_on_where_the_looks_ended() {
     let mut bench = Bench::new(description());
     (0..10).for_each(|_| _ = bench.send(None, None));
     let few = || {
-        let mut looks = Looks::default();
-        looks.spend(limits::LOOKS - 3);
-        looks
+        let mut budget = ScanBudget::default();
+        budget.spend(limits::SCAN_BUDGET - 3);
+        budget
     };
     // None has a session, and none is old enough.
     let mut start = bench.main.browse_start(SequenceNumber(2));
@@ -669,9 +669,9 @@ fn who_looks_for_messages_goes_on_where_the_looks_ended() {
     // The messages found are reported at once, and the deleted ones are counted.
     bench.wait(10);
     let before = bench.now;
-    let mut looks = few();
+    let mut budget = few();
     let first = |queue: &mut Queue, cx: &mut Context<'_>| {
-        queue.delete_batch(cx, &doomed(5, before), 0, &mut looks)
+        queue.delete_batch(cx, &doomed(5, before), 0, &mut budget)
     };
     let (deleted, next) = bench.step(first).0;
     assert_eq!(
@@ -744,9 +744,9 @@ fn the_state_of_a_receiver_has_its_locks_its_idle_time_and_what_waits() {
     for _ in 0..5 {
         bench.send(None, None);
     }
-    let state = |bench: &Bench, looks: usize| {
-        let mut looks = looks;
-        let [state] = &bench.main.receiver_states(&[ONE], &mut looks)[..] else {
+    let state = |bench: &Bench, budget: usize| {
+        let mut budget = budget;
+        let [state] = &bench.main.receiver_states(&[ONE], &mut budget)[..] else {
             panic!("one receiver has one state");
         };
         state.clone()

@@ -10,11 +10,11 @@ use jitney_base::ids::ConnectionId;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Contained, Damage};
-use jitney_gateway::{Reply, Routed};
+use jitney_gateway::{QueuedReply, Reply};
 
 /// A reply that cannot leave as it is, for bytes of it are damaged.
 pub(super) struct Hit {
-    routed: Box<Routed>,
+    routed: Box<QueuedReply>,
     /// The end of a drain is reported after it, and has used up its link's credit.
     is_drained: bool,
 }
@@ -24,10 +24,10 @@ impl Shard {
     /// its connection that come next.
     pub(super) fn hit<'r>(
         &self,
-        routed: Box<Routed>,
+        routed: Box<QueuedReply>,
         damages: &[Damage],
-        behind: impl Iterator<Item = &'r Routed>,
-    ) -> Result<Hit, Box<Routed>> {
+        behind: impl Iterator<Item = &'r QueuedReply>,
+    ) -> Result<Hit, Box<QueuedReply>> {
         let mut is_hit = false;
         for_each_body(&routed.reply, |body| {
             is_hit |= damages.iter().any(|damage| damage.body == body);
@@ -51,9 +51,9 @@ impl Shard {
             is_drained,
         };
         self.observe_damage(user, damages);
-        let Routed {
+        let QueuedReply {
             connection,
-            rests_on,
+            durable_after,
             reply,
         } = *routed;
         match reply {
@@ -72,9 +72,9 @@ impl Shard {
                     gateway.response_damaged(cx, responder, &mut response, damages)
                 });
                 self.report_damage(contained);
-                self.release(Routed {
+                self.release(QueuedReply {
                     connection,
-                    rests_on,
+                    durable_after,
                     reply: Reply::Respond(link, response),
                 });
             }
@@ -109,9 +109,9 @@ impl Shard {
     fn is_drained<'r>(
         &self,
         (connection, link): (ConnectionId, LinkId),
-        mut behind: impl Iterator<Item = &'r Routed>,
+        mut behind: impl Iterator<Item = &'r QueuedReply>,
     ) -> bool {
-        let drains = |routed: &Routed| {
+        let drains = |routed: &QueuedReply| {
             let of_link = matches!(routed.reply, Reply::Drained(drained, _) if drained == link);
             of_link && routed.connection == connection
         };

@@ -7,7 +7,7 @@ use crate::limits;
 use jitney_amqp::{LinkId, Refusal, Tag};
 use jitney_base::ids::{BodyRef, ConnectionId, LockToken};
 use jitney_broker::namespace::TraceEvent;
-use jitney_gateway::{Reply, Response, Routed};
+use jitney_gateway::{QueuedReply, Reply, Response};
 use jitney_journal::Writer;
 use jitney_message::Message;
 use jitney_queue::{Handover, ReceiveMode};
@@ -38,7 +38,7 @@ impl Outgoing {
 
 /// Returns the link and the delivery-tag of a message that a reply delivers, if its receiver is to
 /// settle it.
-pub(super) fn locked(routed: &Routed) -> Option<(LinkId, Tag)> {
+pub(super) fn locked(routed: &QueuedReply) -> Option<(LinkId, Tag)> {
     if let Reply::Deliver(link, handover) = &routed.reply {
         locked_by(*link, handover)
     } else {
@@ -70,7 +70,7 @@ pub(super) fn released(token: LockToken, bytes: &Bytes) -> TraceEvent {
 
 impl Shard {
     /// A reply may leave: it does, unless bytes must be read first, for it or one before it.
-    pub(super) fn release(&mut self, routed: Routed) {
+    pub(super) fn release(&mut self, routed: QueuedReply) {
         let id = routed.connection;
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -118,8 +118,8 @@ pub(super) fn resolve(
     journal: &Writer,
     read: Option<&ReadDone>,
     is_behind: bool,
-    routed: Routed,
-) -> Result<Outgoing, Box<Routed>> {
+    routed: QueuedReply,
+) -> Result<Outgoing, Box<QueuedReply>> {
     let find = |body: BodyRef| -> Option<Bytes> {
         let found = journal
             .cached(body)
@@ -131,26 +131,26 @@ pub(super) fn resolve(
             found
         })
     };
-    let Routed {
+    let QueuedReply {
         connection,
-        rests_on,
+        durable_after,
         reply,
     } = routed;
     match reply {
         Reply::Deliver(link, handover) => match find(handover.body) {
             Some(bytes) => Ok(Outgoing::Deliver(link, handover, bytes)),
-            None => Err(Box::new(Routed {
+            None => Err(Box::new(QueuedReply {
                 connection,
-                rests_on,
+                durable_after,
                 reply: Reply::Deliver(link, handover),
             })),
         },
         Reply::Respond(link, response) => {
             match response.bodies().map(find).collect::<Option<Vec<Bytes>>>() {
                 Some(bodies) => Ok(Outgoing::Respond(link, response, bodies)),
-                None => Err(Box::new(Routed {
+                None => Err(Box::new(QueuedReply {
                     connection,
-                    rests_on,
+                    durable_after,
                     reply: Reply::Respond(link, response),
                 })),
             }

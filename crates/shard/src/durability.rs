@@ -6,7 +6,7 @@ use super::ReceivedMessage;
 use crate::limits;
 use jitney_base::ids::RequestId;
 use jitney_base::time::{ClockStep, Millis, Timestamp};
-use jitney_gateway::Routed;
+use jitney_gateway::QueuedReply;
 use jitney_gateway::messages::ReceiveOutcome;
 use jitney_gateway::request::Outcome;
 use jitney_journal::Frame;
@@ -15,7 +15,7 @@ use jitney_journal::Frame;
 #[derive(Debug)]
 pub(super) enum Pending {
     /// For a connection.
-    Reply(Routed),
+    Reply(QueuedReply),
     /// For a request.
     Answer(RequestId, Outcome),
     /// For a receive without a link.
@@ -202,7 +202,7 @@ impl Durability {
     }
 
     /// Returns the replies that wait, in their order.
-    pub(super) fn replies(&self) -> impl Iterator<Item = &Routed> {
+    pub(super) fn replies(&self) -> impl Iterator<Item = &QueuedReply> {
         self.ready
             .iter()
             .chain(self.pending.iter().flatten())

@@ -64,7 +64,7 @@ use jitney_broker::access::{Authority, Inquiry, Origin, TokenRefused};
 use jitney_broker::namespace::StepContext;
 use jitney_gateway::messages::{HandedOut, ReceiveReply};
 use jitney_gateway::request::Outcome;
-use jitney_gateway::{Gateway, Reply, Routed, StepReply};
+use jitney_gateway::{Gateway, QueuedReply, Reply, StepReply};
 use jitney_journal::Writer;
 
 pub use check::{Checked, Contents, Effect, Finding, Place, check};
@@ -146,7 +146,7 @@ struct Connection {
     /// The server's last output for it had not been written when more came.
     is_behind: bool,
     /// Replies behind one whose bytes are being read, that one first. Their bodies are pinned.
-    held: VecDeque<Routed>,
+    held: VecDeque<QueuedReply>,
     /// Its read was done while nothing was released: it is to be read again.
     reads_again: bool,
 }
@@ -467,15 +467,15 @@ impl Shard {
         self.outputs.extend(events.map(Output::Trace));
         let newest = self.newest_group();
         for reply in replies.drain(..) {
-            let (rests_on, pending) = match reply {
-                StepReply::Connection(routed) => (routed.rests_on, Pending::Reply(routed)),
+            let (durable_after, pending) = match reply {
+                StepReply::Connection(routed) => (routed.durable_after, Pending::Reply(routed)),
                 StepReply::Receive(ReceiveReply {
                     request,
-                    rests_on,
+                    durable_after,
                     outcome,
-                }) => (rests_on, Pending::Receive(request, outcome)),
+                }) => (durable_after, Pending::Receive(request, outcome)),
             };
-            let group = rests_on.min(newest);
+            let group = durable_after.min(newest);
             if self.durability.is_durable(group) && self.store == Store::Here {
                 self.release_pending(pending);
             } else {
@@ -513,7 +513,7 @@ impl Shard {
         for routed in &gone.held {
             reads::for_each_body(&routed.reply, |body| self.journal.unpin(body));
         }
-        let of_connection = |routed: &&Routed| routed.connection == id;
+        let of_connection = |routed: &&QueuedReply| routed.connection == id;
         let waiting = self.durability.replies().filter(of_connection);
         let replies = gone.held.iter().chain(waiting);
         let outgoing = left.iter().chain(&gone.outgoing);
@@ -673,9 +673,9 @@ impl Shard {
         }
         let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for connection in ids {
-            let routed = Routed {
+            let routed = QueuedReply {
                 connection,
-                rests_on: group,
+                durable_after: group,
                 reply: Reply::Close(stopping()),
             };
             self.durability.defer(group, Pending::Reply(routed));
@@ -685,9 +685,9 @@ impl Shard {
     fn close_all(&mut self, why: impl Fn() -> Refusal) {
         let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for connection in ids {
-            self.release(Routed {
+            self.release(QueuedReply {
                 connection,
-                rests_on: 0,
+                durable_after: 0,
                 reply: Reply::Close(why()),
             });
         }

@@ -6,7 +6,7 @@ use jitney_base::ids::{BodyRef, EntityId, RequestId, SequenceNumber};
 use jitney_broker::namespace::FoundBody;
 use jitney_broker::namespace::{Contained, Room, WantedBody};
 use jitney_gateway::messages::HandedOut;
-use jitney_gateway::{Routed, StepReply};
+use jitney_gateway::{QueuedReply, StepReply};
 use jitney_journal::Writer;
 
 /// Sees every step of a shard in its order.
@@ -53,7 +53,7 @@ pub enum DamageUser<'a> {
     /// A reply that was about to leave.
     Reply {
         /// The reply as it was.
-        routed: &'a Routed,
+        routed: &'a QueuedReply,
         /// A drain behind it has used up its link's credit.
         is_drained: bool,
     },

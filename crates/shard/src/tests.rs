@@ -447,9 +447,9 @@ fn replies_behind_one_whose_bytes_are_read_keep_their_order() {
     bench.turn();
     bench.sync();
     assert!(bench.sent(id).is_empty());
-    let drained = Routed {
+    let drained = QueuedReply {
         connection: id,
-        rests_on: 0,
+        durable_after: 0,
         reply: Reply::Drained(LinkId(0), 1),
     };
     bench.shard.release(drained);

@@ -129,7 +129,7 @@ async fn an_owner_reports_while_its_store_is_away() {
 
 #[tokio::test]
 async fn others_have_their_turn_while_calls_are_unfinished() {
-    const MESSAGES: usize = 2 * jitney_queue::limits::LOOKS;
+    const MESSAGES: usize = 2 * jitney_queue::limits::SCAN_BUDGET;
     const CALLS: usize = 100;
     /// More mail than the runtime lets a task take that never waits.
     const OTHERS: usize = 150;

@@ -373,13 +373,13 @@ impl Namespaces {
         }
         self.check_all(cx, &transaction.operations)
             .map_err(|denied| rolled_back(&denied.text))?;
-        let mut rests_on = 0;
+        let mut durable_after = 0;
         for operation in transaction.operations {
             let queue = operation.queue();
             done(self.carry_out(cx, operation));
-            rests_on = rests_on.max(self.group_of(queue));
+            durable_after = durable_after.max(self.group_of(queue));
         }
-        Ok(rests_on)
+        Ok(durable_after)
     }
 
     /// Ends a transaction whose operations do not happen. Returns whether it was open.

@@ -2,7 +2,7 @@
 
 use super::links::session_accept;
 use super::windows::Load;
-use super::{Link, Reply, Routed, consumer_id, link_of};
+use super::{Link, QueuedReply, Reply, consumer_id, link_of};
 use crate::messages::is_receive;
 use crate::{Gateway, request_log};
 use jitney_amqp::{LinkId, Tag};
@@ -17,14 +17,14 @@ impl Gateway {
         let mut filled = Vec::new();
         let is_logged = request_log::is_on();
         let is_traced = self.namespaces.is_traced();
-        for (rests_on, delivery) in deliveries.drain() {
+        for (durable_after, delivery) in deliveries.drain() {
             let (consumer, reply) = match delivery {
                 Delivery::Drained(consumer, _) if is_receive(consumer) => {
                     self.receive_drained(cx, consumer);
                     continue;
                 }
                 Delivery::Message(consumer, handover) if is_receive(consumer) => {
-                    self.hand_to_receive(cx, consumer, rests_on, handover);
+                    self.hand_to_receive(cx, consumer, durable_after, handover);
                     continue;
                 }
                 Delivery::Drained(consumer, limit) => {
@@ -52,9 +52,9 @@ impl Gateway {
                 Delivery::NoSession(consumer) => (consumer, self.no_session(cx, consumer)),
                 Delivery::SessionLost(consumer) => (consumer, self.session_lost(cx, consumer)),
             };
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection: link_of(consumer).0,
-                rests_on,
+                durable_after,
                 reply,
             });
         }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Reply, Routed};
+use super::{QueuedReply, Reply};
 use crate::Gateway;
 use crate::limits;
 use jitney_amqp::{Attach, LinkId, LinkRole, LinkTarget};
@@ -176,9 +176,9 @@ impl Gateway {
             };
             let denied = self.unauthorized(connection, &early.resource, None, "");
             let denied = self.tracked(now, denied);
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection,
-                rests_on: 0,
+                durable_after: 0,
                 reply: Reply::RefuseLink(link, denied),
             });
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tracing::info;
 
-use super::{Link, Reply, Routed};
+use super::{Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::host_shown;
 use crate::limits;
@@ -135,9 +135,9 @@ impl Gateway {
         }
         let is_genuine = !found.grants.is_empty();
         self.connection(id).grants = found.grants;
-        self.replies.push(Routed {
+        self.replies.push(QueuedReply {
             connection: id,
-            rests_on: 0,
+            durable_after: 0,
             reply: Reply::Authenticated(is_genuine),
         });
     }
@@ -413,9 +413,9 @@ impl Gateway {
     fn admit(&mut self, id: ConnectionId) {
         let connection = self.connection(id);
         if !std::mem::replace(&mut connection.authorized, true) {
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection: id,
-                rests_on: 0,
+                durable_after: 0,
                 reply: Reply::Admitted,
             });
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::filters::ReceiverFilter;
 use super::management::{Call, Status};
-use super::{Link, Reply, Routed, ServiceNode, consumer_id};
+use super::{Link, QueuedReply, Reply, ServiceNode, consumer_id};
 use crate::Gateway;
 use crate::first_use::FirstUse;
 use crate::limits;
@@ -81,14 +81,14 @@ impl Gateway {
             self.end_link_entity(cx, connection, &entity);
         }
         // An entity that was made for it must be durable before the link is accepted.
-        let rests_on = if made == self.namespaces.next_id() {
+        let durable_after = if made == self.namespaces.next_id() {
             0
         } else {
             cx.group
         };
-        self.replies.extend(reply.map(|reply| Routed {
+        self.replies.extend(reply.map(|reply| QueuedReply {
             connection,
-            rests_on,
+            durable_after,
             reply,
         }));
         self.adopt_orphans(cx, connection, link);
@@ -558,9 +558,9 @@ impl Gateway {
         } else {
             Reply::Detach(link, denied)
         };
-        self.replies.push(Routed {
+        self.replies.push(QueuedReply {
             connection,
-            rests_on: cx.group,
+            durable_after: cx.group,
             reply,
         });
     }

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 pub(super) use self::jms::default_description;
 
-use super::{CreditReturn, Reply, Routed};
+use super::{CreditReturn, QueuedReply, Reply};
 use jitney_amqp::{LinkId, SessionId};
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::{ConnectionId, EntityId};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{CreditReturn, Link, Reply, Routed};
+use super::{CreditReturn, Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::rejected;
 use crate::request_log::Numbers;
@@ -65,7 +65,7 @@ impl Gateway {
                 return;
             }
         };
-        let (outcome, rests_on) = match taken {
+        let (outcome, durable_after) = match taken {
             Ok(taken) => taken,
             // No outcome can tell a requester that has settled its request: only the end of its link can.
             Err(NotTaken::Delivery(denied))
@@ -94,9 +94,9 @@ impl Gateway {
                 CreditReturn::Now
             },
         };
-        self.replies.push(Routed {
+        self.replies.push(QueuedReply {
             connection,
-            rests_on,
+            durable_after,
             reply,
         });
         // Behind its settlement: Python's first engine takes an answer that comes before it for a failure

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::transactions::Answer;
-use super::{Link, Reply, Routed};
+use super::{Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::rejected;
 use jitney_amqp::codec::Encoded;
@@ -90,15 +90,15 @@ impl Gateway {
         if settled {
             return;
         }
-        let rests_on = self.namespaces.group_of(queue);
+        let durable_after = self.namespaces.group_of(queue);
         let outcome = match result {
             Ok(()) => answer,
             Err(denied) => rejected(self.refusal(cx.now, denied)),
         };
         let reply = Reply::SettleOutgoing(link, delivery, outcome);
-        self.replies.push(Routed {
+        self.replies.push(QueuedReply {
             connection,
-            rests_on,
+            durable_after,
             reply,
         });
     }

@@ -30,7 +30,7 @@ use super::*;
 pub(crate) use crate::testing::message;
 use jitney_base::time::Millis;
 use jitney_message::{Amendments, Message, Scalar};
-use jitney_queue::{Description, Doomed, EntityKind, Looks, ReceiveMode, Settlement};
+use jitney_queue::{Description, Doomed, EntityKind, ReceiveMode, ScanBudget, Settlement};
 use jitney_rules::{CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter};
 
 /// A broker, and another one that is made of the records of the first.
@@ -38,7 +38,7 @@ pub(crate) struct Bench {
     pub(crate) now: Timestamp,
     pub(crate) gateway: Gateway,
     /// What connections were told.
-    pub(crate) told: Vec<Routed>,
+    pub(crate) told: Vec<QueuedReply>,
     /// What receives without a link were told.
     pub(crate) received: Vec<ReceiveReply>,
     journal: Replayed,
@@ -308,7 +308,9 @@ fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_wit
                     before: Timestamp::MAX,
                     message_session: None,
                 };
-                queue.delete_batch(cx, &doomed, 0, &mut Looks::default()).0
+                queue
+                    .delete_batch(cx, &doomed, 0, &mut ScanBudget::default())
+                    .0
             })
         });
     }
@@ -812,7 +814,7 @@ fn a_session_receiver_of_a_plain_entity_is_told_what_to_set() {
         bench.run(|gateway, cx| gateway.apply(cx, id, attached));
         let told = std::mem::take(&mut bench.told);
         let [
-            Routed {
+            QueuedReply {
                 reply: Reply::RefuseLink(refused, denied),
                 ..
             },

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use super::send::Incoming;
-use super::{Link, Reply, Routed};
+use super::{Link, QueuedReply, Reply};
 use crate::limits;
 use crate::{Gateway, request_log};
 use jitney_amqp::{DeliveryId, LinkId, Outcome, SessionId};
@@ -107,7 +107,7 @@ impl Gateway {
         }
         let is_logged = request_log::is_on();
         let mut carried_out = Vec::new();
-        let rests_on = self.with_namespaces(cx, |namespaces, cx| {
+        let durable_after = self.with_namespaces(cx, |namespaces, cx| {
             namespaces.commit(cx, number, &mut |done| {
                 if is_logged {
                     carried_out.push(done);
@@ -120,13 +120,13 @@ impl Gateway {
         self.replies
             .extend(declared.answers.into_iter().map(|answer| {
                 let reply = Reply::SettleOutgoing(answer.link, answer.delivery, answer.outcome);
-                Routed {
+                QueuedReply {
                     connection,
-                    rests_on,
+                    durable_after,
                     reply,
                 }
             }));
-        Ok((Outcome::Accepted, rests_on))
+        Ok((Outcome::Accepted, durable_after))
     }
 
     /// Returns the number of a transaction that a connection has declared.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use tracing::warn;
 
 use super::connections::{Connection, Connections};
-use super::{Link, Reply, Routed, ServiceNode, consumer_id};
+use super::{Link, QueuedReply, Reply, ServiceNode, consumer_id};
 use crate::Gateway;
 use crate::limits;
 use jitney_amqp::LinkId;
@@ -268,9 +268,9 @@ impl Gateway {
                         the broker has too much to write to those that do not read.";
             let refusal = self.refusal(cx.now, Denied::new(DeniedKind::Limit, text, ""));
             self.connection(id).window.is_closing = true;
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection: id,
-                rests_on: 0,
+                durable_after: 0,
                 reply: Reply::Close(refusal),
             });
         }

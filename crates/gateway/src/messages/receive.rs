@@ -27,7 +27,7 @@ pub struct ReceiveReply {
     /// The receive.
     pub request: RequestId,
     /// The group of records that must be durable first; 0 for none.
-    pub rests_on: u64,
+    pub durable_after: u64,
     /// What comes of it.
     pub outcome: ReceiveOutcome,
 }
@@ -405,7 +405,7 @@ impl Gateway {
         &mut self,
         cx: &StepContext<'_>,
         consumer: ConsumerId,
-        rests_on: u64,
+        durable_after: u64,
         handover: Handover,
     ) {
         let Some((request, queue)) = self.receives.hand_out(consumer) else {
@@ -420,7 +420,7 @@ impl Gateway {
         }
         self.namespaces.remove_consumer(cx.now, queue, consumer);
         let handed_out = Box::new(HandedOut { queue, handover });
-        self.tell(request, rests_on, ReceiveOutcome::Message(handed_out));
+        self.tell(request, durable_after, ReceiveOutcome::Message(handed_out));
     }
 
     /// A receive has drained, and there was no message for it.
@@ -436,10 +436,10 @@ impl Gateway {
         }
     }
 
-    fn tell(&mut self, request: RequestId, rests_on: u64, outcome: ReceiveOutcome) {
+    fn tell(&mut self, request: RequestId, durable_after: u64, outcome: ReceiveOutcome) {
         self.replies.push(ReceiveReply {
             request,
-            rests_on,
+            durable_after,
             outcome,
         });
     }

@@ -7,7 +7,7 @@ use crate::amqp::connections::Connection;
 use crate::amqp::{Link, consumer_id};
 use crate::limits;
 use crate::request::{Request, Requester};
-use crate::{Gateway, Reply, Routed};
+use crate::{Gateway, QueuedReply, Reply};
 use jitney_amqp::{Condition, LinkId, Product, Refusal};
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
 use jitney_base::rights::Right;
@@ -247,9 +247,9 @@ impl Request for CloseConnection {
             description: "An operator has closed the connection.".to_owned(),
         };
         gateway.connection(id).ends_locks = locks == LocksThen::End;
-        gateway.replies.push(Routed {
+        gateway.replies.push(QueuedReply {
             connection: id,
-            rests_on: 0,
+            durable_after: 0,
             reply: Reply::Close(refusal),
         });
         Ok(())
@@ -293,7 +293,7 @@ impl Gateway {
 
     /// Adds to receivers their credit, their locks and their message sessions: each queue is looked at once.
     fn add_receiver_states(&self, now: Timestamp, views: &mut [ConnectionView]) {
-        let mut looks = LOCKS_LOOKED;
+        let mut budget = LOCKS_LOOKED;
         let mut by_queue: BTreeMap<EntityId, Vec<(usize, usize, ConsumerId)>> = BTreeMap::new();
         for (at, view) in views.iter().enumerate() {
             let Some(connection) = self.connections.get(view.id) else {
@@ -315,7 +315,7 @@ impl Gateway {
                 continue;
             };
             let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
-            let states = queue.receiver_states(&ids, &mut looks);
+            let states = queue.receiver_states(&ids, &mut budget);
             for ((at, index, id), state) in receivers.into_iter().zip(states) {
                 let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
                 if let Some(link) = link {

@@ -2,7 +2,7 @@
 
 use crate::limits;
 use crate::request::{Request, Requester};
-use crate::{Gateway, Reply, Routed};
+use crate::{Gateway, QueuedReply, Reply};
 use jitney_amqp::{Condition, Refusal};
 use jitney_base::ids::ConnectionId;
 use jitney_base::rights::AuthorizationRule;
@@ -66,9 +66,9 @@ impl Request for DropNamespace {
                 condition: Condition::ConnectionForced,
                 description: "An operator has dropped the namespace.".to_owned(),
             };
-            gateway.replies.push(Routed {
+            gateway.replies.push(QueuedReply {
                 connection,
-                rests_on: 0,
+                durable_after: 0,
                 reply: Reply::Close(refusal),
             });
         }

@@ -22,7 +22,7 @@ use jitney_gateway::admin::{AdminAnswer, AdminOperation};
 use jitney_gateway::messages::{SendMessages, SentAs};
 use jitney_gateway::request::Requester;
 use jitney_gateway::rest;
-use jitney_gateway::{Gateway, Reply, Report, Routed, StepReply};
+use jitney_gateway::{Gateway, QueuedReply, Reply, Report, StepReply};
 use jitney_message::{Draft, Message};
 use jitney_queue::{Description, EntityKind};
 use jitney_queue::{Journal, Record};
@@ -86,7 +86,7 @@ impl Journal for NullJournal {
 
 struct World {
     gateway: Gateway,
-    replies: Vec<Routed>,
+    replies: Vec<QueuedReply>,
 }
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);

@@ -13,8 +13,8 @@ use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, JobId};
 use jitney_message::{Amendments, Field, Message, Stamps, render_with_body};
 use jitney_queue::{
-    Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, LookOn, Looks, Queue,
-    Record, without_dead_letter,
+    Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, Queue, Record, ScanBudget,
+    ScanPosition, without_dead_letter,
 };
 use jitney_rules::{Facts, Share};
 
@@ -25,7 +25,7 @@ pub struct JobPage {
     queue: EntityId,
     messages: Vec<Inspected>,
     /// The position behind them; none at the end.
-    next: Option<LookOn>,
+    next: Option<ScanPosition>,
     needs_bytes: bool,
 }
 
@@ -148,7 +148,8 @@ impl Namespaces {
             match job.description.compile() {
                 Ok(plan) => {
                     if let Some(node) = self.queues.get(queue) {
-                        let LookOn(position) = node.queue.position_again(LookOn(job.position));
+                        let ScanPosition(position) =
+                            node.queue.position_again(ScanPosition(job.position));
                         job.position = position;
                         job.until = node.queue.until_again(&job.until);
                     }
@@ -188,7 +189,7 @@ impl Namespaces {
             Some(&job.until),
             &plan.selector.conditions,
             (limits::JOB_MESSAGES, bytes_max),
-            &mut Looks::of(limits::JOB_LOOKS),
+            &mut ScanBudget::of(limits::JOB_SCANNED),
         );
         Some(JobPage {
             job: id,
@@ -256,7 +257,7 @@ impl Namespaces {
             }
         }
         self.jobs.was_costly = share.is_spent();
-        if let Some(LookOn(position)) = position {
+        if let Some(ScanPosition(position)) = position {
             running.job.position = position;
             self.jobs.running.insert(id, running);
         } else {

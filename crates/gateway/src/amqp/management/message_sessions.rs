@@ -104,9 +104,9 @@ impl Operation<'_, '_> {
                 SessionList::new(skip, top)
             }
         };
-        let mut looks = std::mem::take(&mut self.gateway.looks);
-        let step = self.step(|queue, _| queue.list_sessions(since, &mut list, &mut looks));
-        self.gateway.looks = looks;
+        let mut budget = std::mem::take(&mut self.gateway.budget);
+        let step = self.step(|queue, _| queue.list_sessions(since, &mut list, &mut budget));
+        self.gateway.budget = budget;
         step?;
         if !list.is_complete {
             return Err(Failure::Unfinished(Progress::Listing(list)));

@@ -20,7 +20,7 @@ use serde_amqp::Value;
 use super::connections::Connection;
 use super::send::Incoming;
 use super::windows::Load;
-use super::{Link, Reply, ResponseLink, Routed, ServiceNode, consumer_id};
+use super::{Link, QueuedReply, Reply, ResponseLink, ServiceNode, consumer_id};
 use crate::Gateway;
 use crate::limits;
 use jitney_amqp::{Fields, LinkId, SessionId};
@@ -221,9 +221,9 @@ impl Gateway {
                 state.sent = state.limit;
             }
             let reply = Reply::Drained(link, limit);
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection: id,
-                rests_on: cx.group,
+                durable_after: cx.group,
                 reply,
             });
         }
@@ -233,7 +233,7 @@ impl Gateway {
     fn answer_waiting(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, link: LinkId) {
         while let Some(mut call) = self.next_call(id, link) {
             let node = call.node.clone();
-            let (rests_on, status, body) = match (&call.fault, &node) {
+            let (durable_after, status, body) = match (&call.fault, &node) {
                 (Some(CallFault::Invalid(text)), _) => (0, Status::invalid(text), Body::Empty),
                 (Some(CallFault::NoRoom), _) => (0, Status::busy(NO_ROOM.to_owned()), Body::Empty),
                 (None, ServiceNode::Cbs) => {
@@ -254,22 +254,22 @@ impl Gateway {
             let response = Response::new(&call.request, status, body);
             let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));
-            self.replies.push(Routed {
+            self.replies.push(QueuedReply {
                 connection: id,
-                rests_on,
+                durable_after,
                 reply,
             });
-            self.return_credit(id, call.link, rests_on);
+            self.return_credit(id, call.link, durable_after);
             let filled = fills.then_some(id).into_iter().collect();
             self.stop_filled(cx, filled);
         }
     }
 
     /// Gives the credit of a request back to the link that it came on.
-    fn return_credit(&mut self, id: ConnectionId, link: LinkId, rests_on: u64) {
-        self.replies.push(Routed {
+    fn return_credit(&mut self, id: ConnectionId, link: LinkId, durable_after: u64) {
+        self.replies.push(QueuedReply {
             connection: id,
-            rests_on,
+            durable_after,
             reply: Reply::ReturnCredit(link),
         });
     }
@@ -306,7 +306,7 @@ impl Gateway {
     /// Continues unfinished calls, one link after the other.
     pub(crate) fn resume_unfinished(&mut self, cx: &mut StepContext<'_>) {
         for _ in 0..self.unfinished.len() {
-            if self.looks.are_spent() {
+            if self.budget.is_spent() {
                 return;
             }
             if let Some((id, link)) = self.unfinished.pop_front()

@@ -19,7 +19,7 @@ use jitney_broker::namespace::{
 };
 use jitney_message::{Amendments, Message};
 use jitney_queue::{
-    Browsed, DeadLetter, DeferredRefused, Doomed, LockLost, LookOn, Queue, ReceiveMode,
+    Browsed, DeadLetter, DeferredRefused, Doomed, LockLost, Queue, ReceiveMode, ScanPosition,
     SessionList, SessionLost, Settlement,
 };
 
@@ -42,9 +42,9 @@ pub(crate) enum Progress {
     #[default]
     Begun,
     /// Messages of one session are looked for from a place on.
-    Browsing(LookOn),
+    Browsing(ScanPosition),
     /// Messages have been deleted, and more are looked for from a place on.
-    Deleting { deleted: usize, next: LookOn },
+    Deleting { deleted: usize, next: ScanPosition },
     /// Message sessions have been listed.
     Listing(SessionList),
 }
@@ -98,7 +98,7 @@ impl Gateway {
                 Err(Denied::not_found(&host, &address.path).into())
             }
         };
-        let rests_on = self
+        let durable_after = self
             .namespaces
             .resolve(address)
             .map_or(0, |id| self.namespaces.group_of(id));
@@ -115,7 +115,7 @@ impl Gateway {
             Err(Failure::Invalid(text)) => (Status::invalid(&text), Body::Empty),
             Err(Failure::Denied(denied)) => (self.failed(cx.now, denied), Body::Empty),
         };
-        Ok((rests_on, status, body))
+        Ok((durable_after, status, body))
     }
 }
 
@@ -165,7 +165,7 @@ impl Operation<'_, '_> {
         let resource = self.address.resource();
         self.gateway
             .check_right(self.connection, &resource, Some(right))?;
-        let looks = matches!(
+        let scans = matches!(
             known,
             "peek-message"
                 | "receive-by-sequence-number"
@@ -173,7 +173,7 @@ impl Operation<'_, '_> {
                 | "get-message-sessions"
                 | "enumerate-rules"
         );
-        if looks && self.gateway.looks.are_spent() {
+        if scans && self.gateway.budget.is_spent() {
             return Err(Failure::Unfinished(std::mem::take(&mut self.progress)));
         }
         match known {
@@ -209,7 +209,7 @@ impl Operation<'_, '_> {
             Some(session) => self.peek_session(from, count, session)?,
             None => self.step(|queue, _| queue.browse(from, count))?,
         };
-        self.gateway.looks.spend(found.len());
+        self.gateway.budget.spend(found.len());
         let carried = found.into_iter().map(|browsed| Carried {
             body: browsed.body,
             stamps: browsed.stamps,
@@ -227,15 +227,15 @@ impl Operation<'_, '_> {
         session: &str,
     ) -> Result<Vec<Browsed>, Failure> {
         let place = match self.progress {
-            Progress::Browsing(LookOn(place)) => Some(place),
+            Progress::Browsing(ScanPosition(place)) => Some(place),
             Progress::Begun | Progress::Deleting { .. } | Progress::Listing(_) => None,
         };
-        let mut looks = std::mem::take(&mut self.gateway.looks);
+        let mut budget = std::mem::take(&mut self.gateway.budget);
         let found = self.step(|queue, _| {
             let start = place.unwrap_or_else(|| queue.browse_start(from));
-            queue.browse_session(start, count, session, &mut looks)
+            queue.browse_session(start, count, session, &mut budget)
         });
-        self.gateway.looks = looks;
+        self.gateway.budget = budget;
         found?.map_err(|next| Failure::Unfinished(Progress::Browsing(next)))
     }
 
@@ -243,7 +243,7 @@ impl Operation<'_, '_> {
         /// Each may be among packed entries of its own.
         const LOOKS_PER_NUMBER: usize = 64;
         let numbers = map.sequence_numbers("sequence-numbers")?;
-        self.gateway.looks.spend(numbers.len() * LOOKS_PER_NUMBER);
+        self.gateway.budget.spend(numbers.len() * LOOKS_PER_NUMBER);
         let mode = match map.integer("receiver-settle-mode")? {
             0 => ReceiveMode::ReceiveAndDelete,
             1 => ReceiveMode::PeekLock,
@@ -446,16 +446,16 @@ impl Operation<'_, '_> {
         let session = map.optional_string("session-id")?;
         let (before_this, start) = match self.progress {
             Progress::Deleting { deleted, next } => (deleted, next),
-            Progress::Begun | Progress::Browsing(_) | Progress::Listing(_) => (0, LookOn(0)),
+            Progress::Begun | Progress::Browsing(_) | Progress::Listing(_) => (0, ScanPosition(0)),
         };
         let doomed = Doomed {
             count: count.saturating_sub(before_this),
             before,
             message_session: session,
         };
-        let mut looks = std::mem::take(&mut self.gateway.looks);
-        let step = self.step(|queue, cx| queue.delete_batch(cx, &doomed, start.0, &mut looks));
-        self.gateway.looks = looks;
+        let mut budget = std::mem::take(&mut self.gateway.budget);
+        let step = self.step(|queue, cx| queue.delete_batch(cx, &doomed, start.0, &mut budget));
+        self.gateway.budget = budget;
         let (deleted, next) = step?;
         match (before_this + deleted, next) {
             (deleted, Some(next)) => Err(Failure::Unfinished(Progress::Deleting { deleted, next })),

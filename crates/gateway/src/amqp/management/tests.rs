@@ -97,7 +97,7 @@ fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
     }
     let at = |id| ended.iter().find(|(found, _)| *found == id).unwrap().1;
     assert_eq!(ended.len(), 3, "{ended:?}");
-    let needed = 2 * MESSAGES / jitney_queue::limits::LOOKS;
+    let needed = 2 * MESSAGES / jitney_queue::limits::SCAN_BUDGET;
     assert!(
         (needed..=needed + 2).contains(&at(one).max(at(two))),
         "{ended:?}"
@@ -191,7 +191,7 @@ fn the_credit_of_a_request_comes_back_with_its_answer_or_with_the_end_of_its_lin
     });
     let credit = |bench: &mut Bench| {
         let told = std::mem::take(&mut bench.told).into_iter();
-        let of = |routed: Routed| match routed.reply {
+        let of = |routed: QueuedReply| match routed.reply {
             Reply::ReturnCredit(REQUESTS) => Some(CreditReturn::Later),
             Reply::SettleIncoming { credit, .. } => {
                 assert_eq!(credit, CreditReturn::Later);

@@ -78,7 +78,7 @@ pub(super) type TransactionId = Vec<u8>;
 
 /// Something that happens to the broker.
 #[derive(Debug, Clone)]
-pub(super) enum Act {
+pub(super) enum ClientAction {
     Attach {
         at: LinkKey,
         place: Place,
@@ -282,7 +282,7 @@ impl LinkKey {
     }
 }
 
-impl Act {
+impl ClientAction {
     /// Returns the connection that it comes from.
     pub(super) fn connection(&self) -> Option<u32> {
         match self {

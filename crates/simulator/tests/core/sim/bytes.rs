@@ -12,8 +12,8 @@ use jitney_base::time::Timestamp;
 use jitney_shard::peer::Peer;
 use jitney_shard::{Outgoing, Report};
 
-use super::acts::{Act, LinkKey};
-use super::audit::Sight;
+use super::acts::{ClientAction, LinkKey};
+use super::audit::ClientObservation;
 use super::client::{Client, Heard, Said};
 use super::random::Stream;
 use super::sights::at_of;
@@ -25,7 +25,7 @@ const NOW: Timestamp = Timestamp::EPOCH;
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) told: u64,
-    pub(super) sight: Sight,
+    pub(super) sight: ClientObservation,
     /// There is no frame for it.
     pub(super) is_silent: bool,
     /// It may come, or not: a response for which there was no credit while it waited for the client, or the answer to a
@@ -50,7 +50,7 @@ struct Wire {
     /// What the client has sent, and the engine has not taken.
     input: BytesMut,
     /// What the peer has to report beside what its client does.
-    reports: VecDeque<Act>,
+    reports: VecDeque<ClientAction>,
     /// What has left the shard, and the client has not read: its window is closed, or it does not read.
     pending: Vec<Left>,
     /// The client reads nothing for now.
@@ -108,7 +108,7 @@ impl Wires {
     }
 
     /// Takes the next thing that a peer has to report beside what its client does.
-    pub(super) fn reported(&mut self, connection: Option<u32>) -> Option<Act> {
+    pub(super) fn reported(&mut self, connection: Option<u32>) -> Option<ClientAction> {
         let wires = self.wires.iter_mut();
         let mut wires = wires.filter(|(id, _)| connection.is_none_or(|of| of == **id));
         wires.find_map(|(_, wire)| wire.reports.pop_front())
@@ -125,9 +125,9 @@ impl Wires {
     pub(super) fn say(
         &mut self,
         connection: u32,
-        act: &mut Act,
+        act: &mut ClientAction,
         paths: &[String],
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<Vec<Report>, String> {
         let Self {
             random,
@@ -136,7 +136,7 @@ impl Wires {
             figures,
         } = self;
         let wire = wires.get_mut(&connection).ok_or("it is not open")?;
-        if matches!(act, Act::Close { .. }) && random.percent(50) {
+        if matches!(act, ClientAction::Close { .. }) && random.percent(50) {
             wire.peer.engine.handle_eof(NOW);
             wire.peer.take_events();
             let reports = wire.peer.take_reports();
@@ -144,21 +144,23 @@ impl Wires {
         }
         // What the engine itself answers: the client knows first what has become of the delivery.
         let is_in_transaction =
-            matches!(act, Act::Settle { transaction, .. } if transaction.is_some());
-        let is_answered =
-            matches!(act, Act::Send { .. } | Act::Request { .. }) || is_in_transaction;
+            matches!(act, ClientAction::Settle { transaction, .. } if transaction.is_some());
+        let is_answered = matches!(
+            act,
+            ClientAction::Send { .. } | ClientAction::Request { .. }
+        ) || is_in_transaction;
         if wire.is_paused && (is_answered || windows.percent(30)) {
             figures[0] += wire.resume(random, left)?;
         }
         let before = match act {
-            Act::Settle { delivery, .. } => Some(*delivery),
+            ClientAction::Settle { delivery, .. } => Some(*delivery),
             _ => None,
         };
         if !wire.client.fit(act) {
             figures[1] += 1;
             return Ok(Vec::new());
         }
-        if let (Some(before), Act::Settle { delivery, .. }) = (before, &*act) {
+        if let (Some(before), ClientAction::Settle { delivery, .. }) = (before, &*act) {
             wire.numbers.insert(*delivery, before);
         }
         let Some((_, Report::Event(event))) = act.input(paths) else {
@@ -168,11 +170,13 @@ impl Wires {
         let Said { bytes, is_refused } = wire.client.say(&event, random);
         wire.feed(random, &bytes)?;
         let reports = wire.peer.take_reports();
-        if matches!(act, Act::Close { .. }) {
+        if matches!(act, ClientAction::Close { .. }) {
             return self.close(connection, reports, act);
         }
-        if let (Act::Detach { at, kept }, [Report::Event(Event::Detached { unsent, .. })]) =
-            (&mut *act, reports.as_slice())
+        if let (
+            ClientAction::Detach { at, kept },
+            [Report::Event(Event::Detached { unsent, .. })],
+        ) = (&mut *act, reports.as_slice())
         {
             kept.extend(unsent.iter().map(|tag| LockToken::from_tag(*tag)));
             wire.forget(at.link, kept)?;
@@ -187,7 +191,7 @@ impl Wires {
             // The engine refuses by itself what is too large.
             let condition = Condition::MessageSizeExceeded.as_str().to_owned();
             let delivery = match act {
-                Act::Send { delivery, .. } => *delivery,
+                ClientAction::Send { delivery, .. } => *delivery,
                 _ => 0,
             };
             let refused = Heard::refused(delivery, condition);
@@ -224,7 +228,7 @@ impl Wires {
         &mut self,
         id: u32,
         reports: Vec<Report>,
-        act: &mut Act,
+        act: &mut ClientAction,
     ) -> Result<Vec<Report>, String> {
         let wire = self.wires.remove(&id);
         match (reports.as_slice(), act, wire) {
@@ -235,7 +239,7 @@ impl Wires {
                         unsent,
                     }),
                 ],
-                Act::Close { kept, .. },
+                ClientAction::Close { kept, .. },
                 Some(mut wire),
             ) => {
                 let unsent = unsent.iter();
@@ -250,8 +254,12 @@ impl Wires {
                     wire.forget(at.link, &[*token])?;
                 }
                 // What was written and not read is lost with the connection.
-                let is_kept =
-                    |left: &&Left| matches!(left.sight, Sight::Delivered { delete: false, .. });
+                let is_kept = |left: &&Left| {
+                    matches!(
+                        left.sight,
+                        ClientObservation::Delivered { delete: false, .. }
+                    )
+                };
                 match wire.pending.iter().find(is_kept) {
                     Some(left) if !wire.is_paused => {
                         Err(format!("a connection ends, and {left:?} is not given back"))
@@ -264,7 +272,10 @@ impl Wires {
     }
 
     /// Clients open their windows and read everything.
-    pub(super) fn read_all(&mut self, left: &mut Vec<(u64, Sight)>) -> Result<(), String> {
+    pub(super) fn read_all(
+        &mut self,
+        left: &mut Vec<(u64, ClientObservation)>,
+    ) -> Result<(), String> {
         for wire in self.wires.values_mut() {
             self.figures[0] += wire.resume(&mut self.random, left)?;
             while !wire.pending.is_empty() {
@@ -286,7 +297,7 @@ impl Wires {
         id: ConnectionId,
         outgoing: VecDeque<Outgoing>,
         sent: Vec<Left>,
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<(), String> {
         let wire = self.wires.get_mut(&id.0).ok_or("nobody is there")?;
         wire.peer.outgoing.extend(outgoing);
@@ -334,18 +345,18 @@ impl Wire {
                 Report::Returned { token, link } => {
                     let at = at(link);
                     self.forget(at.link, &[token])?;
-                    self.reports.push_back(Act::Returned { at, token });
+                    self.reports.push_back(ClientAction::Returned { at, token });
                 }
                 Report::Event(Event::Unsent { link, tags }) => {
                     let at = at(link);
                     let tokens = tags.into_iter().map(LockToken::from_tag);
                     let tokens: Vec<LockToken> = tokens.collect();
                     self.forget(at.link, &tokens)?;
-                    self.reports.push_back(Act::Unsent { at, tokens });
+                    self.reports.push_back(ClientAction::Unsent { at, tokens });
                 }
                 Report::Written { link, bytes } => {
                     let at = at(link);
-                    self.reports.push_back(Act::Written { at, bytes });
+                    self.reports.push_back(ClientAction::Written { at, bytes });
                 }
                 // The shard was told at once.
                 Report::Answered(_) => {}
@@ -364,7 +375,7 @@ impl Wire {
     fn doubt(&mut self) {
         let mut before: BTreeMap<u32, usize> = BTreeMap::new();
         for left in &mut self.pending {
-            if let Sight::Answered(at, _) = &left.sight {
+            if let ClientObservation::Answered(at, _) = &left.sight {
                 let before = before.entry(at.link).or_default();
                 left.is_unsure |= self.client.lacks_credit(at.link, *before);
                 *before += 1;
@@ -376,7 +387,7 @@ impl Wire {
     fn forget(&mut self, link: u32, tokens: &[LockToken]) -> Result<(), String> {
         for wanted in tokens {
             let is_it = |left: &Left| {
-                matches!(&left.sight, Sight::Delivered { at, token, delete: false, .. }
+                matches!(&left.sight, ClientObservation::Delivered { at, token, delete: false, .. }
                     if at.link == link && token == wanted)
             };
             match self.pending.iter().position(is_it) {
@@ -390,7 +401,7 @@ impl Wire {
 
     /// All that the client's window kept back of a link that ends was given back.
     fn check_given_back(&self, link: u32) -> Result<(), String> {
-        let is_kept = |left: &&Left| matches!(left.sight, Sight::Delivered { at, delete: false, .. } if at.link == link);
+        let is_kept = |left: &&Left| matches!(left.sight, ClientObservation::Delivered { at, delete: false, .. } if at.link == link);
         match self.pending.iter().find(is_kept) {
             Some(left) if !self.is_paused => Err(format!("{left:?} is not given back")),
             _ => Ok(()),
@@ -401,7 +412,7 @@ impl Wire {
     fn resume(
         &mut self,
         random: &mut Stream,
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<usize, String> {
         self.is_paused = false;
         self.fill()?;
@@ -415,7 +426,7 @@ impl Wire {
     fn widen(
         &mut self,
         random: &mut Stream,
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<usize, String> {
         let flow = self.client.widen();
         self.feed(random, &flow)?;
@@ -478,7 +489,7 @@ impl Wire {
         &mut self,
         stalled: Vec<Left>,
         heard: Vec<Heard>,
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<(), String> {
         let pending = std::mem::take(&mut self.pending);
         let all = stalled.into_iter().chain(pending);
@@ -528,15 +539,19 @@ impl Wire {
             let at = at_of(&missing.sight);
             match &missing.sight {
                 _ if missing.is_silent => left.push((missing.told, missing.sight)),
-                Sight::Delivered { delete: true, .. } if self.client.is_without_credit(at.link) => {
+                ClientObservation::Delivered { delete: true, .. }
+                    if self.client.is_without_credit(at.link) =>
+                {
                     self.stalled.push_back(missing);
                 }
                 // A client that has ended a link gets nothing more for it.
                 _ if self.client.is_gone(at.link) => {}
-                Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..)
+                ClientObservation::SettledOutgoing(_, delivery, _)
+                | ClientObservation::SettledWithin(_, delivery, ..)
                     if !self.client.is_open(*delivery) => {}
-                Sight::Answered(..) if self.client.is_without_credit(at.link) => {}
-                Sight::Answered(..) | Sight::Drained(..) if missing.is_unsure => {}
+                ClientObservation::Answered(..) if self.client.is_without_credit(at.link) => {}
+                ClientObservation::Answered(..) | ClientObservation::Drained(..)
+                    if missing.is_unsure => {}
                 sight => return Err(format!("{sight:?} was sent, and no client reads it")),
             }
         }
@@ -558,13 +573,14 @@ impl Wire {
     fn keep(
         &mut self,
         missing: impl Iterator<Item = Left>,
-        left: &mut Vec<(u64, Sight)>,
+        left: &mut Vec<(u64, ClientObservation)>,
     ) -> Result<(), String> {
         for missing in missing {
             let at = at_of(&missing.sight);
             // Nothing is said of a delivery that the client has settled meanwhile.
             let is_over = match &missing.sight {
-                Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..) => {
+                ClientObservation::SettledOutgoing(_, delivery, _)
+                | ClientObservation::SettledWithin(_, delivery, ..) => {
                     !self.is_paused && !self.client.is_open(*delivery)
                 }
                 _ => false,
@@ -585,9 +601,9 @@ impl Wire {
     }
 
     /// Returns what was told with the numbers that the clients have given.
-    fn as_known(&self, mut sight: Sight) -> Sight {
-        if let Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..) =
-            &mut sight
+    fn as_known(&self, mut sight: ClientObservation) -> ClientObservation {
+        if let ClientObservation::SettledOutgoing(_, delivery, _)
+        | ClientObservation::SettledWithin(_, delivery, ..) = &mut sight
         {
             *delivery = self.numbers.get(delivery).copied().unwrap_or(*delivery);
         }

@@ -9,8 +9,8 @@ use jitney_amqp::{Attach, Event, LinkRole, LinkTarget, Outcome, Value as AmqpVal
 use jitney_base::ids::LockToken;
 
 use self::states::{end, grant, plain, read_end};
-use super::acts::{Act, LinkKey, LinkKind};
-use super::audit::Sight;
+use super::acts::{ClientAction, LinkKey, LinkKind};
+use super::audit::ClientObservation;
 use super::random::Stream;
 use super::wire::{Answer, Seen, Value, read_answer, read_message, read_value, section};
 
@@ -57,7 +57,7 @@ pub(super) enum End {
 
 impl Heard {
     /// Returns what a client is to read of what was told.
-    pub(super) fn of(sight: &Sight) -> Self {
+    pub(super) fn of(sight: &ClientObservation) -> Self {
         let settled = |ours, delivery: &u32, end| Self::Settled {
             ours,
             delivery: *delivery,
@@ -68,10 +68,10 @@ impl Heard {
             Err(condition) => End::Refused(condition.clone()),
         };
         match sight {
-            Sight::Accepted(at, granted) => Self::Accepted(at.link, granted.clone()),
-            Sight::Answered(at, answer) => Self::Answered(at.link, answer.clone()),
-            Sight::CreditReturned(at) => Self::Credit(at.link),
-            Sight::Delivered {
+            ClientObservation::Accepted(at, granted) => Self::Accepted(at.link, granted.clone()),
+            ClientObservation::Answered(at, answer) => Self::Answered(at.link, answer.clone()),
+            ClientObservation::CreditReturned(at) => Self::Credit(at.link),
+            ClientObservation::Delivered {
                 at,
                 token,
                 delete,
@@ -82,22 +82,26 @@ impl Heard {
                 delete: *delete,
                 seen: seen.clone(),
             },
-            Sight::Declared(_, delivery, id) => settled(true, delivery, End::Declared(id.clone())),
-            Sight::Detached(at, condition) => Self::Detached(at.link, condition.clone()),
-            Sight::Drained(at, _) => Self::Drained(at.link),
-            Sight::Refused(at, condition) => Self::Refused(at.link, condition.clone()),
-            Sight::SettledIncoming(_, delivery, result) => {
+            ClientObservation::Declared(_, delivery, id) => {
+                settled(true, delivery, End::Declared(id.clone()))
+            }
+            ClientObservation::Detached(at, condition) => {
+                Self::Detached(at.link, condition.clone())
+            }
+            ClientObservation::Drained(at, _) => Self::Drained(at.link),
+            ClientObservation::Refused(at, condition) => Self::Refused(at.link, condition.clone()),
+            ClientObservation::SettledIncoming(_, delivery, result) => {
                 let result = result.as_ref().map(|()| "accepted");
                 settled(true, delivery, named(result))
             }
-            Sight::SettledOutgoing(_, delivery, result) => {
+            ClientObservation::SettledOutgoing(_, delivery, result) => {
                 settled(false, delivery, named(result.as_ref().map(|name| *name)))
             }
-            Sight::SettledWithin(_, delivery, id, name) => {
+            ClientObservation::SettledWithin(_, delivery, id, name) => {
                 let end = End::Within(id.clone(), (*name).to_owned());
                 settled(false, delivery, end)
             }
-            Sight::TakenWithin(_, delivery, id) => {
+            ClientObservation::TakenWithin(_, delivery, id) => {
                 let end = End::Within(id.clone(), "accepted".to_owned());
                 settled(true, delivery, end)
             }
@@ -308,10 +312,10 @@ impl Client {
     }
 
     /// Gives an act the numbers that the client knows; returns whether it can be said.
-    pub(super) fn fit(&mut self, act: &mut Act) -> bool {
+    pub(super) fn fit(&mut self, act: &mut ClientAction) -> bool {
         let is_open = |at: &LinkKey| !self.is_gone(at.link);
         match act {
-            Act::Attach { at, kind, .. } => {
+            ClientAction::Attach { at, kind, .. } => {
                 let handles = self.links.values().map(|link| link.handle);
                 let taken: Vec<u32> = handles.collect();
                 let handle = (0..u32::MAX).find(|handle| !taken.contains(handle));
@@ -335,8 +339,8 @@ impl Client {
                 self.links.insert(at.link, link);
                 true
             }
-            Act::Close { .. } => true,
-            Act::Credit { at, limit, .. } => {
+            ClientAction::Close { .. } => true,
+            ClientAction::Credit { at, limit, .. } => {
                 let Some(link) = self.links.get_mut(&at.link).filter(|link| !link.is_gone) else {
                     return false;
                 };
@@ -347,7 +351,7 @@ impl Client {
                 }
                 true
             }
-            Act::Settle {
+            ClientAction::Settle {
                 at,
                 token,
                 delivery,
@@ -361,11 +365,11 @@ impl Client {
                 *delivery = number;
                 is_open(at)
             }
-            Act::Declare { at, .. }
-            | Act::Detach { at, .. }
-            | Act::Discharge { at, .. }
-            | Act::Request { at, .. } => is_open(at),
-            Act::Send {
+            ClientAction::Declare { at, .. }
+            | ClientAction::Detach { at, .. }
+            | ClientAction::Discharge { at, .. }
+            | ClientAction::Request { at, .. } => is_open(at),
+            ClientAction::Send {
                 at,
                 batch,
                 settled,
@@ -379,7 +383,10 @@ impl Client {
                 let is_small = is_open(at) && !self.links[&at.link].refuses(bytes, *batch);
                 is_open(at) && (is_small || !(*settled || transaction.is_some()))
             }
-            Act::Returned { .. } | Act::Timeout | Act::Unsent { .. } | Act::Written { .. } => false,
+            ClientAction::Returned { .. }
+            | ClientAction::Timeout
+            | ClientAction::Unsent { .. }
+            | ClientAction::Written { .. } => false,
         }
     }
 

@@ -14,10 +14,10 @@ use jitney_gateway::limits;
 use jitney_queue::EntityKind;
 
 use super::acts::{
-    Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, TransactionId, Verdict, Wish,
-    session_name,
+    Ask, ClientAction, LinkKey, LinkKind, Part, Place, SESSIONS, Session, TransactionId, Verdict,
+    Wish, session_name,
 };
-use super::audit::Sight;
+use super::audit::ClientObservation;
 use super::ledger::{Copy, Ledger};
 use super::plan::{DOINGS, Doing, Plan};
 use super::random::Stream;
@@ -52,7 +52,7 @@ struct Connection {
     /// Those that are being discharged, and whether to roll back.
     discharging: BTreeMap<(LinkKey, u32), (TransactionId, bool)>,
     /// Inputs that have not reached the broker.
-    inbox: VecDeque<Act>,
+    inbox: VecDeque<ClientAction>,
 }
 
 #[derive(Debug)]
@@ -149,12 +149,12 @@ impl Clients {
     }
 
     /// Takes an input that has reached the broker now.
-    pub(super) fn pump(&mut self) -> Option<Act> {
+    pub(super) fn pump(&mut self) -> Option<ClientAction> {
         let ids: Vec<u32> = self.connections.keys().copied().collect();
         let id = *self.random.pick(&ids)?;
         let connection = self.connections.get_mut(&id)?;
         let act = connection.inbox.pop_front()?;
-        if matches!(act, Act::Close { .. }) {
+        if matches!(act, ClientAction::Close { .. }) {
             self.connections.remove(&id);
         }
         Some(act)
@@ -183,12 +183,12 @@ impl Clients {
     }
 
     /// Every connection ends.
-    pub(super) fn leave(&mut self) -> Vec<Act> {
+    pub(super) fn leave(&mut self) -> Vec<ClientAction> {
         let ids = std::mem::take(&mut self.connections).into_keys();
         ids.map(close).collect()
     }
 
-    fn take_inbox(&mut self, id: u32) -> Vec<Act> {
+    fn take_inbox(&mut self, id: u32) -> Vec<ClientAction> {
         let connection = self.connections.get_mut(&id).expect("it was opened");
         connection.inbox.drain(..).collect()
     }
@@ -249,7 +249,7 @@ impl Clients {
         Some(Wish::Next(u32::try_from(patience).expect("it fits")))
     }
 
-    fn push(&mut self, id: u32, act: Act) {
+    fn push(&mut self, id: u32, act: ClientAction) {
         let connection = self.connections.get_mut(&id).expect("it is open");
         connection.inbox.push_back(act);
     }
@@ -302,7 +302,7 @@ impl Clients {
             unwritten: 0,
         };
         connection.links.insert(at.link, link);
-        self.push(id, Act::Attach { at, place, kind });
+        self.push(id, ClientAction::Attach { at, place, kind });
         at
     }
 
@@ -328,7 +328,7 @@ impl Clients {
     fn drop_link(&mut self, at: LinkKey) {
         self.forget_link(at);
         let kept = Vec::new();
-        self.push(at.connection, Act::Detach { at, kept });
+        self.push(at.connection, ClientAction::Detach { at, kept });
     }
 
     /// A link has gone; what was sent on it is written all the same, and counts to its connection.
@@ -345,7 +345,9 @@ impl Clients {
             return;
         }
         if let Some(connection) = self.connections.get_mut(&at.connection) {
-            connection.inbox.push_front(Act::Written { at, bytes });
+            connection
+                .inbox
+                .push_front(ClientAction::Written { at, bytes });
         }
     }
 
@@ -366,7 +368,9 @@ impl Clients {
                 link,
             };
             let bytes = std::mem::take(&mut state.unwritten);
-            connection.inbox.push_front(Act::Written { at, bytes });
+            connection
+                .inbox
+                .push_front(ClientAction::Written { at, bytes });
         }
     }
 
@@ -409,7 +413,7 @@ impl Clients {
             link.received = link.received.wrapping_add(1);
             self.ledger.got(id).expect("it was kept here");
         }
-        self.push(at.connection, Act::Credit { at, limit, drain });
+        self.push(at.connection, ClientAction::Credit { at, limit, drain });
     }
 
     fn credit(&mut self) {
@@ -485,7 +489,7 @@ impl Clients {
         let ids = drafts.iter().map(|draft| draft.id).collect();
         self.ledger.sent(at, delivery, ids);
         let transaction = self.transaction(at.connection);
-        let act = Act::Send {
+        let act = ClientAction::Send {
             at,
             delivery,
             transaction,
@@ -544,7 +548,7 @@ impl Clients {
             self.ledger.asked(&id, held.map(|held| held.id).collect());
         }
         self.asked.insert(id.clone(), (place, ask.clone()));
-        let act = Act::Request {
+        let act = ClientAction::Request {
             at,
             id,
             reply_to: answers.reply_to(),
@@ -666,14 +670,14 @@ impl Clients {
                 let (id, fail) = (connection.open.remove(which), random.percent(30));
                 let discharged = (id.clone(), fail);
                 connection.discharging.insert((at, delivery), discharged);
-                Act::Discharge {
+                ClientAction::Discharge {
                     at,
                     delivery,
                     id,
                     fail,
                 }
             }
-            None => Act::Declare { at, delivery },
+            None => ClientAction::Declare { at, delivery },
         };
         self.push(at.connection, act);
     }
@@ -797,7 +801,7 @@ impl Clients {
         if matches!(verdict, Verdict::Complete) && !settled {
             self.ledger.completing(on, delivery, held.id);
         }
-        let act = Act::Settle {
+        let act = ClientAction::Settle {
             at: on,
             delivery,
             token: held.token,
@@ -874,14 +878,14 @@ impl Clients {
         if let Some(at) = self.some_link(|link| link.unwritten > 0) {
             let link = self.link(at).expect("it was found");
             let bytes = std::mem::take(&mut link.unwritten);
-            self.push(at.connection, Act::Written { at, bytes });
+            self.push(at.connection, ClientAction::Written { at, bytes });
         }
     }
 }
 
 /// Closes a connection.
-fn close(connection: u32) -> Act {
-    Act::Close {
+fn close(connection: u32) -> ClientAction {
+    ClientAction::Close {
         connection,
         unsent: Vec::new(),
         kept: Vec::new(),

@@ -11,7 +11,7 @@ use super::disk::{Change, FaultyDisk, Image};
 use super::operations::Request;
 use super::random::Stream;
 use super::run::Run;
-use super::world::{Mode, Stop, World};
+use super::world::{Harness, Mode, Stop};
 
 /// Runs that are recorded, and turns of each.
 const SEEDS: u64 = 8;
@@ -45,7 +45,7 @@ impl Crashes {
         let plan = &self.run.plan;
         let (segment_bytes, random) = (plan.segment_bytes, Stream::new(self.random.next(), "disk"));
         let disk = FaultyDisk::of(image, random, segment_bytes);
-        let world = World::new(self.seed, segment_bytes, &plan.entities, Mode::Quiet, false);
+        let world = Harness::new(self.seed, segment_bytes, &plan.entities, Mode::Quiet, false);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         let now = self.run.world.now;
         let started = world.start_on(disk, auditor, now);
@@ -62,7 +62,7 @@ impl Crashes {
         })
     }
 
-    fn look(&mut self, world: &mut World) -> Result<(), Stop> {
+    fn look(&mut self, world: &mut Harness) -> Result<(), Stop> {
         let mut clients = Clients::new(self.random.next(), &self.run.plan);
         for act in clients.inspect() {
             world.step(&act)?;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jitney_shard::limits;
 
-use super::acts::Act;
+use super::acts::ClientAction;
 use super::clients::Clients;
 use super::operations::Request;
 use super::operators::Operators;
@@ -13,13 +13,13 @@ use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
 use super::receives::{Receivers, is_receive};
 use super::sights::at_of;
-use super::world::{Failed, Mode, Stop, World};
+use super::world::{Failed, Harness, Mode, Stop};
 
 /// A run of one seed.
 pub(super) struct Run {
     pub(super) turn: usize,
     pub(super) plan: Plan,
-    pub(super) world: World,
+    pub(super) world: Harness,
     clients: Clients,
     operators: Operators,
     receivers: Receivers,
@@ -124,7 +124,7 @@ impl Run {
     }
 
     fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
-        let world = World::new(seed, plan.segment_bytes, &plan.entities, mode, plan.rows);
+        let world = Harness::new(seed, plan.segment_bytes, &plan.entities, mode, plan.rows);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         world.fail_reads(plan.unreadable);
         if 0 < plan.damage {
@@ -243,7 +243,7 @@ impl Run {
         self.pass_time();
         self.set_clock()?;
         if self.random.percent(30) {
-            self.step(&Act::Timeout)?;
+            self.step(&ClientAction::Timeout)?;
         }
         for _ in 0..self.random.below(4) {
             let crowded = self.world.auditor.count() > self.plan.crowd;
@@ -264,7 +264,7 @@ impl Run {
             }
         }
         if self.random.percent(90) {
-            self.step(&Act::Timeout)?;
+            self.step(&ClientAction::Timeout)?;
         }
         if self.random.percent(self.plan.seal) {
             self.world.finish_turn()?;
@@ -340,7 +340,7 @@ impl Run {
         }
     }
 
-    fn step(&mut self, act: &Act) -> Result<(), Stop> {
+    fn step(&mut self, act: &ClientAction) -> Result<(), Stop> {
         self.steps += 1;
         if self.steps.is_multiple_of(limits::MAILBOX_DRAIN) {
             // The server ends a turn after so many inputs.
@@ -541,7 +541,7 @@ impl Run {
         self.inspect()?;
         while let Some(due) = self.world.auditor.next_due() {
             self.world.now = self.world.now.max(due);
-            self.step(&Act::Timeout)?;
+            self.step(&ClientAction::Timeout)?;
             self.world.work_all()?;
             if self.random.percent(5) {
                 self.settle_log()?;

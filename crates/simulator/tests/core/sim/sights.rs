@@ -6,12 +6,12 @@ use jitney_base::ids::ConnectionId;
 use jitney_base::ids::{BodyRef, LockToken};
 use jitney_broker::namespace::Denied;
 use jitney_gateway::messages::{HandedOut, ReceiveOutcome, ReceiveReply};
-use jitney_gateway::{Reply, Routed, StepReply};
+use jitney_gateway::{QueuedReply, Reply, StepReply};
 use jitney_queue::{Handover, ReceiveMode};
 use jitney_shard::{Outgoing, ReceiveAnswer, RequestId};
 
 use super::acts::LinkKey;
-use super::audit::Sight;
+use super::audit::ClientObservation;
 use super::receives::NO_CONNECTION;
 use super::wire::{read_answer, read_message};
 
@@ -19,14 +19,14 @@ use super::wire::{read_answer, read_message};
 pub(super) fn told(
     reply: &StepReply,
     body: &impl Fn(BodyRef) -> Result<Bytes, String>,
-) -> Result<Sight, String> {
+) -> Result<ClientObservation, String> {
     match reply {
         StepReply::Connection(routed) => look(routed, body),
         StepReply::Receive(ReceiveReply {
             request, outcome, ..
         }) => match outcome {
             ReceiveOutcome::Message(handed_out) => handed_to(*request, handed_out, body),
-            ReceiveOutcome::Nothing => Ok(Sight::Drained(receive(*request), 1)),
+            ReceiveOutcome::Nothing => Ok(ClientObservation::Drained(receive(*request), 1)),
             ReceiveOutcome::Refused(denied) => Ok(refused_for(*request, denied)),
         },
     }
@@ -37,26 +37,29 @@ pub(super) fn handed_to(
     request: RequestId,
     handed_out: &HandedOut,
     body: &impl Fn(BodyRef) -> Result<Bytes, String>,
-) -> Result<Sight, String> {
+) -> Result<ClientObservation, String> {
     let handover = &handed_out.handover;
     delivered(receive(request), handover, &body(handover.body)?)
 }
 
 /// Reads the answer to a receive.
-pub(super) fn answer_of(request: RequestId, answer: &ReceiveAnswer) -> Result<Sight, String> {
+pub(super) fn answer_of(
+    request: RequestId,
+    answer: &ReceiveAnswer,
+) -> Result<ClientObservation, String> {
     match answer {
         ReceiveAnswer::Message(message) => {
             let handover = &message.handed_out.handover;
             delivered(receive(request), handover, &message.bytes)
         }
-        ReceiveAnswer::Nothing => Ok(Sight::Drained(receive(request), 1)),
+        ReceiveAnswer::Nothing => Ok(ClientObservation::Drained(receive(request), 1)),
         ReceiveAnswer::Refused(denied) => Ok(refused_for(request, denied)),
     }
 }
 
-fn refused_for(request: RequestId, denied: &Denied) -> Sight {
+fn refused_for(request: RequestId, denied: &Denied) -> ClientObservation {
     let condition = jitney_gateway::denied::condition(denied.kind);
-    Sight::Refused(receive(request), condition.as_str().to_owned())
+    ClientObservation::Refused(receive(request), condition.as_str().to_owned())
 }
 
 /// Returns what stands for the link of a receive.
@@ -69,28 +72,28 @@ pub(super) fn receive(request: RequestId) -> LinkKey {
 
 /// Reads a reply as its client will.
 pub(super) fn look(
-    routed: &Routed,
+    routed: &QueuedReply,
     body: &impl Fn(BodyRef) -> Result<Bytes, String>,
-) -> Result<Sight, String> {
+) -> Result<ClientObservation, String> {
     let id = routed.connection;
     match &routed.reply {
         Reply::Deliver(link, handover) => delivered(at(id, *link), handover, &body(handover.body)?),
         Reply::Respond(link, response) => {
             let bodies: Result<Vec<Bytes>, String> = response.bodies().map(body).collect();
             let answer = read_answer(&response.encode(&bodies?))?;
-            Ok(Sight::Answered(at(id, *link), answer))
+            Ok(ClientObservation::Answered(at(id, *link), answer))
         }
         reply => look_at(id, reply),
     }
 }
 
 /// Reads what has left for a client.
-pub(super) fn sent(id: ConnectionId, outgoing: &Outgoing) -> Result<Sight, String> {
+pub(super) fn sent(id: ConnectionId, outgoing: &Outgoing) -> Result<ClientObservation, String> {
     match outgoing {
         Outgoing::Deliver(link, handover, body) => delivered(at(id, *link), handover, body),
         Outgoing::Respond(link, response, bodies) => {
             let answer = read_answer(&response.encode(bodies))?;
-            Ok(Sight::Answered(at(id, *link), answer))
+            Ok(ClientObservation::Answered(at(id, *link), answer))
         }
         Outgoing::Reply(reply) => look_at(id, reply),
         Outgoing::Close(refusal) => Err(format!("{id:?} is closed: {refusal:?}")),
@@ -104,10 +107,10 @@ fn at(id: ConnectionId, link: LinkId) -> LinkKey {
     }
 }
 
-fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<Sight, String> {
+fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<ClientObservation, String> {
     let mut rendered = Vec::new();
     jitney_message::render(&mut rendered, body, &handover.stamps);
-    Ok(Sight::Delivered {
+    Ok(ClientObservation::Delivered {
         at,
         token: handover.token,
         delete: handover.mode == ReceiveMode::ReceiveAndDelete,
@@ -115,24 +118,24 @@ fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<Sight, St
     })
 }
 
-fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
+fn look_at(id: ConnectionId, reply: &Reply) -> Result<ClientObservation, String> {
     let at = |link: LinkId| at(id, link);
     Ok(match reply {
-        Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
-        Reply::RefuseLink(link, denied) => Sight::Refused(
+        Reply::AcceptLink(link, accept) => ClientObservation::Accepted(at(*link), grant(accept)?),
+        Reply::RefuseLink(link, denied) => ClientObservation::Refused(
             at(*link),
             jitney_gateway::denied::condition(denied.kind)
                 .as_str()
                 .to_owned(),
         ),
-        Reply::Detach(link, denied) => Sight::Detached(
+        Reply::Detach(link, denied) => ClientObservation::Detached(
             at(*link),
             jitney_gateway::denied::condition(denied.kind)
                 .as_str()
                 .to_owned(),
         ),
-        Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
-        Reply::ReturnCredit(link) => Sight::CreditReturned(at(*link)),
+        Reply::Drained(link, limit) => ClientObservation::Drained(at(*link), *limit),
+        Reply::ReturnCredit(link) => ClientObservation::CreditReturned(at(*link)),
         Reply::SettleIncoming {
             link,
             delivery,
@@ -141,23 +144,25 @@ fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
         } => {
             let (at, delivery) = (at(*link), delivery.0);
             match outcome {
-                Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
-                Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
+                Outcome::Accepted => ClientObservation::SettledIncoming(at, delivery, Ok(())),
+                Outcome::Declared(id) => ClientObservation::Declared(at, delivery, id.to_vec()),
                 Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
-                    Sight::TakenWithin(at, delivery, id.to_vec())
+                    ClientObservation::TakenWithin(at, delivery, id.to_vec())
                 }
-                other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
+                other => ClientObservation::SettledIncoming(at, delivery, Err(refused(other))),
             }
         }
         Reply::SettleOutgoing(link, delivery, outcome) => {
             let (at, delivery) = (at(*link), delivery.0);
             match (outcome, settlement(outcome)) {
-                (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
+                (_, Some(name)) => ClientObservation::SettledOutgoing(at, delivery, Ok(name)),
                 (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
-                    Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
+                    Some(name) => ClientObservation::SettledWithin(at, delivery, id.to_vec(), name),
                     None => return Err(format!("{inner:?} in a transaction")),
                 },
-                (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
+                (other, None) => {
+                    ClientObservation::SettledOutgoing(at, delivery, Err(refused(other)))
+                }
             }
         }
         Reply::Deliver(..)
@@ -169,7 +174,7 @@ fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
 }
 
 /// The bytes of an answer, and whose it is.
-pub(super) fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
+pub(super) fn answered(routed: &QueuedReply) -> Option<(ConnectionId, u64)> {
     match &routed.reply {
         Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
         _ => None,
@@ -230,27 +235,27 @@ pub(super) fn is_silent(outgoing: &Outgoing) -> bool {
 }
 
 /// Returns the link that something is told about.
-pub(super) fn at_of(sight: &Sight) -> LinkKey {
+pub(super) fn at_of(sight: &ClientObservation) -> LinkKey {
     match sight {
-        Sight::Accepted(at, ..)
-        | Sight::Answered(at, ..)
-        | Sight::CreditReturned(at)
-        | Sight::Delivered { at, .. }
-        | Sight::Declared(at, ..)
-        | Sight::Detached(at, ..)
-        | Sight::Drained(at, ..)
-        | Sight::Refused(at, ..)
-        | Sight::SettledIncoming(at, ..)
-        | Sight::SettledOutgoing(at, ..)
-        | Sight::SettledWithin(at, ..)
-        | Sight::TakenWithin(at, ..) => *at,
+        ClientObservation::Accepted(at, ..)
+        | ClientObservation::Answered(at, ..)
+        | ClientObservation::CreditReturned(at)
+        | ClientObservation::Delivered { at, .. }
+        | ClientObservation::Declared(at, ..)
+        | ClientObservation::Detached(at, ..)
+        | ClientObservation::Drained(at, ..)
+        | ClientObservation::Refused(at, ..)
+        | ClientObservation::SettledIncoming(at, ..)
+        | ClientObservation::SettledOutgoing(at, ..)
+        | ClientObservation::SettledWithin(at, ..)
+        | ClientObservation::TakenWithin(at, ..) => *at,
     }
 }
 
 /// Returns the lock of a message whose receiver is to settle it.
-pub(super) fn token_of(sight: &Sight) -> Option<LockToken> {
+pub(super) fn token_of(sight: &ClientObservation) -> Option<LockToken> {
     match sight {
-        Sight::Delivered {
+        ClientObservation::Delivered {
             token,
             delete: false,
             ..

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use jitney_base::ids::BodyRef;
 use jitney_base::ids::ConnectionId;
 use jitney_broker::namespace::{Room, WantedBody};
-use jitney_gateway::{Reply, Routed, StepReply};
+use jitney_gateway::{QueuedReply, Reply, StepReply};
 use jitney_journal::{Disk, Writer};
 use jitney_shard::{Cause, DamageUser, Observation, Observer};
 
-use super::audit::{Sight, Told, User};
+use super::audit::{ClientObservation, Told, User};
 use super::disk::FaultyDisk;
 use super::sights::{answered, handed_to, look, told};
 use super::wire::sent_id;
@@ -32,7 +32,7 @@ pub(super) enum Happened {
 pub(super) struct Met {
     pub(super) user: Result<User, String>,
     /// What a reply would have told.
-    pub(super) sight: Option<Sight>,
+    pub(super) sight: Option<ClientObservation>,
     /// Where the bytes are.
     pub(super) bodies: Vec<BodyRef>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Met {
 pub(super) struct Step {
     pub(super) cause: Why,
     pub(super) group: u64,
-    pub(super) sights: Result<Vec<Sight>, String>,
+    pub(super) sights: Result<Vec<ClientObservation>, String>,
     /// Bytes of answers, which clients read at once.
     pub(super) answered: Vec<(ConnectionId, u64)>,
 }
@@ -96,7 +96,7 @@ impl Observer for Watcher {
                 let is_silent = |reply: &&StepReply| {
                     matches!(
                         reply,
-                        StepReply::Connection(Routed {
+                        StepReply::Connection(QueuedReply {
                             reply: Reply::Admitted,
                             ..
                         })
@@ -168,9 +168,9 @@ impl Watcher {
 }
 
 /// Returns the receive that is to have this message.
-fn receive_of(sight: Sight) -> Result<User, String> {
+fn receive_of(sight: ClientObservation) -> Result<User, String> {
     match sight {
-        Sight::Delivered {
+        ClientObservation::Delivered {
             at,
             token,
             delete,
@@ -187,14 +187,14 @@ fn receive_of(sight: Sight) -> Result<User, String> {
 
 /// Returns whose reply is to carry which of these bytes.
 fn user_of(
-    sight: Sight,
-    routed: &Routed,
+    sight: ClientObservation,
+    routed: &QueuedReply,
     bodies: &[BodyRef],
     is_drained: bool,
 ) -> Result<User, String> {
     match (sight, &routed.reply) {
         (
-            Sight::Delivered {
+            ClientObservation::Delivered {
                 at,
                 token,
                 delete,
@@ -209,7 +209,7 @@ fn user_of(
             bytes: u64::from(handover.body.length),
             is_drained,
         }),
-        (Sight::Answered(at, answer), Reply::Respond(_, response)) => {
+        (ClientObservation::Answered(at, answer), Reply::Respond(_, response)) => {
             let carried = response.bodies().enumerate();
             let damaged = carried.filter(|(_, body)| bodies.contains(body));
             Ok(User::Response {

@@ -25,8 +25,8 @@ use jitney_shard::{
     RequestId, Shard,
 };
 
-use super::acts::{Act, LinkKey, LinkKind, Place};
-use super::audit::{Amended, Auditor, Due, Hit, Outcome, Sight, Told, User};
+use super::acts::{ClientAction, LinkKey, LinkKind, Place};
+use super::audit::{Amended, Auditor, ClientObservation, Due, Hit, Outcome, Told, User};
 use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
 use super::operations::Request;
@@ -75,7 +75,7 @@ pub(super) enum Mode {
 const BEGIN: i64 = 1_700_000_000_000;
 
 /// A shard and what is around it.
-pub(super) struct World {
+pub(super) struct Harness {
     pub(super) now: i64,
     /// No clock was ever further ahead.
     latest: i64,
@@ -84,7 +84,7 @@ pub(super) struct World {
     pub(super) entities: Vec<Planned>,
     paths: Vec<String>,
     /// What has left, for clients to read, with its place in the order in which it was told.
-    pub(super) released: Vec<(u64, Sight)>,
+    pub(super) released: Vec<(u64, ClientObservation)>,
     pub(super) trace: Trace,
     random: Stream,
     unreadable: Unreadable,
@@ -162,7 +162,7 @@ struct Unreleased {
     token: Option<LockToken>,
 }
 
-impl World {
+impl Harness {
     pub(super) fn new(
         seed: u64,
         segment_bytes: u64,
@@ -321,7 +321,7 @@ impl World {
     }
 
     /// Takes what a server's end of a connection has to report by itself.
-    pub(super) fn reported(&mut self) -> Option<Act> {
+    pub(super) fn reported(&mut self) -> Option<ClientAction> {
         self.wires.as_mut()?.reported(None)
     }
 
@@ -344,14 +344,16 @@ impl World {
     }
 
     /// Does one act of a client, or what is due.
-    pub(super) fn step(&mut self, act: &Act) -> Result<(), Stop> {
+    pub(super) fn step(&mut self, act: &ClientAction) -> Result<(), Stop> {
         if self.is_away {
             // What is due is done when the store is back.
             return Ok(());
         }
         let is_report = matches!(
             act,
-            Act::Returned { .. } | Act::Unsent { .. } | Act::Written { .. }
+            ClientAction::Returned { .. }
+                | ClientAction::Unsent { .. }
+                | ClientAction::Written { .. }
         );
         // What the server's end has to report comes before what its client does.
         if let (false, Some(connection)) = (is_report, act.connection()) {
@@ -365,19 +367,19 @@ impl World {
         }
         let now = self.now;
         let mut act = act.clone();
-        if let Act::Close {
+        if let ClientAction::Close {
             connection, unsent, ..
         } = &mut act
         {
             *unsent = self.unsent(*connection);
         }
         match act {
-            Act::Attach {
+            ClientAction::Attach {
                 at,
                 place,
                 kind: LinkKind::Receiver { wish: None, .. },
             } => drop(self.places.insert(at, place)),
-            Act::Detach { at, .. } => self.depart(at),
+            ClientAction::Detach { at, .. } => self.depart(at),
             _ => {}
         }
         if let Some(connection) = act.connection() {
@@ -399,7 +401,7 @@ impl World {
             Some(connection) => self.handle(Input::Reports(ConnectionId(connection), reports)),
             None => self.shard.handle_timeout(Timestamp::from_millis(now)),
         }
-        if let Act::Close { connection, .. } = act {
+        if let ClientAction::Close { connection, .. } = act {
             self.connections.remove(connection);
             let id = ConnectionId(*connection);
             self.handle(Input::Disconnected(id, VecDeque::new()));
@@ -429,7 +431,7 @@ impl World {
         let pins = self.auditor.step(now, group, act, &sights)?;
         self.wait_for(&sights, &pins);
         let wanted = self.shard.gateway().poll_timeout();
-        if matches!(act, Act::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
+        if matches!(act, ClientAction::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
             return Err(Stop::Wrong(format!(
                 "the broker is called for ever: {wanted:?}"
             )));
@@ -583,7 +585,9 @@ impl World {
                     .note(|| format!("{now} group {group}: queue {queue} sends {ids:?} on"));
                 self.auditor.read_back((now, group), queue, &ids, &sights)?
             }
-            Why::Timeout => self.auditor.step(now, group, &Act::Timeout, &sights)?,
+            Why::Timeout => self
+                .auditor
+                .step(now, group, &ClientAction::Timeout, &sights)?,
             Why::Job => {
                 let judged = self.auditor.work((now, group), &sights);
                 let done = self.auditor.last_turn();
@@ -599,7 +603,10 @@ impl World {
         Ok(())
     }
 
-    fn note(&mut self, sights: Result<Vec<Sight>, String>) -> Result<Vec<Sight>, Stop> {
+    fn note(
+        &mut self,
+        sights: Result<Vec<ClientObservation>, String>,
+    ) -> Result<Vec<ClientObservation>, Stop> {
         let sights = sights?;
         for sight in &sights {
             self.trace.note(|| format!("    {sight:?}"));
@@ -608,9 +615,9 @@ impl World {
     }
 
     /// Remembers which groups must be durable before clients see what they are told.
-    fn wait_for(&mut self, sights: &[Sight], pins: &[u64]) {
+    fn wait_for(&mut self, sights: &[ClientObservation], pins: &[u64]) {
         for (sight, &pin) in sights.iter().zip(pins) {
-            if let Sight::Detached(at, _) = sight {
+            if let ClientObservation::Detached(at, _) = sight {
                 self.depart(*at);
             }
             let (at, token) = (at_of(sight), token_of(sight));
@@ -624,7 +631,7 @@ impl World {
                 pin,
                 told,
                 at,
-                is_drained: matches!(sight, Sight::Drained(..)),
+                is_drained: matches!(sight, ClientObservation::Drained(..)),
                 token,
             });
         }
@@ -663,7 +670,9 @@ impl World {
         let waiting = waiting.and_then(VecDeque::pop_front);
         let Unreleased { pin, told, .. } = match (waiting, &sight) {
             (Some(waiting), _) => waiting,
-            (None, Sight::Answered(at, answer)) => self.released_amended(*at, answer)?,
+            (None, ClientObservation::Answered(at, answer)) => {
+                self.released_amended(*at, answer)?
+            }
             _ => return Err(Stop::Wrong(format!("{text} has left, and no step told it"))),
         };
         let released = self.auditor.released(pin);

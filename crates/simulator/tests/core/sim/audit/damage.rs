@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jitney_base::ids::LockToken;
 
 use super::model::{ANY, Message, Model, NEVER, State};
-use super::{Auditor, Round, Sight, carried, expect, place_of};
+use super::{Auditor, ClientObservation, Round, carried, expect, place_of};
 use crate::sim::acts::{LinkKey, LinkKind, Place};
 use crate::sim::wire::{Answer, Seen, read_message};
 
@@ -100,7 +100,7 @@ impl Auditor {
         (now, group): (i64, u64),
         hit: Hit,
         mut told: Vec<Told>,
-        (paths, sights): (&[String], &[Sight]),
+        (paths, sights): (&[String], &[ClientObservation]),
     ) -> Result<(Vec<u64>, Option<Amended>), String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         let mut finding = Finding {

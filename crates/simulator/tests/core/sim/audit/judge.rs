@@ -16,8 +16,10 @@ use super::model::{
     Call, Link, Model, Operation, Receiver, Scope, SessionState, State, Transaction, number,
     partition_of,
 };
-use super::round::{Round, Sight};
-use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish};
+use super::round::{ClientObservation, Round};
+use crate::sim::acts::{
+    Ask, ClientAction, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish,
+};
 use crate::sim::wire::Draft;
 
 const NOT_ALLOWED: &str = "amqp:not-allowed";
@@ -37,11 +39,11 @@ const NO_MESSAGE: &str = "com.microsoft:message-not-found";
 type Failed = (i32, &'static str);
 
 impl Model {
-    pub(super) fn act(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
+    pub(super) fn act(&mut self, round: &mut Round, act: &ClientAction) -> Result<(), String> {
         self.transactions.retain(|_, open| round.now < open.ends);
         match act {
-            Act::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
-            Act::Close {
+            ClientAction::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
+            ClientAction::Close {
                 connection,
                 unsent,
                 kept,
@@ -53,19 +55,19 @@ impl Model {
                 self.close(round, *connection, kept)?;
                 self.give_back(round, &unsent)?;
             }
-            Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
-            Act::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
-            Act::Detach { at, kept } => {
+            ClientAction::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
+            ClientAction::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
+            ClientAction::Detach { at, kept } => {
                 self.detach(round, *at)?;
                 self.unsent(round, *at, kept)?;
             }
-            Act::Discharge {
+            ClientAction::Discharge {
                 at,
                 delivery,
                 id,
                 fail,
             } => self.discharge(round, *at, *delivery, id, *fail)?,
-            Act::Request {
+            ClientAction::Request {
                 at,
                 id,
                 reply_to,
@@ -85,9 +87,9 @@ impl Model {
                 };
                 self.request(round, *at, call)?;
             }
-            Act::Unsent { at, tokens } => self.unsent(round, *at, tokens)?,
-            Act::Returned { at, token } => self.returned(round, *at, *token)?,
-            Act::Send {
+            ClientAction::Unsent { at, tokens } => self.unsent(round, *at, tokens)?,
+            ClientAction::Returned { at, token } => self.returned(round, *at, *token)?,
+            ClientAction::Send {
                 at,
                 delivery,
                 drafts,
@@ -100,14 +102,14 @@ impl Model {
                     if let Some(id) = transaction {
                         self.spoil(at.connection, id);
                     }
-                    round.expect(&Sight::Detached(*at, NOT_ALLOWED.to_owned()))?;
+                    round.expect(&ClientObservation::Detached(*at, NOT_ALLOWED.to_owned()))?;
                     self.detach(round, *at)?;
                 } else {
                     self.send(round, *at, *delivery, drafts, transaction.as_ref())?;
                 }
             }
-            Act::Settle { .. } => self.settle(round, act)?,
-            Act::Timeout => {
+            ClientAction::Settle { .. } => self.settle(round, act)?,
+            ClientAction::Timeout => {
                 self.end_waits(round)?;
                 while let Some(place) = self.most_due(round.now) {
                     self.due(round, place)?;
@@ -115,7 +117,7 @@ impl Model {
                     self.go_on(round, place)?;
                 }
             }
-            Act::Written { at, bytes } => {
+            ClientAction::Written { at, bytes } => {
                 if let Some(place) = self.receives(*at) {
                     self.due(round, place)?;
                     let bytes = i64::try_from(*bytes).expect("fits");
@@ -177,7 +179,7 @@ impl Model {
         };
         if let Some(condition) = refusal {
             round.answer(&format!("{at:?} refused with {condition}"), |sight| {
-                matches!(sight, Sight::Refused(link, found) if *link == at && found == condition)
+                matches!(sight, ClientObservation::Refused(link, found) if *link == at && found == condition)
             })?;
             return Ok(());
         }
@@ -187,7 +189,7 @@ impl Model {
                 && self.queue(place).holders.contains_key(&session)
             {
                 round.answer(&format!("{at:?} refused, {session} is taken"), |sight| {
-                    matches!(sight, Sight::Refused(link, found)
+                    matches!(sight, ClientObservation::Refused(link, found)
                         if *link == at && found == "com.microsoft:session-cannot-be-locked")
                 })?;
                 return self.arrive(round);
@@ -236,7 +238,7 @@ impl Model {
         }
         round.answer(
             &format!("{at:?} accepted"),
-            |sight| matches!(sight, Sight::Accepted(link, None) if *link == at),
+            |sight| matches!(sight, ClientObservation::Accepted(link, None) if *link == at),
         )?;
         if kind == LinkKind::Responses {
             let orphans = self.orphans.remove(&at.connection).unwrap_or_default();
@@ -315,7 +317,7 @@ impl Model {
             .into_iter()
             .flat_map(|link| &link.waiting)
         {
-            round.expect(&Sight::CreditReturned(call.at))?;
+            round.expect(&ClientObservation::CreditReturned(call.at))?;
         }
         let gone = self.let_go(at);
         let last_first = self.departed.iter().rev();
@@ -440,8 +442,10 @@ impl Model {
                 self.enlist(round, at.connection, id, (send, group))?
             };
             let sight = match taken {
-                Ok(()) => Sight::TakenWithin(at, delivery, id.clone()),
-                Err((_, why)) => Sight::SettledIncoming(at, delivery, Err(why.to_owned())),
+                Ok(()) => ClientObservation::TakenWithin(at, delivery, id.clone()),
+                Err((_, why)) => {
+                    ClientObservation::SettledIncoming(at, delivery, Err(why.to_owned()))
+                }
             };
             return round.expect(&sight).map(drop);
         }
@@ -455,7 +459,7 @@ impl Model {
             Ok(_) => Ok(()),
             Err((_, condition)) => Err((*condition).to_owned()),
         };
-        let sight = Sight::SettledIncoming(at, delivery, expected);
+        let sight = ClientObservation::SettledIncoming(at, delivery, expected);
         let shown = format!("{sight:?}");
         let told = round.answer(&shown, |found| format!("{found:?}") == shown)?;
         if let Ok((_, pin)) = taken {
@@ -498,8 +502,8 @@ impl Model {
         Ok((numbers, groups.into_iter().max().unwrap_or_default()))
     }
 
-    fn settle(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
-        let Act::Settle {
+    fn settle(&mut self, round: &mut Round, act: &ClientAction) -> Result<(), String> {
+        let ClientAction::Settle {
             at,
             delivery,
             token,
@@ -545,8 +549,10 @@ impl Model {
             Err((_, condition)) => Err(condition.to_owned()),
         };
         let sight = match (transaction, expected) {
-            (Some(id), Ok(name)) => Sight::SettledWithin(*at, *delivery, id.clone(), name),
-            (_, expected) => Sight::SettledOutgoing(*at, *delivery, expected),
+            (Some(id), Ok(name)) => {
+                ClientObservation::SettledWithin(*at, *delivery, id.clone(), name)
+            }
+            (_, expected) => ClientObservation::SettledOutgoing(*at, *delivery, expected),
         };
         let told = round.expect(&sight)?;
         if transaction.is_none() && result.is_ok() && !matches!(verdict, Verdict::Release) {
@@ -646,8 +652,8 @@ impl Model {
         let fits = waiting == 0 || waiting + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX;
         // No request for which there was credit is rejected.
         let sight = match &call.transaction {
-            Some(id) => Sight::TakenWithin(at, 0, id.clone()),
-            None => Sight::SettledIncoming(at, 0, Ok(())),
+            Some(id) => ClientObservation::TakenWithin(at, 0, id.clone()),
+            None => ClientObservation::SettledIncoming(at, 0, Ok(())),
         };
         round.expect(&sight)?;
         call.has_room = fits;
@@ -699,7 +705,7 @@ impl Model {
             self.arrive(round)?;
             self.go_on(round, place)?;
             let (told, answer) = round.response(at)?;
-            round.expect(&Sight::CreditReturned(call.at))?;
+            round.expect(&ClientObservation::CreditReturned(call.at))?;
             let id = call.id;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;

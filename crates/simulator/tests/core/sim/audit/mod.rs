@@ -41,14 +41,14 @@ use jitney_base::ids::LockToken;
 use jitney_base::time::Timestamp;
 
 use self::model::{Entity, Model, Queue, Shown};
-use super::acts::{Act, LinkKind, Part, Place, Session, session_name};
+use super::acts::{ClientAction, LinkKind, Part, Place, Session, session_name};
 use super::plan::Planned;
 use super::receives::is_receive;
 use super::wire::{Answer, Value, read_message};
 
 pub(in crate::sim) use self::damage::{Amended, Hit, Told, User};
 pub(in crate::sim) use self::operations::{Due, Outcome};
-pub(in crate::sim) use self::round::{Round, Sight};
+pub(in crate::sim) use self::round::{ClientObservation, Round};
 
 /// The auditor.
 #[derive(Debug, Clone, Default)]
@@ -102,7 +102,7 @@ impl Auditor {
         (now, group): (i64, u64),
         queue: usize,
         planned: &Planned,
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         let description = &planned.description;
@@ -148,7 +148,7 @@ impl Auditor {
         for at in doomed {
             if is_receive(at) {
                 round.answer(&format!("{at:?} ended"), |sight| {
-                    matches!(sight, Sight::Refused(link, condition)
+                    matches!(sight, ClientObservation::Refused(link, condition)
                         if *link == at && condition == Condition::EntityDisabled.as_str())
                 })?;
                 self.model.end_receive(at);
@@ -157,8 +157,8 @@ impl Auditor {
             let waits = self.model.waits(at);
             round.answer(&format!("{at:?} detached"), |sight| {
                 let (link, condition) = match sight {
-                    Sight::Detached(link, condition) if !waits => (link, condition),
-                    Sight::Refused(link, condition) if waits => (link, condition),
+                    ClientObservation::Detached(link, condition) if !waits => (link, condition),
+                    ClientObservation::Refused(link, condition) if waits => (link, condition),
                     _ => return false,
                 };
                 *link == at && condition == Condition::EntityDisabled.as_str()
@@ -188,8 +188,8 @@ impl Auditor {
         &mut self,
         now: i64,
         group: u64,
-        act: &Act,
-        sights: &[Sight],
+        act: &ClientAction,
+        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         // A link that is being attached is in the model only after that: deliveries to it cannot
         // come in the same step, for it has no credit.
@@ -204,7 +204,7 @@ impl Auditor {
         (now, group): (i64, u64),
         queue: usize,
         found: &[(i64, Option<u64>)],
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         let place = place_of(queue);

@@ -14,7 +14,7 @@ use jitney_base::time::Timestamp;
 use jitney_queue::{Description, EntityKind};
 
 use super::receives::Receive;
-use super::round::{Round, Sight};
+use super::round::{ClientObservation, Round};
 use crate::sim::acts::{
     Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, session_name,
 };
@@ -599,7 +599,7 @@ impl Model {
             queue.receivers.remove(&at);
             self.links.remove(&at);
             round.answer(&format!("{at:?} waited in vain"), |sight| {
-                matches!(sight, Sight::Refused(link, condition)
+                matches!(sight, ClientObservation::Refused(link, condition)
                     if *link == at && condition == "com.microsoft:timeout")
             })?;
         }

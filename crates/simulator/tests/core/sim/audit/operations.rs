@@ -10,7 +10,7 @@ use jitney_gateway::operations::{JobView, JobsPage};
 use jitney_gateway::request::AnyAnswer;
 
 use super::model::{Job, State, number};
-use super::{Auditor, Round, Sight, expect};
+use super::{Auditor, ClientObservation, Round, expect};
 use crate::sim::acts::Place;
 use crate::sim::operations::Request;
 
@@ -51,7 +51,7 @@ impl Auditor {
         &mut self,
         (now, group): (i64, u64),
         request: &Request,
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<(Vec<u64>, Due), String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         let model = &mut self.model;
@@ -121,7 +121,7 @@ impl Auditor {
     pub(in crate::sim) fn work(
         &mut self,
         (now, group): (i64, u64),
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         self.model.work(&mut round)?;

@@ -6,7 +6,7 @@ use jitney_amqp::Condition;
 use jitney_base::ids::LockToken;
 
 use super::model::{Link, Model, Receiver};
-use super::{Auditor, Round, Sight};
+use super::{Auditor, ClientObservation, Round};
 use crate::sim::acts::{LinkKey, LinkKind, Place};
 use crate::sim::receives::Receiving;
 
@@ -36,7 +36,7 @@ impl Auditor {
         &mut self,
         (now, group): (i64, u64),
         act: &Receiving,
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         if let &Receiving::Begin {
             at,
@@ -115,7 +115,7 @@ impl Auditor {
 fn refused(round: &mut Round, at: LinkKey, condition: &str) -> Result<usize, String> {
     round.answer(
         &format!("{at:?} refused with {condition}"),
-        |sight| matches!(sight, Sight::Refused(link, found) if *link == at && found == condition),
+        |sight| matches!(sight, ClientObservation::Refused(link, found) if *link == at && found == condition),
     )
 }
 

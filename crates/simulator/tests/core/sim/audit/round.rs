@@ -10,7 +10,7 @@ use crate::sim::wire::{Answer, Seen};
 
 /// Something that the broker tells somebody.
 #[derive(Debug, Clone)]
-pub(in crate::sim) enum Sight {
+pub(in crate::sim) enum ClientObservation {
     /// With the message session that it has, and until when.
     Accepted(LinkKey, Option<(String, i64)>),
     Answered(LinkKey, Answer),
@@ -41,8 +41,8 @@ pub(in crate::sim) struct Round {
     pub(super) now: i64,
     /// The group of records that the step's changes are in.
     pub(super) group: u64,
-    deliveries: BTreeMap<Place, VecDeque<(usize, Sight)>>,
-    answers: Vec<(usize, Sight)>,
+    deliveries: BTreeMap<Place, VecDeque<(usize, ClientObservation)>>,
+    answers: Vec<(usize, ClientObservation)>,
     /// Messages whose bytes are there.
     pub(super) at_hand: BTreeSet<u64>,
     /// Links that got a session in this step, by what said so.
@@ -58,7 +58,7 @@ impl Round {
         model: &Model,
         now: i64,
         group: u64,
-        sights: &[Sight],
+        sights: &[ClientObservation],
     ) -> Result<Self, String> {
         let mut round = Self {
             now,
@@ -72,7 +72,8 @@ impl Round {
         };
         for (at, sight) in sights.iter().enumerate() {
             match sight {
-                Sight::Delivered { at: link, .. } | Sight::Drained(link, _) => {
+                ClientObservation::Delivered { at: link, .. }
+                | ClientObservation::Drained(link, _) => {
                     let place = model.place_of(*link);
                     let place = place.ok_or_else(|| format!("no such link: {sight:?}"))?;
                     let waiting = round.deliveries.entry(place).or_default();
@@ -92,7 +93,7 @@ impl Round {
     pub(super) fn answer(
         &mut self,
         what: &str,
-        is_it: impl Fn(&Sight) -> bool,
+        is_it: impl Fn(&ClientObservation) -> bool,
     ) -> Result<usize, String> {
         let found = self.answers.iter().position(|(_, sight)| is_it(sight));
         match found {
@@ -102,7 +103,7 @@ impl Round {
     }
 
     /// Takes off exactly this answer.
-    pub(super) fn expect(&mut self, sight: &Sight) -> Result<usize, String> {
+    pub(super) fn expect(&mut self, sight: &ClientObservation) -> Result<usize, String> {
         let shown = format!("{sight:?}");
         self.answer(&shown, |found| format!("{found:?}") == shown)
     }
@@ -111,10 +112,10 @@ impl Round {
     pub(super) fn declared(&mut self, at: LinkKey, delivery: u32) -> Result<TransactionId, String> {
         let mut found = self.answers.iter();
         let found = found.position(
-            |(_, it)| matches!(it, Sight::Declared(to, of, _) if (*to, *of) == (at, delivery)),
+            |(_, it)| matches!(it, ClientObservation::Declared(to, of, _) if (*to, *of) == (at, delivery)),
         );
         match found.map(|position| self.answers.remove(position).1) {
-            Some(Sight::Declared(.., id)) => Ok(id),
+            Some(ClientObservation::Declared(.., id)) => Ok(id),
             _ => Err(format!("nothing was declared: {:?}", self.answers)),
         }
     }
@@ -122,9 +123,10 @@ impl Round {
     /// Takes off that a link was let in, and returns to which session, and until when.
     pub(super) fn granted(&mut self, at: LinkKey) -> Result<(Session, i64), String> {
         let mut found = self.answers.iter();
-        let found = found.position(|(_, it)| matches!(it, Sight::Accepted(to, _) if *to == at));
+        let found =
+            found.position(|(_, it)| matches!(it, ClientObservation::Accepted(to, _) if *to == at));
         let (sight, found) = match found.map(|position| self.answers.remove(position)) {
-            Some((sight, Sight::Accepted(_, Some(found)))) => (sight, found),
+            Some((sight, ClientObservation::Accepted(_, Some(found)))) => (sight, found),
             other => return Err(format!("{at:?} is to have a session: {other:?}")),
         };
         let (name, until) = found;
@@ -138,12 +140,11 @@ impl Round {
 
     /// Takes off the next response on a link.
     pub(super) fn response(&mut self, link: LinkKey) -> Result<(usize, Answer), String> {
-        let found = self
-            .answers
-            .iter()
-            .position(|(_, sight)| matches!(sight, Sight::Answered(at, _) if *at == link));
+        let found = self.answers.iter().position(
+            |(_, sight)| matches!(sight, ClientObservation::Answered(at, _) if *at == link),
+        );
         match found.map(|at| self.answers.remove(at)) {
-            Some((at, Sight::Answered(_, answer))) => Ok((at, answer)),
+            Some((at, ClientObservation::Answered(_, answer))) => Ok((at, answer)),
             _ => Err(format!("expected a response on {link:?}")),
         }
     }
@@ -163,7 +164,7 @@ impl Round {
         let Some((sight, next)) = next else {
             return Err(format!("{waiting}; nothing was delivered"));
         };
-        let Sight::Delivered {
+        let ClientObservation::Delivered {
             at,
             token,
             delete,
@@ -256,7 +257,8 @@ impl Round {
                 .get_mut(&place)
                 .and_then(VecDeque::pop_front);
             match next {
-                Some((_, Sight::Drained(at, limit))) if left.remove(&at) == Some(limit) => {}
+                Some((_, ClientObservation::Drained(at, limit)))
+                    if left.remove(&at) == Some(limit) => {}
                 other => {
                     return Err(format!(
                         "drains of {left:?} have ended, and found {other:?}"
@@ -269,7 +271,7 @@ impl Round {
 
     /// Everything was explained.
     pub(super) fn finish(self) -> Result<Vec<u64>, String> {
-        let mut rest: Vec<(usize, Sight)> = self.answers;
+        let mut rest: Vec<(usize, ClientObservation)> = self.answers;
         rest.extend(self.deliveries.into_values().flatten());
         if rest.is_empty() {
             Ok(self.pins)

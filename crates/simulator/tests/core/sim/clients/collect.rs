@@ -4,7 +4,7 @@ use super::*;
 
 impl Clients {
     /// Somebody comes who looks at everything, and says so to everyone's broker.
-    pub(in crate::sim) fn inspect(&mut self) -> Vec<Act> {
+    pub(in crate::sim) fn inspect(&mut self) -> Vec<ClientAction> {
         let id = self.open();
         for queue in 0..self.plan.entities.len() {
             for place in Place::all(queue) {
@@ -40,7 +40,7 @@ impl Clients {
     }
 
     /// Everybody has read what was sent.
-    pub(in crate::sim) fn read_all(&mut self) -> Vec<Act> {
+    pub(in crate::sim) fn read_all(&mut self) -> Vec<ClientAction> {
         let mut acts = Vec::new();
         for (&connection, of) in &mut self.connections {
             acts.extend(of.inbox.drain(..));
@@ -48,7 +48,7 @@ impl Clients {
                 let at = LinkKey { connection, link };
                 let bytes = std::mem::take(&mut state.unwritten);
                 if bytes > 0 {
-                    acts.push(Act::Written { at, bytes });
+                    acts.push(ClientAction::Written { at, bytes });
                 }
             }
         }
@@ -56,7 +56,7 @@ impl Clients {
     }
 
     /// Everything that can be received is, and deferred messages that were seen.
-    pub(in crate::sim) fn collect(&mut self) -> Vec<Act> {
+    pub(in crate::sim) fn collect(&mut self) -> Vec<ClientAction> {
         let id = self.open();
         for queue in 0..self.plan.entities.len() {
             for place in Place::all(queue) {

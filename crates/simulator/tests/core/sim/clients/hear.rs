@@ -4,10 +4,14 @@ use super::*;
 
 impl Clients {
     /// Takes what the broker has told somebody, as its so-manieth thing.
-    pub(in crate::sim) fn hear(&mut self, told: u64, sight: Sight) -> Result<(), String> {
+    pub(in crate::sim) fn hear(
+        &mut self,
+        told: u64,
+        sight: ClientObservation,
+    ) -> Result<(), String> {
         self.ledger.hears(told);
         match sight {
-            Sight::Accepted(at, granted) => {
+            ClientObservation::Accepted(at, granted) => {
                 if let Some(link) = self.link(at) {
                     link.let_in = true;
                     let name = granted.map(|(name, _)| name);
@@ -15,8 +19,10 @@ impl Clients {
                     link.session = all.find(|&id| Some(session_name(id)) == name);
                 }
             }
-            Sight::Refused(at, _) | Sight::Detached(at, _) => self.forget_link(at),
-            Sight::Drained(at, limit) => {
+            ClientObservation::Refused(at, _) | ClientObservation::Detached(at, _) => {
+                self.forget_link(at);
+            }
+            ClientObservation::Drained(at, limit) => {
                 if let Some(link) = self.link(at) {
                     let unused = limit.wrapping_sub(link.received);
                     if unused < 1 << 31 {
@@ -24,7 +30,7 @@ impl Clients {
                     }
                 }
             }
-            Sight::SettledIncoming(at, delivery, result) => {
+            ClientObservation::SettledIncoming(at, delivery, result) => {
                 let connection = self.connections.get_mut(&at.connection);
                 let ended = connection.and_then(|of| of.discharging.remove(&(at, delivery)));
                 if let Some((id, fail)) = ended {
@@ -32,20 +38,22 @@ impl Clients {
                 }
                 self.ledger.answered(at, delivery, result.is_ok());
             }
-            Sight::SettledOutgoing(at, delivery, result) => {
+            ClientObservation::SettledOutgoing(at, delivery, result) => {
                 self.ledger.settled(at, delivery, result == Ok("accepted"));
             }
-            Sight::Declared(at, _, id) => {
+            ClientObservation::Declared(at, _, id) => {
                 if let Some(connection) = self.connections.get_mut(&at.connection) {
                     connection.open.push(id);
                 }
             }
-            Sight::SettledWithin(at, delivery, id, "accepted") => {
+            ClientObservation::SettledWithin(at, delivery, id, "accepted") => {
                 self.ledger.settled_within(at, delivery, id);
             }
-            Sight::SettledWithin(..) | Sight::CreditReturned(_) => {}
-            Sight::TakenWithin(at, delivery, id) => self.ledger.sent_within(at, delivery, id),
-            Sight::Delivered {
+            ClientObservation::SettledWithin(..) | ClientObservation::CreditReturned(_) => {}
+            ClientObservation::TakenWithin(at, delivery, id) => {
+                self.ledger.sent_within(at, delivery, id);
+            }
+            ClientObservation::Delivered {
                 at,
                 token,
                 delete,
@@ -77,14 +85,14 @@ impl Clients {
                     if delete {
                         link.stalled.push_back(id);
                     } else {
-                        self.push(at.connection, Act::Returned { at, token });
+                        self.push(at.connection, ClientAction::Returned { at, token });
                     }
                     return Ok(());
                 }
                 link.received = link.received.wrapping_add(1);
                 return self.receive(at, (token, delete), (place, id), seen.number);
             }
-            Sight::Answered(at, answer) => {
+            ClientObservation::Answered(at, answer) => {
                 if let Some(link) = self.link(at) {
                     link.received = link.received.wrapping_add(1);
                 }
@@ -99,10 +107,10 @@ impl Clients {
         &mut self,
         told: u64,
         place: Place,
-        sight: Sight,
+        sight: ClientObservation,
     ) -> Result<(), String> {
         self.ledger.hears(told);
-        let Sight::Delivered {
+        let ClientObservation::Delivered {
             token,
             delete,
             seen,

@@ -8,12 +8,12 @@ use jitney_base::time::Millis;
 use jitney_queue::Description;
 
 use super::super::acts::{
-    Act, Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, Wish,
+    Ask, ClientAction, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, Wish,
 };
-use super::super::audit::Sight;
+use super::super::audit::ClientObservation;
 use super::super::plan::{Fault, Planned};
 use super::super::wire::{Answer, Draft, IdFrom, Seen, Value};
-use super::super::world::{Failed, Mode, Stop, World};
+use super::super::world::{Failed, Harness, Mode, Stop};
 
 const SEGMENT_BYTES: u64 = 65_536;
 const QUEUE: Place = Place {
@@ -29,7 +29,7 @@ const RESPONSES: u32 = 11;
 
 /// A queue, and the clients of it.
 struct Script {
-    world: World,
+    world: Harness,
     requests: usize,
 }
 
@@ -62,7 +62,7 @@ impl Script {
             topic: None,
             rules: Vec::new(),
         };
-        let world = World::new(seed, SEGMENT_BYTES, &[planned], Mode::Quiet, true);
+        let world = Harness::new(seed, SEGMENT_BYTES, &[planned], Mode::Quiet, true);
         let mut script = Self {
             world: done(world),
             requests: 0,
@@ -71,13 +71,13 @@ impl Script {
         script
     }
 
-    fn act(&mut self, act: &Act) {
+    fn act(&mut self, act: &ClientAction) {
         done(self.world.step(act));
         done(self.world.finish_turn());
     }
 
     /// Makes all groups durable, and returns the replies that the clients receive.
-    fn settle(&mut self) -> Vec<Sight> {
+    fn settle(&mut self) -> Vec<ClientObservation> {
         for _ in 0..2 {
             done(self.world.work_all());
             done(self.world.sync_all());
@@ -87,16 +87,21 @@ impl Script {
         released.into_iter().map(|(_, sight)| sight).collect()
     }
 
-    fn attach(&mut self, connection: u32, link: u32, kind: LinkKind) -> (LinkKey, Vec<Sight>) {
+    fn attach(
+        &mut self,
+        connection: u32,
+        link: u32,
+        kind: LinkKind,
+    ) -> (LinkKey, Vec<ClientObservation>) {
         let (at, place) = (LinkKey { connection, link }, QUEUE);
-        self.act(&Act::Attach { at, place, kind });
+        self.act(&ClientAction::Attach { at, place, kind });
         (at, self.settle())
     }
 
     /// Sends a message over a connection of its own; it is not durable yet.
     fn begin_to_send(&mut self, connection: u32, draft: Draft) -> LinkKey {
         let (at, _) = self.attach(connection, 1, LinkKind::Sender);
-        self.act(&Act::Send {
+        self.act(&ClientAction::Send {
             at,
             delivery: 0,
             drafts: vec![draft],
@@ -110,8 +115,7 @@ impl Script {
     fn send(&mut self, connection: u32, draft: Draft) {
         let at = self.begin_to_send(connection, draft);
         let told = self.settle();
-        let is_taken =
-            |it: &Sight| matches!(it, Sight::SettledIncoming(to, 0, Ok(())) if *to == at);
+        let is_taken = |it: &ClientObservation| matches!(it, ClientObservation::SettledIncoming(to, 0, Ok(())) if *to == at);
         assert!(told.iter().any(is_taken), "{told:?}");
     }
 
@@ -123,12 +127,15 @@ impl Script {
     ) -> (LinkKey, Vec<(LockToken, Seen)>) {
         let delete = false;
         let (at, told) = self.attach(connection, 1, LinkKind::Receiver { delete, wish });
-        assert!(matches!(told[..], [Sight::Accepted(..)]), "{told:?}");
+        assert!(
+            matches!(told[..], [ClientObservation::Accepted(..)]),
+            "{told:?}"
+        );
         let (limit, drain) = (10, false);
-        self.act(&Act::Credit { at, limit, drain });
+        self.act(&ClientAction::Credit { at, limit, drain });
         let told = self.settle().into_iter();
         let received = told.filter_map(|sight| match sight {
-            Sight::Delivered { token, seen, .. } => Some((token, seen)),
+            ClientObservation::Delivered { token, seen, .. } => Some((token, seen)),
             _ => None,
         });
         (at, received.collect())
@@ -140,11 +147,11 @@ impl Script {
             self.attach(connection, REQUESTS, LinkKind::Requests);
             let (at, _) = self.attach(connection, RESPONSES, LinkKind::Responses);
             let (limit, drain) = (10, false);
-            self.act(&Act::Credit { at, limit, drain });
+            self.act(&ClientAction::Credit { at, limit, drain });
         }
         self.requests += 1;
         let [at, answers] = [REQUESTS, RESPONSES].map(|link| LinkKey { connection, link });
-        self.act(&Act::Request {
+        self.act(&ClientAction::Request {
             at,
             id: format!("r{}", self.requests),
             reply_to: answers.reply_to(),
@@ -154,7 +161,7 @@ impl Script {
         });
         let mut told = self.settle().into_iter();
         let answer = told.find_map(|sight| match sight {
-            Sight::Answered(_, answer) => Some(answer),
+            ClientObservation::Answered(_, answer) => Some(answer),
             _ => None,
         });
         answer.expect("it is answered")
@@ -259,7 +266,7 @@ fn a_message_session_is_not_its_holder_s_after_a_take_over() {
     let token = received[0].0;
     let renewed = script.ask(2, None, Ask::RenewSession { session });
     assert_eq!(renewed.code, 200, "{renewed:?}");
-    script.act(&Act::Settle {
+    script.act(&ClientAction::Settle {
         at: holder,
         delivery: 0,
         token,
@@ -286,7 +293,10 @@ fn a_message_session_is_not_its_holder_s_after_a_take_over() {
     assert_eq!(received[0].1.id, 1);
     let delete = false;
     let (_, told) = script.attach(3, 1, LinkKind::Receiver { delete, wish });
-    assert!(matches!(&told[..], [Sight::Refused(..)]), "{told:?}");
+    assert!(
+        matches!(&told[..], [ClientObservation::Refused(..)]),
+        "{told:?}"
+    );
     let refused = script.ask(3, None, Ask::RenewSession { session });
     assert_eq!(refused.condition.as_deref(), Some(SESSION_LOST));
 }
@@ -296,9 +306,9 @@ fn a_number_that_was_told_in_a_transaction_is_not_given_again_after_a_take_over(
     // "told-transaction-number".
     let mut script = Script::new(1, Description::default());
     let (at, _) = script.attach(1, 1, LinkKind::Coordinator);
-    script.act(&Act::Declare { at, delivery: 0 });
+    script.act(&ClientAction::Declare { at, delivery: 0 });
     let told = script.settle();
-    let [Sight::Declared(_, 0, id)] = &told[..] else {
+    let [ClientObservation::Declared(_, 0, id)] = &told[..] else {
         panic!("{told:?}");
     };
     let due = Some(script.world.now + 60_000);

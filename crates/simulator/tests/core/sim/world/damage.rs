@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl World {
+impl Harness {
     /// From now on, bytes of the log may be damaged.
     pub(in crate::sim) fn expect_damage(&mut self) {
         self.auditor.keep_deleted();
@@ -58,7 +58,9 @@ impl World {
             let unreleased = match (waiting.and_then(VecDeque::pop_front), &sight) {
                 (Some(unreleased), _) => unreleased,
                 // It is met again in what is left of a response.
-                (None, Sight::Answered(at, answer)) => self.released_amended(*at, answer)?,
+                (None, ClientObservation::Answered(at, answer)) => {
+                    self.released_amended(*at, answer)?
+                }
                 (None, sight) => {
                     let text = format!("{sight:?} is not told, and has damaged bytes");
                     return Err(Stop::Wrong(text));

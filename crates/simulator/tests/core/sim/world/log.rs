@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl World {
+impl Harness {
     /// Writes some of the frames that wait.
     pub(in crate::sim) fn write(&mut self, count: usize) -> Result<(), Stop> {
         if let Some(rows) = &mut self.rows {
@@ -128,6 +128,6 @@ impl World {
         let group = (self.now, self.sealed + 1);
         self.auditor
             .hits_at_start(group, started.contained, &self.paths)?;
-        self.step(&Act::Timeout)
+        self.step(&ClientAction::Timeout)
     }
 }

@@ -6,7 +6,7 @@ use jitney_shard::{Answer, Call};
 
 use super::*;
 
-impl World {
+impl Harness {
     /// An operator asks something.
     pub(in crate::sim) fn operate(&mut self, request: &Request) -> Result<(), Stop> {
         if self.is_away {

@@ -29,7 +29,7 @@ pub(super) struct Receives {
     pub(super) figures: [usize; 4],
 }
 
-impl World {
+impl Harness {
     /// Does something about a receive.
     pub(in crate::sim) fn receive(&mut self, act: &Receiving) -> Result<(), Stop> {
         if self.is_away {

@@ -224,7 +224,7 @@ impl Rows {
     }
 }
 
-impl World {
+impl Harness {
     pub(in crate::sim) fn is_in_rows(&self) -> bool {
         self.rows.is_some()
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl World {
+impl Harness {
     pub(in crate::sim) fn is_away(&self) -> bool {
         self.is_away
     }

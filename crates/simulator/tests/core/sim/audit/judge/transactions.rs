@@ -54,7 +54,7 @@ impl Model {
                 for part in &open.parts {
                     if let Operation::Settle(_, _, verdict, Some((at, delivery))) = part {
                         let settled = Ok(outcome_of(verdict));
-                        let sight = Sight::SettledOutgoing(*at, *delivery, settled);
+                        let sight = ClientObservation::SettledOutgoing(*at, *delivery, settled);
                         let told = round.expect(&sight)?;
                         round.pin(told, pin);
                     }
@@ -63,7 +63,7 @@ impl Model {
             }
             Some(_) => rolled_back,
         };
-        let told = round.expect(&Sight::SettledIncoming(at, delivery, result))?;
+        let told = round.expect(&ClientObservation::SettledIncoming(at, delivery, result))?;
         round.pin(told, pin);
         Ok(())
     }

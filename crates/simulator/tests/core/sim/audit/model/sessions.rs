@@ -91,7 +91,7 @@ impl Model {
         self.queue_mut(place).receivers.remove(&at);
         self.links.remove(&at);
         round.answer(&format!("{at:?} loses its session"), |sight| {
-            matches!(sight, Sight::Detached(link, condition)
+            matches!(sight, ClientObservation::Detached(link, condition)
                 if *link == at && condition == "com.microsoft:session-lock-lost")
         })?;
         Ok(())
