@@ -34,7 +34,7 @@ pub(crate) enum Mail {
     Request(
         Box<Call>,
         Option<MailboxPermit>,
-        oneshot::Sender<RequestAnswer>,
+        oneshot::Sender<Result<RequestAnswer, TokenRefused>>,
     ),
     /// A receive without a link, which waits for its message until then.
     Receive(

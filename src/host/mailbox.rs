@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::mail::{Control, Mail, MailboxPermit, ShardReport};
 use jitney_base::ids::{ConnectionId, RequestId};
+use jitney_broker::access::{Inquiry, TokenRefused};
 use jitney_broker::namespace::Denied;
 use jitney_gateway::request::{Request, Requester};
 use jitney_shard::{Call, Report, RequestAnswer};
@@ -98,7 +99,22 @@ impl Mailbox {
     ) -> Option<RequestAnswer<R::Answer>> {
         let call = Box::new(Call::new(requester, request));
         let answer = self.ask(|answer| Mail::Request(call, room, answer)).await?;
-        answer.of::<R>()
+        // Who asks was authorized before.
+        answer.ok()?.of::<R>()
+    }
+
+    /// Has a request carried out for who shows this token, and waits for its answer; `None` if the owner has ended.
+    pub(crate) async fn request_by_token<R: Request>(
+        &self,
+        inquiry: Inquiry,
+        request: R,
+    ) -> Option<Result<Result<R::Answer, Denied>, TokenRefused>> {
+        let call = Box::new(Call::by_token(inquiry, request));
+        let answer = self.ask(|answer| Mail::Request(call, None, answer)).await?;
+        Some(match answer {
+            Ok(answer) => Ok(answer.of::<R>()?.answer),
+            Err(refused) => Err(refused),
+        })
     }
 
     /// Sends the reports of a connection, of a number of bytes, in turn and when there is room;

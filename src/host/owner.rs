@@ -28,6 +28,7 @@ use crate::system::supervisor;
 use jitney_base::histogram::Histogram;
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{Millis, Timestamp};
+use jitney_broker::access::TokenRefused;
 use jitney_broker::namespace::StepContext;
 use jitney_cluster::lease::Lease;
 use jitney_gateway::Gateway;
@@ -123,7 +124,7 @@ struct StoreState {
 
 /// The task that waits for the answer to a request.
 enum Asker {
-    Request(oneshot::Sender<RequestAnswer>),
+    Request(oneshot::Sender<Result<RequestAnswer, TokenRefused>>),
     Receive(oneshot::Sender<ReceiveAnswer>),
 }
 
@@ -504,7 +505,10 @@ impl Owner {
         // The task that asked may have ended.
         match (self.requests.remove(&request), answer) {
             (Some(Asker::Request(asker)), Answer::Request(answer)) => {
-                let _ = asker.send(answer);
+                let _ = asker.send(Ok(answer));
+            }
+            (Some(Asker::Request(asker)), Answer::Unauthorized(refused)) => {
+                let _ = asker.send(Err(refused));
             }
             (Some(Asker::Receive(asker)), Answer::Received(answer)) => {
                 if let Err(ReceiveAnswer::Message(message)) = asker.send(answer) {

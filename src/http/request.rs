@@ -19,6 +19,7 @@ use jitney_base::secret::Secret;
 use jitney_broker::access::{self, Authority, Fault, Inquiry, Origin, TokenRefused};
 use jitney_broker::limits;
 use jitney_broker::namespace::{Denied, DeniedKind};
+use jitney_gateway::request::Request;
 
 /// The peer that makes the requests of a connection.
 #[derive(Clone)]
@@ -61,18 +62,45 @@ pub(super) async fn authorize(
         Ok(()) => ask_owner(server, inquiry).await?,
         Err(refused) => Err(refused),
     };
-    let authority = authorized.map_err(|refused| {
-        caller.refused.fetch_add(1, Ordering::Relaxed);
-        if refused.is_logged {
-            let peer = caller.address;
-            let path: String = path.chars().take(limits::LOGGED_MAX).collect();
-            let (fault, rule) = (refused.fault, refused.rule.as_deref());
-            info!(%peer, path, ?fault, rule, "HTTP request refused: not authorized");
-        }
-        of_token(&refused)
-    })?;
+    let authority = authorized.map_err(|refused| not_authorized(caller, &path, &refused))?;
     caller.authorized();
     Ok(authority)
+}
+
+/// Has the namespace's owner carry a request out for who shows this token: both are one step.
+pub(super) async fn request_by_token<R: Request>(
+    server: &ServerState,
+    caller: &Caller,
+    inquiry: Inquiry,
+    request: R,
+) -> Result<R::Answer, Denied> {
+    let path = inquiry.path.clone();
+    let shown = match check_shape(server, &inquiry) {
+        Ok(()) => {
+            let owner = server
+                .shards
+                .owner_of(inquiry.host.as_deref().unwrap_or_default());
+            let owner = owner.ok_or_else(stopping)?;
+            let answer = owner.request_by_token(inquiry, request).await;
+            answer.ok_or_else(stopping)?
+        }
+        Err(refused) => Err(refused),
+    };
+    let answer = shown.map_err(|refused| not_authorized(caller, &path, &refused))?;
+    caller.authorized();
+    answer
+}
+
+/// Counts and logs that a request was refused for its token; returns what its client is told.
+fn not_authorized(caller: &Caller, path: &str, refused: &TokenRefused) -> Denied {
+    caller.refused.fetch_add(1, Ordering::Relaxed);
+    if refused.is_logged {
+        let peer = caller.address;
+        let path: String = path.chars().take(limits::LOGGED_MAX).collect();
+        let (fault, rule) = (refused.fault, refused.rule.as_deref());
+        info!(%peer, path, ?fault, rule, "HTTP request refused: not authorized");
+    }
+    of_token(refused)
 }
 
 /// Asks the owner of the namespace that a request names what its token proves.

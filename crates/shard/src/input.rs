@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{Outgoing, ReadDone, Report, WrittenCheckpoint};
 use jitney_base::ids::{ConnectionId, EntityId, LockToken, RequestId};
 use jitney_base::time::ClockStep;
-use jitney_broker::access::Origin;
+use jitney_broker::access::{Inquiry, Origin};
 use jitney_broker::namespace::Denied;
 use jitney_gateway::messages;
 use jitney_gateway::request::{AnyAnswer, AnyRequest, Request, Requester};
@@ -86,17 +86,35 @@ impl Default for Pressure {
 #[derive(Debug)]
 pub struct Call {
     /// Who asks.
-    pub requester: Requester,
+    pub credential: Credential,
     /// The request.
     pub request: Box<dyn AnyRequest>,
 }
 
+/// What shows who asks.
+#[derive(Debug)]
+pub enum Credential {
+    /// It was shown before.
+    Authorized(Requester),
+    /// A token, which is verified in the step that carries the request out. If it is refused, nothing is done.
+    Token(Box<Inquiry>),
+}
+
 impl Call {
-    /// Makes a call of a request of one kind.
+    /// Makes a call of a request of one kind, for a requester who was authorized before.
     #[must_use]
     pub fn new<R: Request>(requester: Requester, request: R) -> Self {
         Self {
-            requester,
+            credential: Credential::Authorized(requester),
+            request: Box::new(request),
+        }
+    }
+
+    /// Makes a call of a request of one kind by a token.
+    #[must_use]
+    pub fn by_token<R: Request>(inquiry: Inquiry, request: R) -> Self {
+        Self {
+            credential: Credential::Token(Box::new(inquiry)),
             request: Box::new(request),
         }
     }

@@ -63,14 +63,15 @@ use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::access::{Authority, Inquiry, Origin, TokenRefused};
 use jitney_broker::namespace::StepContext;
 use jitney_gateway::messages::{HandedOut, ReceiveReply};
-use jitney_gateway::request::Outcome;
+use jitney_gateway::request::{Outcome, Requester};
 use jitney_gateway::{Gateway, QueuedReply, Reply, StepReply};
 use jitney_journal::Writer;
 
 pub use check::{Checked, Contents, Effect, Finding, Place, check};
 pub use delivery::Outgoing;
 pub use input::{
-    Call, Input, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage, RequestAnswer,
+    Call, Credential, Input, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
+    RequestAnswer,
 };
 pub use jitney_base::ids::RequestId;
 pub use jitney_gateway::Report;
@@ -239,7 +240,23 @@ impl Shard {
     }
 
     fn request(&mut self, now: Timestamp, id: RequestId, call: Call) {
-        let Call { requester, request } = call;
+        let Call {
+            credential,
+            request,
+        } = call;
+        let requester = match credential {
+            Credential::Authorized(requester) => requester,
+            Credential::Token(inquiry) => match self.gateway.authorize(now, &inquiry) {
+                Ok(authority) => {
+                    let host = inquiry.host;
+                    Requester { host, authority }
+                }
+                Err(refused) => {
+                    let answer = Answer::Unauthorized(refused);
+                    return self.outputs.push_back(Output::Answer(id, answer));
+                }
+            },
+        };
         let outcome = self.step(now, Cause::Request, |gateway, cx| {
             request.run(gateway, cx, &requester)
         });

@@ -2,6 +2,7 @@
 
 use super::{CheckpointTask, ReadRequest, ReceiveAnswer, RequestAnswer};
 use jitney_base::ids::{ConnectionId, RequestId};
+use jitney_broker::access::TokenRefused;
 use jitney_broker::namespace::TraceEvent;
 use jitney_journal::{Frame, SegmentId};
 
@@ -39,6 +40,8 @@ pub enum Output {
 pub enum Answer {
     /// To [`Input::Request`](super::Input::Request).
     Request(RequestAnswer),
+    /// To the same, if its token was refused: nothing was done.
+    Unauthorized(TokenRefused),
     /// To [`Input::Receive`](super::Input::Receive).
     Received(ReceiveAnswer),
 }

@@ -169,17 +169,23 @@ impl<'a> Call<'a> {
         let inquiry = self.inquiry(path);
         let token = inquiry.token.clone();
         let authorized = request::authorize(self.server, self.caller, inquiry).await;
-        authorized.map_err(|denied| {
-            let problem = Problem::from(denied);
-            if problem.is_unauthorized()
-                && token
-                    .as_ref()
-                    .is_some_and(|it| is_unknown_bearer(it.expose()))
-            {
-                return problem.with_detail(UNKNOWN_BEARER);
-            }
-            problem
-        })
+        authorized.map_err(|denied| of_token(denied, token.as_ref()))
+    }
+
+    /// Has the namespace's owner carry a request out for who sends it: its token, which must be for this path, goes with it.
+    pub(super) async fn fetch<R: Request>(
+        &self,
+        path: &str,
+        request: R,
+    ) -> Result<R::Answer, Problem> {
+        if self.missing.is_some() || self.is_operator() {
+            let authority = self.authorize(path).await?;
+            return self.request(authority, request).await;
+        }
+        let inquiry = self.inquiry(path);
+        let token = inquiry.token.clone();
+        let answer = request::request_by_token(self.server, self.caller, inquiry, request).await;
+        answer.map_err(|denied| of_token(denied, token.as_ref()))
     }
 
     /// Returns whether the request is the operator's.
@@ -351,6 +357,15 @@ impl<'a> Call<'a> {
             bytes_max = longest;
         }
     }
+}
+
+/// Returns what is said of a refusal, which may be that of a token.
+fn of_token(denied: Denied, token: Option<&Secret>) -> Problem {
+    let problem = Problem::from(denied);
+    if problem.is_unauthorized() && token.is_some_and(|it| is_unknown_bearer(it.expose())) {
+        return problem.with_detail(UNKNOWN_BEARER);
+    }
+    problem
 }
 
 /// What is said of a `Bearer` that can be nothing that is known.

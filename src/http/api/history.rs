@@ -89,13 +89,13 @@ pub(super) async fn of_namespace(call: &Call<'_>) -> Answer {
 async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let query: HistoryQuery = call.query()?;
     let after = instant("after", query.after)?;
-    let authority = call.authorize(entity.unwrap_or_default()).await?;
-    let path = entity.map(ToOwned::to_owned);
-    let right = Right::Listen;
-    let names = call.request(authority, ReadNames { path, right }).await?;
+    let names = ReadNames {
+        path: entity.map(ToOwned::to_owned),
+        right: Right::Listen,
+    };
     let Names {
         namespace, path, ..
-    } = names;
+    } = call.fetch(entity.unwrap_or_default(), names).await?;
     let history = &call.server.history;
     let after = after.unwrap_or(Timestamp::EPOCH);
     // What is new, or is not among the entities that have a history, has none yet.

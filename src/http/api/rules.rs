@@ -197,10 +197,9 @@ impl<'a> SubscriptionRules<'a> {
     params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name")),
     responses((status = 200, body = Rule, headers(("ETag", description = "Its version"))), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
-    let authority = call.authorize(entity).await?;
     let (subscription, name) = (entity.to_owned(), rule.to_owned());
     let read = ReadRule { subscription, name };
-    let view = call.request(authority, read).await?;
+    let view = call.fetch(entity, read).await?;
     shown(call, StatusCode::OK, &view).await
 }
 

@@ -73,10 +73,9 @@ pub(super) struct SessionsQuery {
 pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let query: SessionsQuery = call.query()?;
     let most = limited(query.limit)?;
-    let authority = call.authorize(entity).await?;
     let (path, after) = (entity.to_owned(), query.after);
     let list = ListSessions { path, after, most };
-    let page = call.request(authority, list).await?;
+    let page = call.fetch(entity, list).await?;
     let sessions = page.sessions.iter();
     let sessions = sessions.map(|view| Session::of(view, None)).collect();
     let next_after = page.next_after;
@@ -95,10 +94,9 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     params(("entity" = String, Path, description = "The path of a queue or a subscription"), ("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
-    let authority = call.authorize(entity).await?;
     let (path, id) = (entity.to_owned(), id.to_owned());
     let read = ReadSession { path, id };
-    let SessionAndState { session, state } = call.request(authority, read).await?;
+    let SessionAndState { session, state } = call.fetch(entity, read).await?;
     // The state is in memory anyway; its base64 is there as a text, and in the answer.
     let length = state.as_ref().map_or(0, bytes::Bytes::len);
     call.reserve(length.div_ceil(3) * 4).await?;

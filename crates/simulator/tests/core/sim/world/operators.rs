@@ -2,7 +2,7 @@
 
 use jitney_broker::access::Inquiry;
 use jitney_gateway::request::Requester;
-use jitney_shard::{Answer, Call};
+use jitney_shard::{Answer, Call, Credential};
 
 use super::*;
 
@@ -30,7 +30,7 @@ impl Harness {
         self.next_request += 1;
         let host = None;
         let call = Call {
-            requester: Requester { host, authority },
+            credential: Credential::Authorized(Requester { host, authority }),
             request: request.request(&self.paths),
         };
         self.handle(Input::Request(id, Box::new(call)));
