@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::host::mail::Mail;
 use crate::host::mailbox::Mailbox;
 use crate::host::outbox::Outbox;
+use crate::host::owner_message::OwnerMessage;
 use crate::host::quota::Quota;
 use crate::host::shards::Shards;
 use crate::host::vitals::Vitals;
@@ -40,7 +40,7 @@ impl Membership {
     ) -> Option<Self> {
         let owner = shards.owner(shard)?;
         let outbox = Arc::new(Outbox::default());
-        let mail = Mail::Connected(id, Arc::clone(&outbox), origin);
+        let mail = OwnerMessage::Connected(id, Arc::clone(&outbox), origin);
         owner.send(mail).await?;
         Some(Self {
             id,
@@ -110,7 +110,7 @@ impl Drop for Membership {
 async fn leave(id: ConnectionId, owner: &Mailbox, reports: Vec<Report>) {
     // The owner is gone only when the server stops.
     let _ = owner.send_reports(id, reports, 0).await;
-    let _ = owner.send(Mail::Disconnected(id)).await;
+    let _ = owner.send(OwnerMessage::Disconnected(id)).await;
 }
 
 fn closed() -> Report {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::mail::ShardReport;
+use super::owner_message::ShardReport;
 use super::shards::Shards;
 use crate::limits;
 use crate::system::clock::Clock;

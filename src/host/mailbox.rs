@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::mail::{Control, Mail, MailboxPermit, ShardReport};
+use super::owner_message::{Control, MailboxPermit, OwnerMessage, ShardReport};
 use jitney_base::ids::{ConnectionId, RequestId};
 use jitney_broker::access::{Inquiry, TokenRefused};
 use jitney_broker::namespace::Denied;
@@ -18,7 +18,7 @@ use jitney_shard::{Call, Report, RequestAnswer};
 /// The sender's end of the owner's mailbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Mailbox {
-    mail: mpsc::Sender<Mail>,
+    mail: mpsc::Sender<OwnerMessage>,
     control: mpsc::Sender<Control>,
     /// In units of [`UNIT`] bytes.
     room: Arc<Semaphore>,
@@ -38,7 +38,7 @@ const UNIT: usize = 1024;
 impl Mailbox {
     /// Takes the number of bytes of batches that may wait.
     pub(crate) fn new(
-        mail: mpsc::Sender<Mail>,
+        mail: mpsc::Sender<OwnerMessage>,
         control: mpsc::Sender<Control>,
         bytes: usize,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Mailbox {
     }
 
     /// Sends something when there is room for it; `None` if the owner has ended.
-    pub(crate) async fn send(&self, mail: Mail) -> Option<()> {
+    pub(crate) async fn send(&self, mail: OwnerMessage) -> Option<()> {
         self.mail.send(mail).await.ok()
     }
 
@@ -74,7 +74,10 @@ impl Mailbox {
     }
 
     /// Sends a request when there is room for it, and waits for its answer; `None` if the owner has ended.
-    pub(crate) async fn ask<T>(&self, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) -> Option<T> {
+    pub(crate) async fn ask<T>(
+        &self,
+        mail: impl FnOnce(oneshot::Sender<T>) -> OwnerMessage,
+    ) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.send(mail(answer)).await?;
         answered.await.ok()
@@ -98,7 +101,9 @@ impl Mailbox {
         request: R,
     ) -> Option<RequestAnswer<R::Answer>> {
         let call = Box::new(Call::new(requester, request));
-        let answer = self.ask(|answer| Mail::Request(call, room, answer)).await?;
+        let answer = self
+            .ask(|answer| OwnerMessage::Request(call, room, answer))
+            .await?;
         // Who asks was authorized before.
         answer.ok()?.of::<R>()
     }
@@ -110,7 +115,9 @@ impl Mailbox {
         request: R,
     ) -> Option<Result<Result<R::Answer, Denied>, TokenRefused>> {
         let call = Box::new(Call::by_token(inquiry, request));
-        let answer = self.ask(|answer| Mail::Request(call, None, answer)).await?;
+        let answer = self
+            .ask(|answer| OwnerMessage::Request(call, None, answer))
+            .await?;
         Some(match answer {
             Ok(answer) => Ok(answer.of::<R>()?.answer),
             Err(refused) => Err(refused),
@@ -127,7 +134,7 @@ impl Mailbox {
     ) -> Option<()> {
         let weight = bytes + reports.len() * size_of::<Report>();
         let permit = self.reserve(weight).await?;
-        self.send(Mail::Reports(id, reports, permit)).await
+        self.send(OwnerMessage::Reports(id, reports, permit)).await
     }
 
     /// Waits for room for a number of bytes.
@@ -141,7 +148,7 @@ impl Mailbox {
 #[cfg(test)]
 impl Mailbox {
     /// Makes one whose owner takes mail only.
-    pub(crate) fn of_mail(mail: mpsc::Sender<Mail>) -> Self {
+    pub(crate) fn of_mail(mail: mpsc::Sender<OwnerMessage>) -> Self {
         let (control, _) = mpsc::channel(1);
         Self::new(mail, control, crate::limits::MAILBOX_BYTES_MAX)
     }

@@ -325,8 +325,8 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::host::mail::{Control, Mail};
     use crate::host::mailbox::Mailbox;
+    use crate::host::owner_message::{Control, OwnerMessage};
     use crate::host::shards::Member;
     use crate::host::vitals::Vitals;
     use jitney_shard::routing::ShardIndex;
@@ -334,7 +334,10 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     /// Makes an owner's mailbox, and the ends that the owner has.
-    fn mailbox() -> (Mailbox, (mpsc::Receiver<Control>, mpsc::Receiver<Mail>)) {
+    fn mailbox() -> (
+        Mailbox,
+        (mpsc::Receiver<Control>, mpsc::Receiver<OwnerMessage>),
+    ) {
         let ((mail, of_mail), (control, of_control)) = (mpsc::channel(1), mpsc::channel(1));
         (Mailbox::new(mail, control, 1), (of_control, of_mail))
     }

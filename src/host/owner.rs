@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
-use super::mail::{Control, Mail, ShardReport};
 use super::mailbox;
 use super::outbox::Outbox;
+use super::owner_message::{Control, OwnerMessage, ShardReport};
 use super::provision;
 use super::reader::Reader;
 use super::traces::ShardTraces;
@@ -44,9 +44,9 @@ pub(crate) struct Owner {
     shard: Shard,
     clock: Arc<Clock>,
     seen: Seen,
-    mailbox: mpsc::Receiver<Mail>,
+    mailbox: mpsc::Receiver<OwnerMessage>,
     control: mpsc::Receiver<Control>,
-    sender: mpsc::Sender<Mail>,
+    sender: mpsc::Sender<OwnerMessage>,
     committer: Box<dyn LogSink>,
     /// None where the log is in files.
     store: Option<StoreState>,
@@ -80,8 +80,8 @@ struct Tracing {
 pub(crate) struct OwnerParts {
     pub(crate) shard: Shard,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) sender: mpsc::Sender<Mail>,
-    pub(crate) mailbox: mpsc::Receiver<Mail>,
+    pub(crate) sender: mpsc::Sender<OwnerMessage>,
+    pub(crate) mailbox: mpsc::Receiver<OwnerMessage>,
     pub(crate) control: mpsc::Receiver<Control>,
     pub(crate) committer: Box<dyn LogSink>,
     /// None where the log is in files.
@@ -253,7 +253,7 @@ impl Owner {
     }
 
     /// One turn of the shard.
-    fn turn(&mut self, now: Timestamp, mail: &mut Vec<Mail>) {
+    fn turn(&mut self, now: Timestamp, mail: &mut Vec<OwnerMessage>) {
         if let Some(tracing) = &mut self.traces {
             tracing.turn = clock::system_time();
         }
@@ -380,42 +380,42 @@ impl Owner {
     }
 
     /// Hands one item of the mailbox to the shard.
-    fn take(&mut self, now: Timestamp, mail: Mail) {
+    fn take(&mut self, now: Timestamp, mail: OwnerMessage) {
         let input = match mail {
-            Mail::Connected(id, outbox, origin) => {
+            OwnerMessage::Connected(id, outbox, origin) => {
                 self.outboxes.insert(id, outbox);
                 Input::Connected(id, origin)
             }
-            Mail::Disconnected(id) => {
+            OwnerMessage::Disconnected(id) => {
                 let mut left = VecDeque::new();
                 if let Some(outbox) = self.outboxes.remove(&id) {
                     outbox.take(&mut left);
                 }
                 Input::Disconnected(id, left)
             }
-            Mail::Reports(connection, reports, _room) => {
+            OwnerMessage::Reports(connection, reports, _room) => {
                 // The room is free again when the shard is done with them.
                 self.shard.handle(now, Input::Reports(connection, reports));
                 return;
             }
-            Mail::Authorize(inquiry, answer) => {
+            OwnerMessage::Authorize(inquiry, answer) => {
                 // The task that asked may have ended.
                 let _ = answer.send(self.shard.authorize(now, &inquiry));
                 return;
             }
-            Mail::LogEnd(answer) => {
+            OwnerMessage::LogEnd(answer) => {
                 // The task that asked may have ended.
                 let _ = answer.send(self.shard.journal().durable_end());
                 return;
             }
-            Mail::Missing(host, mut paths, answer) => {
+            OwnerMessage::Missing(host, mut paths, answer) => {
                 let namespaces = self.shard.gateway().namespaces();
                 paths.retain(|path| !namespaces.exists(Some(&host), path));
                 // The task that asked may have ended.
                 let _ = answer.send(paths);
                 return;
             }
-            Mail::Reload(reload, answer) => {
+            OwnerMessage::Reload(reload, answer) => {
                 let configure = |gateway: &mut Gateway, cx: &mut StepContext<'_>| {
                     provision::reload(gateway, cx, &reload)
                 };
@@ -423,20 +423,20 @@ impl Owner {
                 let _ = answer.send(self.shard.configure(now, configure));
                 return;
             }
-            Mail::Request(call, _room, answer) => {
+            OwnerMessage::Request(call, _room, answer) => {
                 let request = mailbox::next_request();
                 self.requests.insert(request, Asker::Request(answer));
                 // The room is free again when the shard is done with it.
                 self.shard.handle(now, Input::Request(request, call));
                 return;
             }
-            Mail::Receive(request, mut wanted, until, answer) => {
+            OwnerMessage::Receive(request, mut wanted, until, answer) => {
                 let left = until.saturating_duration_since(Instant::now()).as_millis();
                 wanted.receive.wait = Millis::from_millis(i64::try_from(left).unwrap_or(i64::MAX));
                 self.requests.insert(request, Asker::Receive(answer));
                 Input::Receive(request, wanted)
             }
-            Mail::Input(input) => input,
+            OwnerMessage::Input(input) => input,
         };
         self.shard.handle(now, input);
     }
@@ -536,12 +536,14 @@ impl Owner {
         // The owner has ended when the broker stopped; the checkpoint is good all the same.
         let work = move || {
             let written = Input::CheckpointWritten(task.write(&*disk));
-            drop(owner.blocking_send(Mail::Input(written)));
+            drop(owner.blocking_send(OwnerMessage::Input(written)));
         };
         let panicked = move |message| {
             let text = format!("its thread has panicked ({message}), which is a bug");
             let failed = Err(failed("write", io::Error::other(text)));
-            drop(owner_of_panic.blocking_send(Mail::Input(Input::CheckpointWritten(failed))));
+            drop(
+                owner_of_panic.blocking_send(OwnerMessage::Input(Input::CheckpointWritten(failed))),
+            );
         };
         if let Err(error) = (self.start_thread)(Box::new(work), Box::new(panicked)) {
             let failed = Err(failed("start the thread of", error));

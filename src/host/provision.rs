@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tracing::info;
 
-use super::mail::{Reload, Reloaded};
+use super::owner_message::{Reload, Reloaded};
 use jitney_base::address;
 use jitney_broker::access::{Actor, Profile};
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use super::committer::SharedDisk;
-use super::mail::Mail;
+use super::owner_message::OwnerMessage;
 use crate::system::logging;
 use crate::system::supervisor::{self, Thread};
 use jitney_shard::{Input, ReadDone, ReadRequest};
@@ -26,7 +26,7 @@ impl Reader {
     /// get no answer: the owner ends soon.
     pub(crate) fn start(
         disk: SharedDisk,
-        owner: tokio::sync::mpsc::Sender<Mail>,
+        owner: tokio::sync::mpsc::Sender<OwnerMessage>,
         failed: impl FnOnce(jitney_journal::Error) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, taken) = mpsc::channel::<ReadRequest>();
@@ -54,14 +54,14 @@ impl Reader {
 /// Reads what is requested, until the requests end.
 fn serve(
     requests: &mpsc::Receiver<ReadRequest>,
-    owner: &tokio::sync::mpsc::Sender<Mail>,
+    owner: &tokio::sync::mpsc::Sender<OwnerMessage>,
     read: impl Fn(ReadRequest) -> Result<ReadDone, jitney_journal::Error>,
     failed: impl FnOnce(jitney_journal::Error),
 ) {
     while let Ok(request) = requests.recv() {
         match read(request) {
             // The owner ends only at the stop, and then there are no requests.
-            Ok(done) => drop(owner.blocking_send(Mail::Input(Input::Read(done)))),
+            Ok(done) => drop(owner.blocking_send(OwnerMessage::Input(Input::Read(done)))),
             Err(error) => {
                 failed(error);
                 break;

@@ -1,7 +1,7 @@
 //! Changes that a shard is to make after the configuration was read again, and what a configuration names no longer.
 
-use super::mail::{Mail, Reload, Reloaded};
 use super::mailbox::Mailbox;
+use super::owner_message::{OwnerMessage, Reload, Reloaded};
 use jitney_base::address;
 use jitney_base::rights::Right;
 use jitney_broker::access::{Actor, Authority};
@@ -14,7 +14,9 @@ use jitney_gateway::request::Requester;
 pub(crate) async fn apply(owner: &Mailbox, reload: Reload) -> Option<Reloaded> {
     let some = reload.namespaces.first()?.name.clone();
     let reload = Box::new(reload);
-    let done = owner.ask(|answer| Mail::Reload(reload, answer)).await?;
+    let done = owner
+        .ask(|answer| OwnerMessage::Reload(reload, answer))
+        .await?;
     is_durable(owner, some).await.then_some(done)
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
-use super::mail::{Control, Mail, ShardReport};
 use super::mailbox::Mailbox;
+use super::owner_message::{Control, OwnerMessage, ShardReport};
 use super::partials::{PartialBytes, Partials};
 use super::vitals::Vitals;
 use jitney_journal::LogEnd;
@@ -168,7 +168,7 @@ impl Shards {
     pub(crate) async fn send_all(&self, input: impl Fn() -> Input) {
         for member in self.all() {
             // The owner has gone only when it has stopped.
-            let _ = member.owner.send(Mail::Input(input())).await;
+            let _ = member.owner.send(OwnerMessage::Input(input())).await;
         }
     }
 
@@ -196,7 +196,7 @@ impl Shards {
     pub(super) async fn log_ends(&self) -> Vec<(u32, LogEnd)> {
         let mut found = Vec::new();
         for member in self.all() {
-            let end = member.owner.ask(Mail::LogEnd).await;
+            let end = member.owner.ask(OwnerMessage::LogEnd).await;
             found.extend(end.map(|end| (member.number, end)));
         }
         found
@@ -221,7 +221,7 @@ impl Shards {
 #[cfg(test)]
 impl Shards {
     /// Makes shards of owners' mailboxes, each with the namespaces of its name.
-    pub(crate) fn of(owners: Vec<(&str, tokio::sync::mpsc::Sender<Mail>)>) -> Self {
+    pub(crate) fn of(owners: Vec<(&str, tokio::sync::mpsc::Sender<OwnerMessage>)>) -> Self {
         let owners = owners.into_iter();
         Self::of_mailboxes(
             owners
@@ -278,7 +278,10 @@ mod tests {
         let shards = Shards::of(vec![("a", a), ("b", b)]);
         shards.send_all(|| Input::Stop).await;
         for owner in [&mut of_a, &mut of_b] {
-            assert!(matches!(owner.recv().await, Some(Mail::Input(Input::Stop))));
+            assert!(matches!(
+                owner.recv().await,
+                Some(OwnerMessage::Input(Input::Stop))
+            ));
         }
     }
 }

@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
-use crate::host::mail::Mail;
 use crate::host::mailbox::{self, Mailbox};
+use crate::host::owner_message::OwnerMessage;
 use crate::limits;
 use jitney_base::ids::RequestId;
 use jitney_broker::namespace::Denied;
@@ -79,7 +79,7 @@ impl OpenReceive {
             answer,
             is_answered: false,
         };
-        let mail = Mail::Receive(request, Box::new(wanted), until, asker);
+        let mail = OwnerMessage::Receive(request, Box::new(wanted), until, asker);
         open.owner.send(mail).await?;
         Some(open)
     }
@@ -88,7 +88,7 @@ impl OpenReceive {
     async fn cancel(&self) {
         let cancel = Input::CancelReceive(self.request);
         // An owner that has ended has answered before, or does not answer.
-        let _ = self.owner.send(Mail::Input(cancel)).await;
+        let _ = self.owner.send(OwnerMessage::Input(cancel)).await;
     }
 
     /// Waits for the answer; `None` if there will be none.
@@ -161,7 +161,7 @@ fn send_later(owner: &Mailbox, input: Input) {
     // Without a runtime the process ends, and the owner with it.
     if let Ok(runtime) = Handle::try_current() {
         // Where the owner has gone, so have its receives and locks.
-        runtime.spawn(async move { owner.send(Mail::Input(input)).await });
+        runtime.spawn(async move { owner.send(OwnerMessage::Input(input)).await });
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     /// A receive, and the mailbox of its owner.
     struct Bench {
         owner: Mailbox,
-        mail: mpsc::Receiver<Mail>,
+        mail: mpsc::Receiver<OwnerMessage>,
         end: watch::Sender<bool>,
     }
 
@@ -201,14 +201,14 @@ mod tests {
 
         async fn begun(&mut self) -> (RequestId, oneshot::Sender<ReceiveAnswer>) {
             match self.mail.recv().await {
-                Some(Mail::Receive(request, _, _, asker)) => (request, asker),
+                Some(OwnerMessage::Receive(request, _, _, asker)) => (request, asker),
                 other => panic!("{other:?}"),
             }
         }
 
         async fn is_told(&mut self, expected: &str) {
             match self.mail.recv().await {
-                Some(Mail::Input(input)) => {
+                Some(OwnerMessage::Input(input)) => {
                     let input = format!("{input:?}");
                     assert!(input.starts_with(expected), "{input} is no {expected}");
                 }

@@ -12,7 +12,7 @@ use tracing::info;
 
 use super::operator::NotOperator;
 use super::state::ServerState;
-use crate::host::mail::Mail;
+use crate::host::owner_message::OwnerMessage;
 use crate::net::admission::{ConnectionSlot, ListenerKind, Permit};
 use crate::net::scheme::Scheme;
 use jitney_base::secret::Secret;
@@ -115,7 +115,7 @@ async fn ask_owner(
     };
     let owner = owner.ok_or_else(stopping)?;
     let authorized = owner
-        .ask(|answer| Mail::Authorize(Box::new(inquiry), answer))
+        .ask(|answer| OwnerMessage::Authorize(Box::new(inquiry), answer))
         .await;
     authorized.ok_or_else(stopping)
 }

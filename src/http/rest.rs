@@ -359,8 +359,8 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::host::mail::Mail;
     use crate::host::mailbox::Mailbox;
+    use crate::host::owner_message::OwnerMessage;
     use jitney_base::ids::{EntityId, LockToken};
     use jitney_shard::Input;
 
@@ -386,7 +386,7 @@ mod tests {
             let given_back = owner.recv().await;
             assert!(matches!(
                 given_back,
-                Some(Mail::Input(Input::ReturnReceived(EntityId(3), _)))
+                Some(OwnerMessage::Input(Input::ReturnReceived(EntityId(3), _)))
             ));
         }
     }

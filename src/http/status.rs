@@ -13,7 +13,7 @@ use serde_json::json;
 use super::operator::NotOperator;
 use super::request::{self, Caller, pairs};
 use super::state::ServerState;
-use crate::host::mail::Mail;
+use crate::host::owner_message::OwnerMessage;
 use crate::limits;
 use crate::net::admission::ListenerKind;
 use crate::store::Fleet;
@@ -208,7 +208,7 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
     let Some(owner) = server.shards.owner_of(&host) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let asked = owner.ask(|answer| Mail::Missing(host, paths, answer));
+    let asked = owner.ask(|answer| OwnerMessage::Missing(host, paths, answer));
     match asked.await {
         Some(missing) if missing.is_empty() => healthy(),
         Some(missing) => unhealthy(&json!({

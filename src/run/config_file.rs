@@ -18,8 +18,8 @@ use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
 
 use crate::host::configuration::{self, Reading};
-use crate::host::mail::{NamespaceKeys, Reload, Reloaded};
 use crate::host::namespaces::{PlacedNamespaces, ServerNamespaces};
+use crate::host::owner_message::{NamespaceKeys, Reload, Reloaded};
 use crate::host::reload::{actor, apply, gone, has};
 use crate::host::shards::Shards;
 use crate::limits;

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tracing::error;
 
 use crate::host::configuration::Reading;
-use crate::host::mail::Reloaded;
+use crate::host::owner_message::Reloaded;
 use jitney_config::{Configuration, Namespace};
 
 /// The store's configuration, as this server has read it last.

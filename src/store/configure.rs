@@ -16,7 +16,7 @@ use super::common;
 use super::configuration::{Published, StoreConfiguration, hash_of, parse, report_refused};
 use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
-use crate::host::mail::{NamespaceKeys, Reload, Reloaded};
+use crate::host::owner_message::{NamespaceKeys, Reload, Reloaded};
 use crate::host::reload;
 use crate::system::supervisor;
 use jitney_config::Configuration;

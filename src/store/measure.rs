@@ -11,8 +11,8 @@ use tracing::debug;
 
 use super::StoreError;
 use super::fleet::FleetStore;
-use crate::host::mail::ShardReport;
 use crate::host::mailbox::Mailbox;
+use crate::host::owner_message::ShardReport;
 use crate::limits;
 use crate::system::clock::uptime;
 
@@ -100,7 +100,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::host::mail::Control;
+    use crate::host::owner_message::Control;
 
     #[tokio::test]
     async fn owners_that_do_not_answer_are_waited_for_at_the_same_time() {

@@ -17,11 +17,11 @@ use super::connect::Store;
 use super::fence::{Fence, Owned};
 use super::ownership;
 use super::take_over::OwnedShard;
-use crate::host::mail::{Mail, NamespaceKeys, Reload};
 use crate::host::mailbox::Mailbox;
 use crate::host::memory::Plan;
 use crate::host::oidc::OidcArgs;
 use crate::host::owner::{Owner, OwnerParts, StoreEvent, StoreParts};
+use crate::host::owner_message::{NamespaceKeys, OwnerMessage, Reload};
 use crate::host::reader::Reader;
 use crate::host::shards::{Member, Shards};
 use crate::host::traces::Traces;
@@ -331,7 +331,7 @@ impl ServedNamespaces {
         self.withdraw(&name, shard);
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, async {
-            let _ = owner.send(Mail::Input(Input::Stop)).await;
+            let _ = owner.send(OwnerMessage::Input(Input::Stop)).await;
             owner.closed().await;
         })
         .await;

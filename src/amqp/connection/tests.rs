@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::host::mail::Mail;
+use crate::host::owner_message::OwnerMessage;
 use crate::net::admission::{Admission, ConnectionSlots};
 use crate::peer::{FakeOwners, PeerTls, make_authority};
 use jitney_amqp::Identity;
@@ -103,10 +103,10 @@ async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
     let served = tokio::spawn(serve(stream, accepted(), clock, alone(shards), stopped));
     peer.write_all(HEADER).await.unwrap();
     peer.write_all(OPEN).await.unwrap();
-    let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
+    let Some(OwnerMessage::Connected(_, outbox, _)) = mail.recv().await else {
         panic!("its begin is reported first");
     };
-    assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
+    assert!(matches!(mail.recv().await, Some(OwnerMessage::Reports(..))));
     outbox.close();
     timeout(2 * limits::LAST_WRITE_WAIT.as_duration(), served)
         .await
@@ -163,10 +163,10 @@ async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
     let served = tokio::spawn(serve(panics, accepted(), clock, alone(shards), stopped));
     assert!(matches!(
         mail.recv().await,
-        Some(Mail::Connected(ConnectionId(7), ..))
+        Some(OwnerMessage::Connected(ConnectionId(7), ..))
     ));
-    assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
-    let Some(Mail::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
+    assert!(matches!(mail.recv().await, Some(OwnerMessage::Reports(..))));
+    let Some(OwnerMessage::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
         panic!("its end is reported");
     };
     assert!(matches!(
@@ -175,7 +175,7 @@ async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
     ));
     assert!(matches!(
         mail.recv().await,
-        Some(Mail::Disconnected(ConnectionId(7)))
+        Some(OwnerMessage::Disconnected(ConnectionId(7)))
     ));
     assert!(served.await.unwrap_err().is_panic());
 }
@@ -208,7 +208,7 @@ async fn a_stop_closes_a_connection_that_waits_for_its_store() {
 struct Bench {
     peer: tokio::io::DuplexStream,
     partials: Partials,
-    shards: Vec<mpsc::Receiver<Mail>>,
+    shards: Vec<mpsc::Receiver<OwnerMessage>>,
     stop: watch::Sender<bool>,
     served: tokio::task::JoinHandle<()>,
 }
@@ -270,33 +270,33 @@ fn opens(host: &str) -> Vec<u8> {
     [&head[..], &[list_length, 2], &list].concat()
 }
 
-async fn next(shard: &mut mpsc::Receiver<Mail>) -> Mail {
+async fn next(shard: &mut mpsc::Receiver<OwnerMessage>) -> OwnerMessage {
     timeout(Duration::from_secs(20), shard.recv())
         .await
         .unwrap()
         .unwrap()
 }
 
-async fn connected(shard: &mut mpsc::Receiver<Mail>) -> Arc<Outbox> {
+async fn connected(shard: &mut mpsc::Receiver<OwnerMessage>) -> Arc<Outbox> {
     match next(shard).await {
-        Mail::Connected(_, outbox, _) => outbox,
+        OwnerMessage::Connected(_, outbox, _) => outbox,
         other => panic!("its begin is reported first: {other:?}"),
     }
 }
 
-async fn reports(shard: &mut mpsc::Receiver<Mail>) -> Vec<Report> {
+async fn reports(shard: &mut mpsc::Receiver<OwnerMessage>) -> Vec<Report> {
     match next(shard).await {
-        Mail::Reports(_, reports, _) => reports,
+        OwnerMessage::Reports(_, reports, _) => reports,
         other => panic!("{other:?}"),
     }
 }
 
-async fn left(shard: &mut mpsc::Receiver<Mail>) {
+async fn left(shard: &mut mpsc::Receiver<OwnerMessage>) {
     let mut last = reports(shard).await;
     loop {
         match next(shard).await {
-            Mail::Reports(_, more, _) => last.extend(more),
-            Mail::Disconnected(_) => break,
+            OwnerMessage::Reports(_, more, _) => last.extend(more),
+            OwnerMessage::Disconnected(_) => break,
             other => panic!("{other:?}"),
         }
     }

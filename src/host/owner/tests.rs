@@ -96,7 +96,8 @@ async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_anoth
     };
     for is_written in [false, true] {
         owner.write_until_checkpoint().await;
-        let Some(Mail::Input(Input::CheckpointWritten(written))) = owner.mailbox.recv().await
+        let Some(OwnerMessage::Input(Input::CheckpointWritten(written))) =
+            owner.mailbox.recv().await
         else {
             panic!("nothing else was sent");
         };
@@ -119,7 +120,7 @@ async fn an_owner_reports_while_its_store_is_away() {
     owner.shard.handle(Timestamp::EPOCH, Input::StoreAway);
     assert!(!owner.shard.takes_input());
     tokio::spawn(owner.run());
-    mail.send(Mail::Input(Input::Stop)).await.unwrap();
+    mail.send(OwnerMessage::Input(Input::Stop)).await.unwrap();
     let mailbox = Mailbox::new(mail, control, 1);
     let pressure = Control::Pressure(Pressure::default());
     mailbox.control(pressure).await.unwrap();
@@ -138,7 +139,7 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
     let outbox = Arc::new(Outbox::default());
     owner.take(
         now,
-        Mail::Connected(id, Arc::clone(&outbox), Origin::default()),
+        OwnerMessage::Connected(id, Arc::clone(&outbox), Origin::default()),
     );
     owner.shard.configure(now, |gateway, cx| {
         gateway.leave_calls_unfinished(cx, id, CALLS);
@@ -156,7 +157,7 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
             supplementary: Vec::new(),
         };
         let (answer, answered) = oneshot::channel();
-        let mail = Mail::Authorize(Box::new(inquiry), answer);
+        let mail = OwnerMessage::Authorize(Box::new(inquiry), answer);
         mailbox.send(mail).await.unwrap();
         answered.await.unwrap().unwrap();
     }
@@ -187,7 +188,7 @@ async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
         is_unknown: false,
     });
     let outbox = Arc::new(Outbox::default());
-    let connected = Mail::Connected(id, Arc::clone(&outbox), Origin::default());
+    let connected = OwnerMessage::Connected(id, Arc::clone(&outbox), Origin::default());
     owner.take(now, connected);
     owner.shard.configure(now, |gateway, cx| {
         gateway.leave_calls_unfinished(cx, id, 1);
@@ -239,7 +240,7 @@ impl Owner {
         let (asker, answer) = oneshot::channel();
         let request = mailbox::next_request();
         let until = Instant::now() + Duration::from_mins(1);
-        let mail = Mail::Receive(request, Box::new(wanted), until, asker);
+        let mail = OwnerMessage::Receive(request, Box::new(wanted), until, asker);
         self.take(self.clock.now(), mail);
         answer
     }

@@ -18,8 +18,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::{self, Problem};
 use super::searches::Search;
-use crate::host::mail::MailboxPermit;
 use crate::host::mailbox::Mailbox;
+use crate::host::owner_message::MailboxPermit;
 use crate::host::partials::Partials;
 use crate::http::answers::Reservation;
 use crate::http::operator::NotOperator;

@@ -10,7 +10,7 @@ use super::call::{Answer, Call};
 use super::page::Text;
 use super::problem::Problem;
 use super::rules::SubscriptionRules;
-use crate::host::mail::{Mail, Reload, Reloaded};
+use crate::host::owner_message::{OwnerMessage, Reload, Reloaded};
 use crate::limits;
 use jitney_base::address;
 use jitney_base::rights::{AuthorizationRule, Right};
@@ -141,7 +141,9 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
     });
     let owner = call.server.shards.owner_of(&call.host);
     let owner = owner.ok_or_else(Problem::stopping)?;
-    let done = owner.ask(|answer| Mail::Reload(reload, answer)).await;
+    let done = owner
+        .ask(|answer| OwnerMessage::Reload(reload, answer))
+        .await;
     let Reloaded {
         made,
         changed,

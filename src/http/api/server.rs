@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
-use crate::host::mail::ShardReport;
+use crate::host::owner_message::ShardReport;
 use crate::http::metrics::Usage;
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::families::{self, Family, Kind};
 use super::process;
-use crate::host::mail::ShardReport;
+use crate::host::owner_message::ShardReport;
 use crate::store::{Fitness, FleetView, Health, NamespaceRow, ServerRow, StoreHealth, StoreView};
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::{BOUNDS_MICROS, Histogram};

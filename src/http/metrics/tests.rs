@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::host::mail::ShardReport;
+use crate::host::owner_message::ShardReport;
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::Histogram;
 use jitney_broker::namespace::{self, DeniedKind, EntityStatistics, QueueStatistics};

@@ -27,7 +27,7 @@ use super::connections::{Connection, FIRST};
 use super::entities::{EntityStatus, Kind};
 use super::jobs::Job;
 use super::problem::Problem;
-use crate::host::mail::{Mail, ShardReport};
+use crate::host::owner_message::{OwnerMessage, ShardReport};
 use crate::host::shards::Shards;
 use crate::http::answers::Reservation;
 use crate::limits;
@@ -372,7 +372,7 @@ impl Proof {
             return false;
         };
         let host = inquiry.host.clone();
-        let authorized = owner.ask(|answer| Mail::Authorize(Box::new(inquiry), answer));
+        let authorized = owner.ask(|answer| OwnerMessage::Authorize(Box::new(inquiry), answer));
         let Some(Ok(authority)) = authorized.await else {
             return false;
         };

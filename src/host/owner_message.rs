@@ -18,7 +18,7 @@ use jitney_shard::{
 
 /// A message to the owner.
 #[derive(Debug)]
-pub(crate) enum Mail {
+pub(crate) enum OwnerMessage {
     /// A connection was opened, from this origin.
     Connected(ConnectionId, Arc<Outbox>, Origin),
     /// A connection's task has ended.
