@@ -2,7 +2,7 @@
 //!
 //! A backup has every shard's log up to one position: all that was acknowledged before lies before
 //! it. While files are copied, segments and checkpoints that are removed are kept
-//! (`Disk::keep_removed`); bytes before the durable end do not change. Files of a backup are named by their
+//! (`FileDisk::keep_removed`); bytes before the durable end do not change. Files of a backup are named by their
 //! contents; the manifest is replaced when all of them are synced, and then those that it does not name
 //! are removed. So a backup that fails, or is killed, leaves the one before it as it was.
 //!
@@ -26,13 +26,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
-use super::committer::SharedDisk;
+use super::disk::FileDisk;
 use super::shards::Shards;
 use super::{disk, placement, root_key};
 use crate::limits;
 use crate::system::{files, supervisor};
 use jitney_base::time::Timestamp;
-use jitney_journal::{Error, LogEnd, SegmentId};
+use jitney_journal::{Disk as _, Error, LogEnd, SegmentId};
 use manifest::{FILE, FILES, Manifest, ShardPosition, StoredFile};
 
 /// A file that is being copied, in the directory of files.
@@ -64,7 +64,7 @@ pub(crate) enum Kept {
 pub(crate) struct Source {
     directory: PathBuf,
     /// The shards with their numbers.
-    disks: Vec<(u32, SharedDisk)>,
+    disks: Vec<(u32, Arc<FileDisk>)>,
 }
 
 /// A backup that was made.
@@ -195,10 +195,10 @@ impl Drop for Running {
 }
 
 /// Keeps what is removed from the disks, until it is dropped.
-struct Keeping<'a>(&'a [(u32, SharedDisk)]);
+struct Keeping<'a>(&'a [(u32, Arc<FileDisk>)]);
 
 impl<'a> Keeping<'a> {
-    fn new(disks: &'a [(u32, SharedDisk)]) -> Self {
+    fn new(disks: &'a [(u32, Arc<FileDisk>)]) -> Self {
         for (_, disk) in disks {
             disk.keep_removed();
         }
@@ -217,7 +217,7 @@ impl Drop for Keeping<'_> {
 }
 
 impl Source {
-    pub(crate) fn new(directory: &Path, disks: Vec<(u32, SharedDisk)>) -> Self {
+    pub(crate) fn new(directory: &Path, disks: Vec<(u32, Arc<FileDisk>)>) -> Self {
         Self {
             directory: directory.to_owned(),
             disks,
@@ -350,7 +350,7 @@ impl Copying<'_> {
                     "shard {number} does not answer: the broker is stopping, or its disk is full"
                 )));
             };
-            self.copy_shard(*number, &**disk, *end)?;
+            self.copy_shard(*number, disk, *end)?;
         }
         for name in OTHERS {
             self.copy_small(Path::new(name))?;
@@ -370,12 +370,7 @@ impl Copying<'_> {
     }
 
     /// Copies a shard's newest checkpoint, and its log up to the end.
-    fn copy_shard(
-        &mut self,
-        shard: u32,
-        disk: &dyn jitney_journal::Disk,
-        end: LogEnd,
-    ) -> Result<(), BackupError> {
+    fn copy_shard(&mut self, shard: u32, disk: &FileDisk, end: LogEnd) -> Result<(), BackupError> {
         let store = format!("{:016x}", end.store);
         let known = self.before.map(|before| &before.shards);
         let known = known.and_then(|known| known.iter().find(|it| it.shard == shard));

@@ -104,7 +104,7 @@ impl FileDisk {
     /// # Errors
     ///
     /// [`Error::Locked`] if another process has it.
-    pub(crate) fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
+    pub(crate) fn open(directory: &Path) -> Result<Arc<Self>, Error> {
         Self::open_with(directory, jitney_journal::limits::SEGMENT_BYTES)
     }
 
@@ -113,7 +113,7 @@ impl FileDisk {
     /// # Errors
     ///
     /// [`Error::Locked`] if another process has it.
-    pub(super) fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
+    pub(super) fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<Self>, Error> {
         let failed = failure("open", directory);
         if let Some(mode) = files::make_private_directory(directory).map_err(&failed)? {
             let directory = directory.display();
@@ -174,6 +174,44 @@ impl FileDisk {
             kept: Mutex::new(None),
             _lock: lock,
         }))
+    }
+
+    /// Keeps the segments and checkpoints that are removed from now on until they are released: a copy
+    /// is made of them. Nothing is being removed when it returns.
+    pub(super) fn keep_removed(&self) {
+        *locked(&self.kept) = Some(Kept {
+            copied: SegmentId(0),
+            segments: Vec::new(),
+            checkpoints: Vec::new(),
+        });
+    }
+
+    /// Removes what was kept: the segments before this one, or everything.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be removed: the next start removes it, or finds it as it was.
+    pub(super) fn release(&self, before: Option<SegmentId>) -> Result<(), Error> {
+        let mut kept = locked(&self.kept);
+        let Some(now) = kept.as_mut() else {
+            return Ok(());
+        };
+        now.copied = before.unwrap_or(SegmentId(u64::MAX));
+        let copied = now.copied;
+        let released = now.segments.extract_if(.., |segment| *segment < copied);
+        let released: Vec<SegmentId> = released.collect();
+        let checkpoints = match before {
+            Some(_) => Vec::new(),
+            None => kept.take().map(|kept| kept.checkpoints).unwrap_or_default(),
+        };
+        for segment in released {
+            self.remove_file(segment)?;
+        }
+        drop(kept);
+        for number in checkpoints {
+            self.remove_checkpoint(number)?;
+        }
+        Ok(())
     }
 
     fn segment_path(&self, segment: SegmentId) -> PathBuf {
@@ -315,37 +353,6 @@ impl Disk for FileDisk {
             return Ok(());
         }
         self.remove_file(segment)
-    }
-
-    fn keep_removed(&self) {
-        *locked(&self.kept) = Some(Kept {
-            copied: SegmentId(0),
-            segments: Vec::new(),
-            checkpoints: Vec::new(),
-        });
-    }
-
-    fn release(&self, before: Option<SegmentId>) -> Result<(), Error> {
-        let mut kept = locked(&self.kept);
-        let Some(now) = kept.as_mut() else {
-            return Ok(());
-        };
-        now.copied = before.unwrap_or(SegmentId(u64::MAX));
-        let copied = now.copied;
-        let released = now.segments.extract_if(.., |segment| *segment < copied);
-        let released: Vec<SegmentId> = released.collect();
-        let checkpoints = match before {
-            Some(_) => Vec::new(),
-            None => kept.take().map(|kept| kept.checkpoints).unwrap_or_default(),
-        };
-        for segment in released {
-            self.remove_file(segment)?;
-        }
-        drop(kept);
-        for number in checkpoints {
-            self.remove_checkpoint(number)?;
-        }
-        Ok(())
     }
 
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {

@@ -50,6 +50,8 @@ pub(super) struct StartedShard {
     pub(crate) shard: Shard,
     pub(crate) committer: CommitterHandle,
     pub(crate) disk: SharedDisk,
+    /// The same, if it is in files: backups are made of them.
+    pub(crate) files: Option<Arc<FileDisk>>,
 }
 
 /// A shard whose log was read.
@@ -57,6 +59,7 @@ struct RecoveredShard {
     number: u32,
     recovering: Recovering,
     disk: SharedDisk,
+    files: Option<Arc<FileDisk>>,
 }
 
 /// The parameters of the start of all shards.
@@ -69,7 +72,7 @@ pub(super) struct Startup<'a> {
     pub(crate) root_key: Option<Key>,
     /// Where messages are kept, and the disk of the first shard, which has it locked; without one they
     /// are in memory.
-    pub(crate) data: Option<(&'a Path, SharedDisk)>,
+    pub(crate) data: Option<(&'a Path, Arc<FileDisk>)>,
 }
 
 impl Startup<'_> {
@@ -134,6 +137,7 @@ impl Startup<'_> {
                 shard: state,
                 committer: CommitterHandle::start(committer, self.args.sync.into(), last_group)?,
                 disk: shard.disk,
+                files: shard.files,
             });
         }
         Ok(Started {
@@ -189,24 +193,38 @@ impl Startup<'_> {
         numbers: &BTreeSet<u32>,
         memory: &Memory,
     ) -> Result<Vec<RecoveredShard>, StartError> {
-        let mut disks: Vec<(u32, SharedDisk)> = Vec::new();
+        let mut disks: Vec<(u32, SharedDisk, Option<Arc<FileDisk>>)> = Vec::new();
         for &number in numbers {
-            let disk: SharedDisk = match &self.data {
-                Some((_, disk)) if number == 0 => Arc::clone(disk),
+            let files = match &self.data {
+                Some((_, files)) if number == 0 => Some(Arc::clone(files)),
                 Some((directory, _)) => {
-                    FileDisk::open(&placement::directory_of(directory, number))?
+                    let directory = placement::directory_of(directory, number);
+                    Some(FileDisk::open(&directory)?)
                 }
+                None => None,
+            };
+            let disk: SharedDisk = match &files {
+                Some(files) => Arc::<FileDisk>::clone(files),
                 None => Arc::new(MemoryDisk::within(memory)),
             };
-            disks.push((number, disk));
+            disks.push((number, disk, files));
         }
         let count = disks.len();
         let share = memory.among(count);
         let attempts = FailedAttempts::default();
         let results = thread::scope(|scope| {
-            let threads = disks.into_iter().map(|(number, disk)| {
+            let threads = disks.into_iter().map(|(number, disk, files)| {
                 let (read, share, attempts) = (&self, share.clone(), attempts.clone());
-                scope.spawn(move || read.recover_one(number, disk, count, share, attempts))
+                scope.spawn(move || {
+                    let recovering =
+                        read.recover_one(number, Arc::clone(&disk), count, share, attempts)?;
+                    Ok::<_, jitney_journal::Error>(RecoveredShard {
+                        number,
+                        recovering,
+                        disk,
+                        files,
+                    })
+                })
             });
             let threads: Vec<_> = threads.collect();
             let joined = threads.into_iter().map(ScopedJoinHandle::join);
@@ -227,7 +245,7 @@ impl Startup<'_> {
         count: usize,
         memory: Memory,
         attempts: FailedAttempts,
-    ) -> Result<RecoveredShard, jitney_journal::Error> {
+    ) -> Result<Recovering, jitney_journal::Error> {
         let seed = RandomState::new().hash_one((std::process::id(), number));
         let mut gateway = Gateway::new(seed, self.profile);
         gateway.set_token_issuer(self.args.oidc.issuer());
@@ -242,11 +260,7 @@ impl Startup<'_> {
             options.segment_bytes = self.plan.segment;
         }
         options.accepts_loss = self.args.accept_data_loss;
-        Ok(RecoveredShard {
-            number,
-            recovering: Recovering::read(gateway, Arc::clone(&disk), options)?,
-            disk,
-        })
+        Recovering::read(gateway, disk, options)
     }
 
     /// Gives namespaces their shards, and records that.

@@ -87,6 +87,7 @@ fn run_shard(
         shard,
         committer,
         disk,
+        files: _,
     } = started;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     let (controller, control) = mpsc::channel(1);

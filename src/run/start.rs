@@ -291,7 +291,8 @@ fn backups(args: &ServeArgs, shared: Option<&SharedParts>, shards: &[StartedShar
     if shared.is_some() {
         return Backups::new(Kept::Store);
     }
-    let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
+    let disks = shards.iter();
+    let disks = disks.filter_map(|it| Some((it.number, it.files.clone()?)));
     Backups::new(args.directory().map_or(Kept::Memory, |directory| {
         Kept::Files(backup::Source::new(directory, disks.collect()))
     }))

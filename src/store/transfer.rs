@@ -450,7 +450,7 @@ fn put_into_directory(
         let skips = runtime.block_on(restored::skips(store, fence))?;
         recovering.skip_numbers(u64::from(skips) * jitney_shard::limits::RESTORED_NUMBERS);
         let contents = Contents::of(&recovering, None);
-        let disk = FileDisk::open(directory)?;
+        let disk: Arc<dyn Disk> = FileDisk::open(directory)?;
         let kept = jitney_journal::Options::new(owned.log_store);
         summary = put_into_files(&contents, &*log, &disk, kept)?;
         // The next one that opens it must find it closed.

@@ -41,15 +41,6 @@ pub trait Disk: Send + Sync {
     /// Removes a segment; it may become a prepared one.
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error>;
 
-    /// Keeps the segments and checkpoints that are removed from now on until they are released: a copy
-    /// is made of them. Nothing is being removed when it returns.
-    fn keep_removed(&self) {}
-
-    /// Removes what was kept: the segments before this one, or everything.
-    fn release(&self, _before: Option<SegmentId>) -> Result<(), Error> {
-        Ok(())
-    }
-
     /// Writes all parts consecutively. [`Error::Full`]: bytes there may have changed.
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error>;
 

@@ -5,7 +5,7 @@ use crate::host::disk::FileDisk;
 use crate::host::restore::{RestoreError, restore};
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney_journal::limits;
-use jitney_journal::{Disk, Options, Recovered};
+use jitney_journal::{Options, Recovered};
 use jitney_queue::{Journal as _, Record};
 
 const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
@@ -20,7 +20,7 @@ struct Bench {
     log: Recovered,
 }
 
-fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
+fn opened(directory: &Path) -> (Arc<FileDisk>, Recovered, usize) {
     let options = Options {
         segment_bytes: SEGMENT_BYTES,
         cache_bytes: 0,
@@ -35,7 +35,7 @@ fn opened(directory: &Path) -> (SharedDisk, Recovered, usize) {
         found.extend(body);
         Ok(())
     };
-    let log = jitney_journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+    let log = jitney_journal::recover(Arc::<FileDisk>::clone(&disk), options, &mut replay).unwrap();
     for body in &found {
         let read = jitney_journal::read_ahead(&*disk, *body, 0, u64::MAX).unwrap();
         assert!(read.body(*body).unwrap() == vec![3; BODY]);
@@ -54,8 +54,8 @@ impl Bench {
         Self { root, source, log }
     }
 
-    fn disk(&self) -> &dyn Disk {
-        &*self.source.disks[0].1
+    fn disk(&self) -> &FileDisk {
+        &self.source.disks[0].1
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -169,7 +169,8 @@ fn a_log_in_files_is_found_again() {
             found.extend(body);
             Ok(())
         };
-        let mut log = jitney_journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+        let mut log =
+            jitney_journal::recover(Arc::<FileDisk>::clone(&disk), options, &mut replay).unwrap();
         assert_eq!(found.len(), life * 40);
         for body in found {
             let read = jitney_journal::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
