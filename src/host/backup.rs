@@ -32,7 +32,7 @@ use super::{disk, placement, root_key};
 use crate::limits;
 use crate::system::{files, supervisor};
 use jitney_base::time::Timestamp;
-use jitney_journal::{Disk as _, Error, LogEnd, SegmentId};
+use jitney_journal::{Error, LogEnd, LogReader as _, SegmentId};
 use manifest::{FILE, FILES, Manifest, ShardPosition, StoredFile};
 
 /// A file that is being copied, in the directory of files.

@@ -34,7 +34,7 @@ use tracing::{debug, warn};
 use crate::limits;
 use crate::system::files;
 use crate::system::supervisor::{self, Thread};
-use jitney_journal::{CheckpointSink, Disk, Error, SegmentId, Space};
+use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId, Space};
 
 /// Parts that are written with one call: the system's limit.
 const WRITE_PARTS: usize = 1024;
@@ -295,11 +295,62 @@ impl Drop for FileDisk {
     }
 }
 
-impl Disk for FileDisk {
+impl LogReader for FileDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         segments(&self.shared.directory)
     }
 
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let file = self.handle(segment)?;
+        let read = read_full(&file, offset, into);
+        read.map_err(|error| failure("read", &self.segment_path(segment))(error))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        checkpoints(&self.shared.directory)
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let path = self.checkpoint_path(number);
+        let file = self.shared.open(&path, || File::open(&path));
+        let file = file.map_err(failure("open", &path))?;
+        read_full(&file, offset, into).map_err(failure("read", &path))
+    }
+}
+
+impl Checkpoints for FileDisk {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        let temporary = self.shared.directory.join(CHECKPOINT_TMP);
+        let file = self
+            .shared
+            .open(&temporary, || create(&temporary))
+            .map_err(failure("create", &temporary))?;
+        let path = self.checkpoint_path(number);
+        Ok(Box::new(Sink {
+            shared: &self.shared,
+            temporary,
+            path,
+            file,
+        }))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        if let Some(kept) = &mut *locked(&self.kept) {
+            kept.checkpoints.push(number);
+            return Ok(());
+        }
+        let path = self.checkpoint_path(number);
+        match fs::remove_file(&path) {
+            // One that was kept may be removed twice.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failure("remove", &path)(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Disk for FileDisk {
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let path = self.segment_path(segment);
         if path.exists() {
@@ -391,12 +442,6 @@ impl Disk for FileDisk {
         })
     }
 
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let file = self.handle(segment)?;
-        let read = read_full(&file, offset, into);
-        read.map_err(|error| failure("read", &self.segment_path(segment))(error))
-    }
-
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
         let path = self.segment_path(segment);
         let failed = failure("cut", &path);
@@ -424,47 +469,6 @@ impl Disk for FileDisk {
 
     fn space(&self) -> Option<Space> {
         self.shared.space().ok()
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        let temporary = self.shared.directory.join(CHECKPOINT_TMP);
-        let file = self
-            .shared
-            .open(&temporary, || create(&temporary))
-            .map_err(failure("create", &temporary))?;
-        let path = self.checkpoint_path(number);
-        Ok(Box::new(Sink {
-            shared: &self.shared,
-            temporary,
-            path,
-            file,
-        }))
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        checkpoints(&self.shared.directory)
-    }
-
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let path = self.checkpoint_path(number);
-        let file = self.shared.open(&path, || File::open(&path));
-        let file = file.map_err(failure("open", &path))?;
-        read_full(&file, offset, into).map_err(failure("read", &path))
-    }
-
-    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        if let Some(kept) = &mut *locked(&self.kept) {
-            kept.checkpoints.push(number);
-            return Ok(());
-        }
-        let path = self.checkpoint_path(number);
-        match fs::remove_file(&path) {
-            // One that was kept may be removed twice.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failure("remove", &path)(error))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 }
 

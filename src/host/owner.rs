@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use super::committer::{LogCommand, LogSink, SharedDisk, SyncProgress};
+use super::committer::{LogCommand, LogSink, SyncProgress};
 use super::mailbox;
 use super::outbox::Outbox;
 use super::owner_message::{Control, OwnerMessage, ShardReport};
@@ -32,6 +32,7 @@ use jitney_broker::access::TokenRefused;
 use jitney_broker::namespace::StepContext;
 use jitney_cluster::lease::Lease;
 use jitney_gateway::Gateway;
+use jitney_journal::Checkpoints;
 use jitney_shard::{
     Answer, CheckpointTask, Input, Output, ReceiveAnswer, ReceivedMessage, RequestAnswer,
     RequestId, Shard,
@@ -52,7 +53,7 @@ pub(crate) struct Owner {
     store: Option<StoreState>,
     progress: watch::Receiver<SyncProgress>,
     reader: Reader,
-    disk: SharedDisk,
+    log: Arc<dyn Checkpoints>,
     start_thread: StartThread,
     outboxes: BTreeMap<ConnectionId, Arc<Outbox>>,
     /// Groups that are not durable yet, and when each was ended.
@@ -87,7 +88,8 @@ pub(crate) struct OwnerParts {
     /// None where the log is in files.
     pub(crate) store: Option<StoreParts>,
     pub(crate) reader: Reader,
-    pub(crate) disk: SharedDisk,
+    /// Where checkpoints are written.
+    pub(crate) log: Arc<dyn Checkpoints>,
     pub(crate) keys_wanted: Arc<Notify>,
     pub(crate) vitals: Arc<Vitals>,
     pub(crate) traces: Option<ShardTraces>,
@@ -158,7 +160,7 @@ impl Owner {
             committer,
             store,
             reader,
-            disk,
+            log,
             keys_wanted,
             vitals,
             traces,
@@ -184,7 +186,7 @@ impl Owner {
                 is_unknown: false,
             }),
             reader,
-            disk,
+            log,
             start_thread,
             outboxes: BTreeMap::new(),
             commits: VecDeque::new(),
@@ -531,11 +533,11 @@ impl Owner {
 
     /// Writes a checkpoint in a thread of its own.
     fn write_checkpoint(&mut self, now: Timestamp, task: CheckpointTask) {
-        let disk = Arc::clone(&self.disk);
+        let log = Arc::clone(&self.log);
         let (owner, owner_of_panic) = (self.sender.clone(), self.sender.clone());
         // The owner has ended when the broker stopped; the checkpoint is good all the same.
         let work = move || {
-            let written = Input::CheckpointWritten(task.write(&*disk));
+            let written = Input::CheckpointWritten(task.write(&*log));
             drop(owner.blocking_send(OwnerMessage::Input(written)));
         };
         let panicked = move |message| {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::disk::{self, failure, read_full};
 use crate::limits;
 use crate::system::files;
-use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 
 /// Files in a directory, of which none is changed.
 pub(crate) struct ReadOnlyDisk {
@@ -87,7 +87,7 @@ fn end_of_data(file: &File, length: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-impl Disk for ReadOnlyDisk {
+impl LogReader for ReadOnlyDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let mut found = disk::segments(&self.directory)?;
         found.retain(|(segment, _)| self.is_regular(&disk::segment_name(*segment)));
@@ -101,6 +101,33 @@ impl Disk for ReadOnlyDisk {
         Ok(found)
     }
 
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.read_at(&disk::segment_name(segment), offset, into)
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        let mut found = disk::checkpoints(&self.directory)?;
+        found.retain(|number| self.is_regular(&disk::checkpoint_name(*number)));
+        Ok(found)
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.read_at(&disk::checkpoint_name(number), offset, into)
+    }
+}
+
+impl Checkpoints for ReadOnlyDisk {
+    fn write_checkpoint(&self, _: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        let error = io::ErrorKind::ReadOnlyFilesystem.into();
+        Err(failure("write a checkpoint in", &self.directory)(error))
+    }
+
+    fn remove_checkpoint(&self, _: u64) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Disk for ReadOnlyDisk {
     fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
         Ok(())
     }
@@ -117,35 +144,12 @@ impl Disk for ReadOnlyDisk {
         Ok(())
     }
 
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        self.read_at(&disk::segment_name(segment), offset, into)
-    }
-
     fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
         Ok(())
     }
 
     fn has_room(&self) -> bool {
         true
-    }
-
-    fn write_checkpoint(&self, _: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        let error = io::ErrorKind::ReadOnlyFilesystem.into();
-        Err(failure("write a checkpoint in", &self.directory)(error))
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        let mut found = disk::checkpoints(&self.directory)?;
-        found.retain(|number| self.is_regular(&disk::checkpoint_name(*number)));
-        Ok(found)
-    }
-
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        self.read_at(&disk::checkpoint_name(number), offset, into)
-    }
-
-    fn remove_checkpoint(&self, _: u64) -> Result<(), Error> {
-        Ok(())
     }
 }
 

@@ -1,11 +1,11 @@
 //! The reader: the thread that reads bodies which are no longer in memory.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
-use super::committer::SharedDisk;
 use super::owner_message::OwnerMessage;
 use crate::system::logging;
 use crate::system::supervisor::{self, Thread};
+use jitney_journal::LogReader;
 use jitney_shard::{Input, ReadDone, ReadRequest};
 
 /// The owner's handle of the reader's thread.
@@ -25,12 +25,12 @@ impl Reader {
     /// Starts the thread; it ends when its `Reader` is dropped. When the log cannot be read, `failed` is called, and later requests
     /// get no answer: the owner ends soon.
     pub(crate) fn start(
-        disk: SharedDisk,
+        log: Arc<dyn LogReader>,
         owner: tokio::sync::mpsc::Sender<OwnerMessage>,
         failed: impl FnOnce(jitney_journal::Error) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, taken) = mpsc::channel::<ReadRequest>();
-        let read = move |request| jitney_shard::read(&*disk, request);
+        let read = move |request| jitney_shard::read(&*log, request);
         let work = move || serve(&taken, &owner, read, failed);
         let thread = supervisor::spawn_thread("reader", work)?;
         Ok(Self { requests, thread })

@@ -18,6 +18,7 @@ use crate::limits;
 use crate::system::clock::Clock;
 use crate::system::runtime::ShardRuntime;
 use crate::system::supervisor::{self, Task};
+use jitney_journal::Disk;
 use jitney_shard::routing::Routes;
 
 /// The shards that run, with their tasks and threads.
@@ -100,8 +101,8 @@ fn run_shard(
         control,
         committer: Box::new(committer),
         store: None,
-        reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end)?,
-        disk,
+        reader: Reader::start(Arc::<dyn Disk>::clone(&disk), sender.clone(), Reader::end)?,
+        log: disk,
         keys_wanted: Arc::clone(&common.keys_wanted),
         vitals: Arc::clone(&vitals),
         traces: common.traces.as_ref().map(Traces::of_shard),

@@ -21,7 +21,7 @@ use super::{StoreError, ownership, schema};
 use crate::limits;
 use jitney_journal::appender::Appended;
 use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
-use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 
 /// The log of a namespace in a store.
 pub(super) struct StoreLog {
@@ -407,7 +407,7 @@ fn unused() -> Error {
     Error::Store("the log is in rows, which are appended by statements: this is a bug".to_owned())
 }
 
-impl Disk for StoreLog {
+impl LogReader for StoreLog {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         self.block("list segments", async |session| {
             let mut found = Vec::new();
@@ -428,24 +428,6 @@ impl Disk for StoreLog {
             }
             Ok(found)
         })
-    }
-
-    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        self.runtime
-            .block_on(self.try_to_remove(segment, &mut false))
-            .map_err(Error::from)
-    }
-
-    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn sync(&self, _: SegmentId) -> Result<(), Error> {
-        Err(unused())
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
@@ -482,23 +464,6 @@ impl Disk for StoreLog {
             }),
             read => read,
         }
-    }
-
-    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink {
-            log: self,
-            number,
-            part: 0,
-            buffer: Vec::new(),
-        }))
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
@@ -546,6 +511,17 @@ impl Disk for StoreLog {
         }
         Ok(read)
     }
+}
+
+impl Checkpoints for StoreLog {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(Sink {
+            log: self,
+            number,
+            part: 0,
+            buffer: Vec::new(),
+        }))
+    }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
         self.block("remove a checkpoint", async |session| {
@@ -565,6 +541,34 @@ impl Disk for StoreLog {
             }
             Ok(())
         })
+    }
+}
+
+impl Disk for StoreLog {
+    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        self.runtime
+            .block_on(self.try_to_remove(segment, &mut false))
+            .map_err(Error::from)
+    }
+
+    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn sync(&self, _: SegmentId) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
+        Err(unused())
+    }
+
+    fn has_room(&self) -> bool {
+        true
     }
 }
 

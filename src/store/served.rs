@@ -39,6 +39,7 @@ use jitney_cluster::lease::Lease;
 use jitney_cluster::view::NamespaceRow;
 use jitney_config::Namespace;
 use jitney_gateway::Gateway;
+use jitney_journal::Checkpoints;
 use jitney_shard::routing::ShardIndex;
 use jitney_shard::{Input, Recovering, Shard};
 
@@ -170,7 +171,7 @@ impl ServedNamespaces {
             committing,
             events,
             teller,
-            disk,
+            log,
             skipped: _,
         } = owned;
         let messages = recovering.messages;
@@ -186,7 +187,7 @@ impl ServedNamespaces {
             }
             of_reader.send_replace(StoreEvent::Fenced);
         };
-        let reader = Reader::start(Arc::clone(&disk), sender.clone(), failed);
+        let reader = Reader::start(Arc::<dyn Checkpoints>::clone(&log), sender.clone(), failed);
         let vitals = Arc::new(Vitals::new());
         let parts = OwnerParts {
             shard,
@@ -197,7 +198,7 @@ impl ServedNamespaces {
             committer: Box::new(committer),
             store: Some(StoreParts { lease, events }),
             reader: reader.map_err(StoreError::NoThread)?,
-            disk,
+            log,
             keys_wanted: Arc::clone(&self.parts.keys_wanted),
             vitals: Arc::clone(&vitals),
             traces: self.parts.traces.as_ref().map(Traces::of_shard),

@@ -21,7 +21,7 @@ use crate::host::committer::LogSink as _;
 use crate::host::owner::StoreEvent;
 use crate::system::supervisor::Task;
 use jitney_gateway::Gateway;
-use jitney_journal::Disk;
+use jitney_journal::Checkpoints;
 use jitney_journal::appender::{Answer, Appended, Appender, Command, Question};
 use jitney_journal::rows::RowPlace;
 use jitney_shard::Recovering;
@@ -38,7 +38,7 @@ pub(super) struct OwnedShard {
     pub(crate) events: watch::Receiver<StoreEvent>,
     /// Where the reader says that the log cannot be read.
     pub(super) teller: watch::Sender<StoreEvent>,
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) log: Arc<dyn Checkpoints>,
     /// Sequence numbers that are left out, because the database was restored or lacked what was acknowledged.
     pub(super) skipped: Option<Skipped>,
 }
@@ -125,7 +125,7 @@ async fn take_and_read(
         committing,
         events,
         teller: told,
-        disk: log,
+        log,
         skipped,
     })
 }

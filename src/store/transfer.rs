@@ -31,7 +31,7 @@ use jitney_broker::access::Profile;
 use jitney_gateway::Gateway;
 use jitney_journal::appender::Appender;
 use jitney_journal::rows::{self, RowPlace};
-use jitney_journal::{Disk, Frame};
+use jitney_journal::{Disk, Frame, LogReader};
 use jitney_shard::Recovering;
 use jitney_shard::transfer::{Contents, Summary, put_into_files};
 
@@ -308,7 +308,7 @@ fn put_into_store(
     store: &Arc<Store>,
     (owned, fence): &(Owned, Arc<Fence>),
     contents: &Contents,
-    from: &dyn Disk,
+    from: &dyn LogReader,
 ) -> Result<Summary, NotDone> {
     let log = log_of(runtime, store, fence);
     let reading = Arc::<StoreLog>::clone(&log);

@@ -10,7 +10,7 @@ use super::layout::{
     CHECKPOINT_HEADER, CheckpointHeader, Header, Position, checksum, u64_of, usize_of,
 };
 use super::recover::Replay;
-use super::{CheckpointAt, CheckpointSink, Disk, Error};
+use super::{CheckpointAt, CheckpointSink, Checkpoints, Error, LogReader};
 use crate::limits;
 use jitney_base::time::Timestamp;
 use jitney_queue::Record;
@@ -25,12 +25,12 @@ const BLOCK_HEADER: usize = 8;
 ///
 /// The checkpoints that were there are there still.
 pub fn write_checkpoint(
-    disk: &dyn Disk,
+    log: &dyn Checkpoints,
     at: CheckpointAt,
     records: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
 ) -> Result<CheckpointAt, Error> {
     let number = at.position.to_u64();
-    let mut sink = disk.write_checkpoint(number)?;
+    let mut sink = log.write_checkpoint(number)?;
     let header = CheckpointHeader {
         store: at.store,
         position: number,
@@ -49,9 +49,9 @@ pub fn write_checkpoint(
     blocks.finish()?;
     let bytes = blocks.bytes;
     sink.finish()?;
-    for older in disk.checkpoints()? {
+    for older in log.checkpoints()? {
         if older < number {
-            disk.remove_checkpoint(older)?;
+            log.remove_checkpoint(older)?;
         }
     }
     Ok(CheckpointAt { bytes, ..at })
@@ -116,14 +116,14 @@ impl<'a> Blocks<'a> {
 
 /// Reads the newest checkpoint, and gives its records to `replay`.
 pub(super) fn read(
-    disk: &dyn Disk,
+    log: &dyn LogReader,
     replay: &mut Replay<'_>,
 ) -> Result<Option<CheckpointAt>, Error> {
-    let Some(&number) = disk.checkpoints()?.last() else {
+    let Some(&number) = log.checkpoints()?.last() else {
         return Ok(None);
     };
     let mut file = CheckpointFile {
-        disk,
+        log,
         number,
         offset: 0,
         buffer: Vec::new(),
@@ -192,7 +192,7 @@ pub(super) fn read(
 }
 
 struct CheckpointFile<'a> {
-    disk: &'a dyn Disk,
+    log: &'a dyn LogReader,
     number: u64,
     offset: u64,
     buffer: Vec<u8>,
@@ -209,7 +209,7 @@ impl CheckpointFile<'_> {
                 .resize(count.min(held + limits::RECOVERY_READ_BYTES), 0);
             let into = self.buffer.get_mut(held..).unwrap_or_default();
             let wanted = into.len();
-            let read = self.disk.read_checkpoint(self.number, self.offset, into)?;
+            let read = self.log.read_checkpoint(self.number, self.offset, into)?;
             self.offset += u64_of(read);
             self.buffer.truncate(held + read);
             if read < wanted {

@@ -1,7 +1,12 @@
-//! The seam to the disk: everything that the log asks of it.
+//! The seam to where a log is kept, divided by what is asked of it.
 //!
-//! The interface has no paths and no handles, so that files, memory, the faulty disk of the tests
-//! or a remote journal can implement it. Every operation may be slow and may fail.
+//! | trait | asked by | implemented for |
+//! |---|---|---|
+//! | [`LogReader`] | recovery, checks, reads of bodies | files, memory, rows of a store, files that are only read |
+//! | [`Checkpoints`] | [`write_checkpoint`](super::write_checkpoint) | files, memory, rows of a store |
+//! | [`Disk`] | [`Committer`](super::Committer), [`Writer`](super::Writer), the end of a recovery | files, memory |
+//!
+//! The interface has no paths and no handles. Every operation may be slow and may fail.
 
 use std::fmt;
 
@@ -19,15 +24,53 @@ impl fmt::Display for SegmentId {
     }
 }
 
-/// Where segments and checkpoints are kept.
+/// A log as it is read: segments, each a sequence of bytes with a number, and checkpoints, each named by the
+/// position of the log that it represents. Offsets and lengths are in bytes.
+///
+/// Implementations must guarantee: bytes before the durable end of the log are there for as long as their segment
+/// is, and a checkpoint that is listed is there as a whole. Several threads may read at once. Whether bytes are
+/// what was written need not be checked: frames, bodies and checkpoints have checksums.
+///
+/// Errors are those of the environment: [`Error::Io`] of files and memory, [`Error::Store`] of a store, and
+/// [`Error::Fenced`] of a log that another server owns.
+pub trait LogReader: Send + Sync {
+    /// Returns all segments in order of their numbers, with their lengths in bytes.
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error>;
+
+    /// Reads as many bytes as there are and fit, and returns their number.
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+
+    /// Returns a number of bytes that need not be read: at least this many, if they were written
+    /// together.
+    fn share(&self, _segment: SegmentId, _offset: u64, _least: usize) -> Option<Bytes> {
+        None
+    }
+
+    /// Returns the numbers of all checkpoints in their order.
+    fn checkpoints(&self) -> Result<Vec<u64>, Error>;
+
+    /// Reads as many bytes of a checkpoint as there are and fit, and returns their number.
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+}
+
+/// A log whose checkpoints are written, and removed when another replaces them.
+///
+/// Implementations must guarantee: a checkpoint is there from [`CheckpointSink::finish`] on, whole and durable, and
+/// not before. In a log that another server owns nothing is changed: [`Error::Fenced`].
+pub trait Checkpoints: LogReader {
+    /// Begins a checkpoint, which is there only when it is finished. [`Error::Full`]: there is no space for it.
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error>;
+
+    /// Removes a checkpoint.
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error>;
+}
+
+/// A log whose segments are written at offsets, into space that was prepared, and are synced.
 ///
 /// Implementations must guarantee: synced bytes stay; bytes that were written and not synced may
 /// exist or not after a crash, each independently and in any order; nothing else changes. Starting
 /// and removing segments is durable and atomic.
-pub trait Disk: Send + Sync {
-    /// Returns all segments in order of their numbers, with their lengths in bytes.
-    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error>;
-
+pub trait Disk: Checkpoints {
     /// Makes a segment from a prepared one; waits while one is being prepared. Its bytes are zero
     /// or those of a removed segment; one that is there already stays as it is.
     /// [`Error::Full`]: nothing has changed.
@@ -50,17 +93,8 @@ pub trait Disk: Send + Sync {
         self.write(segment, offset, &parts)
     }
 
-    /// Returns a number of bytes that need not be read: at least this many, if they were written
-    /// together.
-    fn share(&self, _segment: SegmentId, _offset: u64, _least: usize) -> Option<Bytes> {
-        None
-    }
-
     /// Makes all writes to a segment durable. After an error it is unknown which of them are.
     fn sync(&self, segment: SegmentId) -> Result<(), Error>;
-
-    /// Reads as many bytes as there are and fit, and returns their number.
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
 
     /// Makes all bytes from here to the segment's end zero, durably.
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error>;
@@ -72,18 +106,6 @@ pub trait Disk: Send + Sync {
     fn space(&self) -> Option<Space> {
         None
     }
-
-    /// Begins a checkpoint, which is there only when it is finished.
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error>;
-
-    /// Returns the numbers of all checkpoints in their order.
-    fn checkpoints(&self) -> Result<Vec<u64>, Error>;
-
-    /// Reads as many bytes of a checkpoint as there are and fit, and returns their number.
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
-
-    /// Removes a checkpoint.
-    fn remove_checkpoint(&self, number: u64) -> Result<(), Error>;
 }
 
 /// The space of a disk, in bytes.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::error::EIO;
 use super::layout::{u64_of, usize_of};
 use super::memory::{copy, missing};
-use super::{CheckpointSink, Disk, Error, SegmentId};
+use super::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 
 /// Bytes that a disk writes wholly or not at all.
 const ATOMIC_BYTES: usize = 16;
@@ -194,7 +194,7 @@ impl FaultyState {
     }
 }
 
-impl Disk for FaultyDisk {
+impl LogReader for FaultyDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let held = self.held();
         Ok(held
@@ -204,6 +204,52 @@ impl Disk for FaultyDisk {
             .collect())
     }
 
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let mut held = self.held();
+        let places = usize_of(offset)..usize_of(offset) + into.len();
+        if let Some((bad, place)) = held.bad
+            && bad == segment
+            && places.contains(&place)
+        {
+            return Err(Error::Io {
+                what: "read",
+                place: segment.to_string(),
+                source: io::Error::from_raw_os_error(EIO),
+            });
+        }
+        Ok(copy(&held.segment(segment)?.written, offset, into))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        Ok(self.held().checkpoints.keys().copied().collect())
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let held = self.held();
+        let bytes = held
+            .checkpoints
+            .get(&number)
+            .ok_or_else(|| missing("find", number))?;
+        Ok(copy(bytes, offset, into))
+    }
+}
+
+impl Checkpoints for FaultyDisk {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(FaultySink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        self.operate()?.checkpoints.remove(&number);
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut held = self.operate()?;
         if held.segments.contains_key(&segment) {
@@ -260,22 +306,6 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let mut held = self.held();
-        let places = usize_of(offset)..usize_of(offset) + into.len();
-        if let Some((bad, place)) = held.bad
-            && bad == segment
-            && places.contains(&place)
-        {
-            return Err(Error::Io {
-                what: "read",
-                place: segment.to_string(),
-                source: io::Error::from_raw_os_error(EIO),
-            });
-        }
-        Ok(copy(&held.segment(segment)?.written, offset, into))
-    }
-
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
         let mut held = self.operate()?;
         let segment = held.segment(segment)?;
@@ -287,32 +317,6 @@ impl Disk for FaultyDisk {
 
     fn has_room(&self) -> bool {
         self.held().room.is_none()
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(FaultySink {
-            disk: self,
-            number,
-            bytes: Vec::new(),
-        }))
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        Ok(self.held().checkpoints.keys().copied().collect())
-    }
-
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let held = self.held();
-        let bytes = held
-            .checkpoints
-            .get(&number)
-            .ok_or_else(|| missing("find", number))?;
-        Ok(copy(bytes, offset, into))
-    }
-
-    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        self.operate()?.checkpoints.remove(&number);
-        Ok(())
     }
 }
 

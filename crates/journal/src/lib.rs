@@ -51,7 +51,7 @@ mod wrong_bytes_tests;
 pub use checkpoint::write_checkpoint;
 pub use committer::Committer;
 pub use damage::{Cut, DamagedBody, Loss, lost_place};
-pub use disk::{CheckpointSink, Disk, SegmentId, Space};
+pub use disk::{CheckpointSink, Checkpoints, Disk, LogReader, SegmentId, Space};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};
 pub use recover::{Older, Recovered, Replay, check_older, recover};

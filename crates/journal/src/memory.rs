@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::layout::{u64_of, usize_of};
-use super::{CheckpointSink, Disk, Error, SegmentId};
+use super::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 use jitney_base::memory::{Held as MemoryHeld, Memory, Purpose};
 
 /// Segments and checkpoints in memory; removing them frees it.
@@ -136,7 +136,7 @@ impl MemoryDisk {
     }
 }
 
-impl Disk for MemoryDisk {
+impl LogReader for MemoryDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let held = self.held();
         Ok(held
@@ -146,6 +146,48 @@ impl Disk for MemoryDisk {
             .collect())
     }
 
+    fn share(&self, segment: SegmentId, offset: u64, least: usize) -> Option<Bytes> {
+        let held = self.held();
+        let shared = held.segments.get(&segment)?.share(usize_of(offset))?;
+        (least <= shared.len()).then_some(shared)
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let mut held = self.held();
+        let read = held.segment("read segment", segment)?;
+        Ok(read.read(usize_of(offset), into))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        Ok(self.held().checkpoints.keys().copied().collect())
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let held = self.held();
+        let bytes = held
+            .checkpoints
+            .get(&number)
+            .ok_or_else(|| missing("read checkpoint", number))?;
+        Ok(copy(&bytes.0, offset, into))
+    }
+}
+
+impl Checkpoints for MemoryDisk {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(MemorySink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        self.held().checkpoints.remove(&number);
+        Ok(())
+    }
+}
+
+impl Disk for MemoryDisk {
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut held = self.held();
         held.segments
@@ -181,20 +223,8 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
-    fn share(&self, segment: SegmentId, offset: u64, least: usize) -> Option<Bytes> {
-        let held = self.held();
-        let shared = held.segments.get(&segment)?.share(usize_of(offset))?;
-        (least <= shared.len()).then_some(shared)
-    }
-
     fn sync(&self, _: SegmentId) -> Result<(), Error> {
         Ok(())
-    }
-
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let mut held = self.held();
-        let read = held.segment("read segment", segment)?;
-        Ok(read.read(usize_of(offset), into))
     }
 
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
@@ -206,32 +236,6 @@ impl Disk for MemoryDisk {
 
     fn has_room(&self) -> bool {
         !self.memory.is_full()
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(MemorySink {
-            disk: self,
-            number,
-            bytes: Vec::new(),
-        }))
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        Ok(self.held().checkpoints.keys().copied().collect())
-    }
-
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let held = self.held();
-        let bytes = held
-            .checkpoints
-            .get(&number)
-            .ok_or_else(|| missing("read checkpoint", number))?;
-        Ok(copy(&bytes.0, offset, into))
-    }
-
-    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        self.held().checkpoints.remove(&number);
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::error::EIO;
 use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
-use super::{Disk, Error, SegmentId};
+use super::{Error, LogReader, SegmentId};
 use crate::limits;
 use jitney_base::ids::BodyRef;
 
@@ -65,22 +65,22 @@ impl Stretch {
 ///
 /// [`Error::Body`] if the body is not there as it was written.
 pub fn read_ahead(
-    disk: &dyn Disk,
+    log: &dyn LogReader,
     body: BodyRef,
     ahead: usize,
     until: u64,
 ) -> Result<Stretch, Error> {
     let Position { segment, offset } = Position::of(body);
     let least = u64::from(body.length) + u64_of(BODY_CHECKSUM);
-    let bytes = if let Some(shared) = disk.share(segment, offset, usize_of(least)) {
+    let bytes = if let Some(shared) = log.share(segment, offset, usize_of(least)) {
         shared
     } else {
         let readable = until.saturating_sub(body.position);
         let most = (least + u64_of(ahead)).min(readable).max(least);
-        let read = match read_some(disk, segment, offset, most) {
+        let read = match read_some(log, segment, offset, most) {
             // A bad sector behind the body is not in the body.
             Err(Error::Io { source, .. }) if least < most && is_lasting(&source) => {
-                read_some(disk, segment, offset, least)
+                read_some(log, segment, offset, least)
             }
             read => read,
         };
@@ -103,9 +103,14 @@ pub fn read_ahead(
     Ok(stretch)
 }
 
-fn read_some(disk: &dyn Disk, segment: SegmentId, offset: u64, count: u64) -> Result<Bytes, Error> {
+fn read_some(
+    log: &dyn LogReader,
+    segment: SegmentId,
+    offset: u64,
+    count: u64,
+) -> Result<Bytes, Error> {
     let mut bytes = vec![0; usize_of(count)];
-    let count = disk.read(segment, offset, &mut bytes)?;
+    let count = log.read(segment, offset, &mut bytes)?;
     bytes.truncate(count);
     Ok(Bytes::from(bytes))
 }
@@ -146,7 +151,7 @@ fn place(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Range<usize>> {
 
 /// Reads a segment from front to back, a stretch at a time.
 pub(super) struct Window<'a> {
-    disk: &'a dyn Disk,
+    log: &'a dyn LogReader,
     pub(super) segment: SegmentId,
     /// The segment's length in bytes.
     pub(super) length: u64,
@@ -156,9 +161,9 @@ pub(super) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    pub(super) fn new(disk: &'a dyn Disk, segment: SegmentId, length: u64) -> Self {
+    pub(super) fn new(log: &'a dyn LogReader, segment: SegmentId, length: u64) -> Self {
         Self {
-            disk,
+            log,
             segment,
             length,
             start: 0,
@@ -177,7 +182,7 @@ impl<'a> Window<'a> {
             let wanted = u64_of(count.max(limits::RECOVERY_READ_BYTES)).min(left);
             self.stretch.resize(usize_of(wanted), 0);
             self.start = offset;
-            let read = self.disk.read(self.segment, offset, &mut self.stretch)?;
+            let read = self.log.read(self.segment, offset, &mut self.stretch)?;
             self.stretch.truncate(read);
         }
         let from = usize_of(offset - self.start);

@@ -18,7 +18,9 @@ use super::layout::{
 use super::reading::Window;
 use super::usage::Usage;
 use super::writer::Start;
-use super::{CheckpointAt, Committer, Disk, Error, Options, SegmentId, Writer, checkpoint};
+use super::{
+    CheckpointAt, Committer, Disk, Error, LogReader, Options, SegmentId, Writer, checkpoint,
+};
 use crate::limits;
 use jitney_base::ids::BodyRef;
 use jitney_base::time::Timestamp;
@@ -70,7 +72,7 @@ pub fn recover(
     let segments = disk.segments()?;
     let mut recovery = Recovery::new(&*disk, options, checkpoint, &segments)?;
     recovery.replay_segments(&mut counting)?;
-    recovery.clean_end()?;
+    recovery.clean_end(&*disk)?;
     let Recovery {
         cut,
         damaged,
@@ -140,16 +142,16 @@ pub struct Older {
 /// # Errors
 ///
 /// A segment cannot be read.
-pub fn check_older(disk: &dyn Disk, recovered: &Recovered) -> Result<Older, Error> {
+pub fn check_older(log: &dyn LogReader, recovered: &Recovered) -> Result<Older, Error> {
     let checkpoint = recovered.writer.checkpoint();
-    let segments = disk.segments()?;
+    let segments = log.segments()?;
     let count = segments.partition_point(|(id, _)| *id < checkpoint.position.segment);
     let mut older = Older::default();
     for (at, &(id, length)) in segments.iter().enumerate().take(count) {
         let next = segments.get(at + 1).filter(|(next, _)| next.0 == id.0 + 1);
-        let next = next.map(|&(id, length)| first_frame(disk, checkpoint.store, id, length));
+        let next = next.map(|&(id, length)| first_frame(log, checkpoint.store, id, length));
         let next = next.transpose()?.flatten();
-        let Some(first) = first_frame(disk, checkpoint.store, id, length)? else {
+        let Some(first) = first_frame(log, checkpoint.store, id, length)? else {
             let (segment, offset, what) = (id, 0, "its header is not whole");
             older.losses.push(Loss {
                 segment,
@@ -158,8 +160,8 @@ pub fn check_older(disk: &dyn Disk, recovered: &Recovered) -> Result<Older, Erro
             });
             continue;
         };
-        let mut recovery = Recovery::within(disk, checkpoint, id, first);
-        let mut window = Window::new(disk, id, length);
+        let mut recovery = Recovery::within(log, checkpoint, id, first);
+        let mut window = Window::new(log, id, length);
         match recovery.replay_whole(&mut window, next, &mut |_, _| Ok(())) {
             Ok(()) => {}
             Err(Error::Corrupt {
@@ -190,12 +192,12 @@ pub fn check_older(disk: &dyn Disk, recovered: &Recovered) -> Result<Older, Erro
 
 /// Returns the number of a segment's first frame, if its header is good.
 fn first_frame(
-    disk: &dyn Disk,
+    log: &dyn LogReader,
     store: u64,
     id: SegmentId,
     length: u64,
 ) -> Result<Option<u64>, Error> {
-    let mut window = Window::new(disk, id, length);
+    let mut window = Window::new(log, id, length);
     let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
     Ok(match header {
         Header::Good(header) if header.segment == id && header.store == store => {
@@ -206,7 +208,7 @@ fn first_frame(
 }
 
 struct Recovery<'a> {
-    disk: &'a dyn Disk,
+    log: &'a dyn LogReader,
     store: u64,
     /// Those that are replayed: without gaps, the first one has the checkpoint's place.
     segments: Vec<SearchResult>,
@@ -244,10 +246,10 @@ struct SearchResult {
 
 impl<'a> Recovery<'a> {
     /// Begins at the first frame of a segment, whose number is known; losses are collected.
-    fn within(disk: &'a dyn Disk, checkpoint: CheckpointAt, id: SegmentId, first: u64) -> Self {
+    fn within(log: &'a dyn LogReader, checkpoint: CheckpointAt, id: SegmentId, first: u64) -> Self {
         let last_frame = first.saturating_sub(1);
         Self {
-            disk,
+            log,
             store: checkpoint.store,
             segments: Vec::new(),
             end: Position::begin(id),
@@ -271,7 +273,7 @@ impl<'a> Recovery<'a> {
 
     /// Looks at the headers of the segments that are to be replayed.
     fn new(
-        disk: &'a dyn Disk,
+        log: &'a dyn LogReader,
         options: Options,
         checkpoint: Option<CheckpointAt>,
         segments: &[(SegmentId, u64)],
@@ -286,7 +288,7 @@ impl<'a> Recovery<'a> {
         let last_frame = checkpoint.map_or(0, |at| at.frame);
         let has_frames = |at: &Position| Position::begin(at.segment).offset < at.offset;
         let mut recovery = Self {
-            disk,
+            log,
             store: checkpoint.map_or(options.store, |at| at.store),
             segments: Vec::new(),
             end,
@@ -333,7 +335,7 @@ impl<'a> Recovery<'a> {
         is_last: bool,
         known: &mut bool,
     ) -> Result<Option<SearchResult>, Error> {
-        let mut window = Window::new(self.disk, id, length);
+        let mut window = Window::new(self.log, id, length);
         let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
         let header = match header {
             Header::Good(header) if header.segment == id => {
@@ -420,7 +422,7 @@ impl<'a> Recovery<'a> {
     fn replay_segments(&mut self, replay: &mut Replay<'_>) -> Result<(), Error> {
         let segments = std::mem::take(&mut self.segments);
         for (at, found) in segments.iter().enumerate() {
-            let mut window = Window::new(self.disk, found.id, found.length);
+            let mut window = Window::new(self.log, found.id, found.length);
             if self.end.segment != found.id {
                 self.end = Position::begin(found.id);
                 let first = found.header.first_frame;
@@ -637,36 +639,35 @@ impl<'a> Recovery<'a> {
         Ok(behind)
     }
 
-    /// Changes the disk, now that all is known to be good.
-    fn clean_end(&mut self) -> Result<(), Error> {
+    /// Changes the disk that was read, now that all is known to be good.
+    fn clean_end(&mut self, disk: &dyn Disk) -> Result<(), Error> {
         if let Some(segment) = self.never_begun {
-            self.disk.remove_segment(segment)?;
+            disk.remove_segment(segment)?;
         }
         for &(segment, prepared) in &self.short {
-            self.disk.write(segment, prepared - 1, &[&[0]])?;
-            self.disk.sync(segment)?;
+            disk.write(segment, prepared - 1, &[&[0]])?;
+            disk.sync(segment)?;
         }
         // The end of a segment after skipped frames is not an end of its own.
         let cut = self.cut.filter(|cut| cut.offset == self.end.offset);
         if let Some(cut) = cut {
-            self.disk.truncate(cut.segment, cut.offset)?;
+            disk.truncate(cut.segment, cut.offset)?;
         }
         self.cut = cut;
         // Frames that a killed process had not synced were read back all the same: from here on
         // they count, so they must stay.
         if let Some(current) = self.current {
-            self.write_tail_again(&current)?;
-            self.disk.sync(current.id)?;
+            self.write_tail_again(disk, &current)?;
+            disk.sync(current.id)?;
         }
         Ok(())
     }
 
     /// Writes the frames again that are not known to be synced, as they are, and the segment's header.
     /// After a sync that failed the system may have them in memory only, and take them for written.
-    fn write_tail_again(&self, current: &SearchResult) -> Result<(), Error> {
+    fn write_tail_again(&self, disk: &dyn Disk, current: &SearchResult) -> Result<(), Error> {
         let rewrite = || -> Result<(), Error> {
-            self.disk
-                .write(current.id, 0, &[&current.header.encode()])?;
+            disk.write(current.id, 0, &[&current.header.encode()])?;
             let Some(&(_, mut offset)) = self.unsynced.front() else {
                 return Ok(());
             };
@@ -675,10 +676,10 @@ impl<'a> Recovery<'a> {
                 let left = self.end.offset - offset;
                 let wanted = bytes.len().min(usize_of(left));
                 let part = bytes.get_mut(..wanted).unwrap_or_default();
-                let count = self.disk.read(current.id, offset, part)?;
+                let count = disk.read(current.id, offset, part)?;
                 let part = part.get(..count).filter(|part| !part.is_empty());
                 let Some(part) = part else { break };
-                self.disk.write(current.id, offset, &[part])?;
+                disk.write(current.id, offset, &[part])?;
                 offset += u64_of(count);
             }
             Ok(())

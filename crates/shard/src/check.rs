@@ -9,7 +9,7 @@ use super::Recovering;
 use jitney_base::ids::BodyRef;
 use jitney_broker::namespace::{FoundBody, SearchPosition};
 use jitney_gateway::Gateway;
-use jitney_journal::{Cut, Disk, Error, LogEnd, LogStatistics, SegmentId, Stretch};
+use jitney_journal::{Cut, Disk, Error, LogEnd, LogReader, LogStatistics, SegmentId, Stretch};
 use jitney_queue::Positions;
 
 /// The contents of a journal, and what is wrong with it.
@@ -176,7 +176,7 @@ fn finding(error: Error) -> Result<Finding, Error> {
 }
 
 /// Reads all live bodies, and returns those that are not as they were written.
-fn damaged_bodies(recovering: &Recovering, disk: &dyn Disk) -> Result<Vec<Finding>, Error> {
+fn damaged_bodies(recovering: &Recovering, log: &dyn LogReader) -> Result<Vec<Finding>, Error> {
     let namespaces = recovering.gateway().namespaces();
     let until = recovering.recovered().writer.readable_until();
     let everywhere: Positions = std::iter::once(0..u64::MAX).collect();
@@ -196,7 +196,7 @@ fn damaged_bodies(recovering: &Recovering, disk: &dyn Disk) -> Result<Vec<Findin
         if held.is_some() {
             continue;
         }
-        match read(disk, found.body, until) {
+        match read(log, found.body, until) {
             Ok(read) => stretch = Some(read),
             Err(Error::Body {
                 segment,
@@ -214,9 +214,9 @@ fn damaged_bodies(recovering: &Recovering, disk: &dyn Disk) -> Result<Vec<Findin
     Ok(damage)
 }
 
-fn read(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch, Error> {
+fn read(log: &dyn LogReader, body: BodyRef, until: u64) -> Result<Stretch, Error> {
     jitney_journal::read_ahead(
-        disk,
+        log,
         body,
         jitney_journal::limits::RECOVERY_READ_BYTES,
         until,

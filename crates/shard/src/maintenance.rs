@@ -13,7 +13,7 @@ use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{
     FoundBody, JobPage, Lack, Room, SearchPosition, Snapshot, WantedBody,
 };
-use jitney_journal::{CheckpointAt, Disk};
+use jitney_journal::{CheckpointAt, Checkpoints};
 use jitney_queue::Positions;
 
 /// The maintenance that is under way.
@@ -62,9 +62,9 @@ impl CheckpointTask {
     /// # Errors
     ///
     /// The checkpoints that were there are there still.
-    pub fn write(self, disk: &dyn Disk) -> Result<WrittenCheckpoint, jitney_journal::Error> {
+    pub fn write(self, log: &dyn Checkpoints) -> Result<WrittenCheckpoint, jitney_journal::Error> {
         let Self { at, snapshot } = self;
-        jitney_journal::write_checkpoint(disk, at, |emit| snapshot.records(emit))
+        jitney_journal::write_checkpoint(log, at, |emit| snapshot.records(emit))
             .map(WrittenCheckpoint)
     }
 }

@@ -9,7 +9,7 @@ use jitney_base::ids::{BodyRef, ConnectionId, RequestId};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::Damage;
 use jitney_gateway::Reply;
-use jitney_journal::{Disk, Stretch};
+use jitney_journal::{LogReader, Stretch};
 
 /// Bodies to be read.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl ReadDone {
 /// # Errors
 ///
 /// The log cannot be read, for a reason that concerns more than one body.
-pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, jitney_journal::Error> {
+pub fn read(log: &dyn LogReader, request: ReadRequest) -> Result<ReadDone, jitney_journal::Error> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut damages = Vec::new();
     let wanted = &request.missing;
@@ -120,7 +120,7 @@ pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, jitney_jo
             | ReadPurpose::Job
             | ReadPurpose::Answer(_) => gap(wanted.get(at + 1..).unwrap_or_default(), body),
         };
-        match jitney_journal::read_ahead(disk, body, ahead, request.until) {
+        match jitney_journal::read_ahead(log, body, ahead, request.until) {
             Ok(stretch) => stretches.push(stretch),
             Err(error @ jitney_journal::Error::Body { .. }) => {
                 let place = error.to_string();

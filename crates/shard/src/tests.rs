@@ -14,7 +14,7 @@ use jitney_gateway::messages::{Receive, SendMessages, SentAs};
 use jitney_gateway::operations::{JobView, ListJobs, StartJob};
 use jitney_gateway::request::{Request, Requester};
 use jitney_journal::memory::MemoryDisk;
-use jitney_journal::{Committer, Disk, Frame, Options, Space};
+use jitney_journal::{Committer, Disk, Frame, LogReader as _, Options, Space};
 use jitney_queue::{Description, ReceiveMode};
 
 const NOW: Timestamp = Timestamp::EPOCH;

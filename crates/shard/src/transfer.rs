@@ -15,7 +15,7 @@ use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::Snapshot;
-use jitney_journal::{Disk, Error, Frame, Stretch, Writer};
+use jitney_journal::{Checkpoints, Disk, Error, Frame, LogReader, Stretch, Writer};
 use jitney_queue::{Journal as _, Record};
 
 /// A namespace as a journal has it.
@@ -63,9 +63,9 @@ impl Contents {
     /// # Errors
     ///
     /// A message cannot be read as it was written.
-    pub fn summary(&self, disk: &dyn Disk) -> Result<Summary, Error> {
+    pub fn summary(&self, log: &dyn LogReader) -> Result<Summary, Error> {
         let mut bodies = self.bodies();
-        self.read(disk, &mut bodies, |_, _| Ok(()))?;
+        self.read(log, &mut bodies, |_, _| Ok(()))?;
         Ok(self.summed(&bodies))
     }
 
@@ -77,8 +77,8 @@ impl Contents {
     /// A message cannot be read as it was written, or the other journal cannot be written.
     pub fn put(
         &self,
-        from: &dyn Disk,
-        to: &dyn Disk,
+        from: &dyn LogReader,
+        to: &dyn Checkpoints,
         mut writer: Writer,
         append: &mut Append<'_>,
     ) -> Result<Summary, Error> {
@@ -140,7 +140,7 @@ impl Contents {
     /// Reads the bytes of messages, and hashes them.
     fn read(
         &self,
-        disk: &dyn Disk,
+        log: &dyn LogReader,
         bodies: &mut [Place],
         mut visit: impl FnMut(&mut Place, &Bytes) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -151,7 +151,7 @@ impl Contents {
                 Some(body) => body,
                 None => {
                     let ahead = jitney_journal::limits::RECOVERY_READ_BYTES;
-                    let read = jitney_journal::read_ahead(disk, place.old, ahead, self.until)?;
+                    let read = jitney_journal::read_ahead(log, place.old, ahead, self.until)?;
                     let body = read.body(place.old);
                     stretch = Some(read);
                     body.expect("a stretch has the body that it was read for")
@@ -245,7 +245,7 @@ fn flush(writer: &mut Writer, append: &mut Append<'_>) -> Result<(), Error> {
 /// Those of [`Contents::put`].
 pub fn put_into_files(
     contents: &Contents,
-    from: &dyn Disk,
+    from: &dyn LogReader,
     to: &Arc<dyn Disk>,
     options: jitney_journal::Options,
 ) -> Result<Summary, Error> {

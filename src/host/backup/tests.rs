@@ -5,7 +5,7 @@ use crate::host::disk::FileDisk;
 use crate::host::restore::{RestoreError, restore};
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney_journal::limits;
-use jitney_journal::{Options, Recovered};
+use jitney_journal::{Disk as _, Options, Recovered};
 use jitney_queue::{Journal as _, Record};
 
 const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;

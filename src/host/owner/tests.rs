@@ -13,12 +13,13 @@ use jitney_broker::namespace::{Denied, DeniedKind, EntityRefused};
 use jitney_gateway::Gateway;
 use jitney_gateway::messages::Receive;
 use jitney_gateway::request::Requester;
+use jitney_journal::Disk;
 use jitney_journal::memory::MemoryDisk;
 use jitney_queue::{Description, ReceiveMode};
 use jitney_shard::{Answer, Outgoing, Pressure, Ready, ReceiveRequest, Recovering, RequestAnswer};
 
 fn owner() -> Owner {
-    let disk: SharedDisk = Arc::new(MemoryDisk::new());
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let mut options = jitney_journal::Options::new(1);
     options.segment_bytes = 4_096;
     let gateway = Gateway::new(1, Profile::Development);
@@ -38,13 +39,13 @@ fn owner() -> Owner {
     Owner::new(OwnerParts {
         shard,
         clock: Arc::new(Clock::new(now)),
-        reader: Reader::start(Arc::clone(&disk), sender.clone(), Reader::end).unwrap(),
+        reader: Reader::start(Arc::<dyn Disk>::clone(&disk), sender.clone(), Reader::end).unwrap(),
         sender,
         mailbox,
         control,
         committer: Box::new(CommitterHandle::start(committer, Sync::Always, last_group).unwrap()),
         store: None,
-        disk,
+        log: disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),
         traces: None,

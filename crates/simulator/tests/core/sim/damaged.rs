@@ -13,7 +13,7 @@ use jitney_broker::limits;
 use jitney_broker::namespace::{Damage, StepContext};
 use jitney_broker::namespace::{FoundBody, SearchPosition};
 use jitney_gateway::Gateway;
-use jitney_journal::{Disk, Error, NEWEST_KIND, Options, Recovered};
+use jitney_journal::{Disk, Error, LogReader, NEWEST_KIND, Options, Recovered};
 use jitney_queue::EntityKind;
 use jitney_queue::Positions;
 
@@ -29,8 +29,8 @@ const TURNS: usize = 120;
 const TIMES: usize = 10;
 
 /// What a message's bytes are, or the error that reading them is answered with.
-fn read(disk: &dyn Disk, body: BodyRef) -> Result<Bytes, Error> {
-    let read = jitney_journal::read_ahead(disk, body, 0, u64::MAX)?;
+fn read(log: &dyn LogReader, body: BodyRef) -> Result<Bytes, Error> {
+    let read = jitney_journal::read_ahead(log, body, 0, u64::MAX)?;
     Ok(read.body(body).expect("it was read for that"))
 }
 

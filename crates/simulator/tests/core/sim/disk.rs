@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
-use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 
 use super::random::Stream;
 
@@ -498,7 +498,7 @@ fn copy(bytes: &[u8], offset: u64, into: &mut [u8]) -> usize {
     count
 }
 
-impl Disk for FaultyDisk {
+impl LogReader for FaultyDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let inner = self.lock();
         let lengths = inner.segments.iter().map(|(&id, segment)| {
@@ -508,6 +508,62 @@ impl Disk for FaultyDisk {
         Ok(lengths.collect())
     }
 
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let mut inner = self.lock();
+        inner.count_read("a segment")?;
+        let found = inner.segments.get(&segment);
+        let found = found.ok_or_else(|| failed("read", "no such segment"))?;
+        let count = copy(&found.current, offset, into);
+        let offset = usize::try_from(offset).expect("fits");
+        for (place, spot) in inner.spots_in(segment, offset..offset + count) {
+            match spot {
+                Spot::Flipped(bits) => into[place - offset] ^= bits,
+                Spot::Bad => {
+                    return Err(Error::Io {
+                        what: "read",
+                        place: "a segment".to_owned(),
+                        source: io::Error::from_raw_os_error(BAD_SECTOR),
+                    });
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        Ok(self.lock().checkpoints.keys().copied().collect())
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let mut inner = self.lock();
+        inner.count_read("a checkpoint")?;
+        let found = inner.checkpoints.get(&number);
+        let found = found.ok_or_else(|| failed("read", "no such checkpoint"))?;
+        Ok(copy(found, offset, into))
+    }
+}
+
+impl Checkpoints for FaultyDisk {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        if self.change()?.full {
+            return Err(Error::Full);
+        }
+        Ok(Box::new(Sink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        let mut inner = self.change()?;
+        inner.checkpoints.remove(&number);
+        inner.note(|| Change::RemoveCheckpoint(number));
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut inner = self.change()?;
         if inner.segments.contains_key(&segment) {
@@ -587,28 +643,6 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
-    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let mut inner = self.lock();
-        inner.count_read("a segment")?;
-        let found = inner.segments.get(&segment);
-        let found = found.ok_or_else(|| failed("read", "no such segment"))?;
-        let count = copy(&found.current, offset, into);
-        let offset = usize::try_from(offset).expect("fits");
-        for (place, spot) in inner.spots_in(segment, offset..offset + count) {
-            match spot {
-                Spot::Flipped(bits) => into[place - offset] ^= bits,
-                Spot::Bad => {
-                    return Err(Error::Io {
-                        what: "read",
-                        place: "a segment".to_owned(),
-                        source: io::Error::from_raw_os_error(BAD_SECTOR),
-                    });
-                }
-            }
-        }
-        Ok(count)
-    }
-
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
         let mut inner = self.change()?;
         let found = inner.segments.get_mut(&segment);
@@ -626,36 +660,6 @@ impl Disk for FaultyDisk {
 
     fn has_room(&self) -> bool {
         !self.is_full()
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        if self.change()?.full {
-            return Err(Error::Full);
-        }
-        Ok(Box::new(Sink {
-            disk: self,
-            number,
-            bytes: Vec::new(),
-        }))
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        Ok(self.lock().checkpoints.keys().copied().collect())
-    }
-
-    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let mut inner = self.lock();
-        inner.count_read("a checkpoint")?;
-        let found = inner.checkpoints.get(&number);
-        let found = found.ok_or_else(|| failed("read", "no such checkpoint"))?;
-        Ok(copy(found, offset, into))
-    }
-
-    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        let mut inner = self.change()?;
-        inner.checkpoints.remove(&number);
-        inner.note(|| Change::RemoveCheckpoint(number));
-        Ok(())
     }
 }
 

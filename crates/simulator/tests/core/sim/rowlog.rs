@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use jitney_journal::appender::{Appended, Claim};
 use jitney_journal::rows::{self, RowLog, StoredRow, Tail};
-use jitney_journal::{CheckpointSink, Disk, Error, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
 
 use super::database::Database;
 
@@ -69,26 +69,10 @@ impl RowLog for ModelLog {
     }
 }
 
-impl Disk for ModelLog {
+impl LogReader for ModelLog {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let segments = self.database.look(super::database::Tables::segments);
         Ok(segments.into_iter().collect())
-    }
-
-    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        Self::fenced(self.database.remove_segment(self.claim(), segment))
-    }
-
-    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn sync(&self, _: SegmentId) -> Result<(), Error> {
-        Err(only_of_files())
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
@@ -119,23 +103,6 @@ impl Disk for ModelLog {
         Ok(read)
     }
 
-    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink {
-            log: self,
-            number,
-            part: 0,
-            bytes: Vec::new(),
-        }))
-    }
-
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
         let numbers =
             |tables: &super::database::Tables| tables.checkpoints.iter().copied().collect();
@@ -150,9 +117,46 @@ impl Disk for ModelLog {
         into[..count].copy_from_slice(&from[..count]);
         Ok(count)
     }
+}
+
+impl Checkpoints for ModelLog {
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(Sink {
+            log: self,
+            number,
+            part: 0,
+            bytes: Vec::new(),
+        }))
+    }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
         Self::fenced(self.database.remove_checkpoint(self.claim(), number))
+    }
+}
+
+impl Disk for ModelLog {
+    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
+        Err(only_of_files())
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        Self::fenced(self.database.remove_segment(self.claim(), segment))
+    }
+
+    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
+        Err(only_of_files())
+    }
+
+    fn sync(&self, _: SegmentId) -> Result<(), Error> {
+        Err(only_of_files())
+    }
+
+    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
+        Err(only_of_files())
+    }
+
+    fn has_room(&self) -> bool {
+        true
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn start(
     let seen = Seen::default();
     let watcher = Watcher {
         seen: seen.clone(),
-        disk: Arc::<FaultyDisk>::clone(disk),
+        log: Arc::<FaultyDisk>::clone(disk),
         damaged: Some(Arc::clone(disk)),
     };
     begin(recovering, parts.memory, (now, entities), (watcher, seen))

@@ -9,7 +9,9 @@ use jitney_base::ids::{EntityId, SequenceNumber};
 use jitney_journal::appender::{Answer, Appended, End, Event};
 use jitney_journal::memory::MemoryDisk;
 use jitney_journal::rows::{RowLog, recover_rows};
-use jitney_journal::{Disk, Error, Options, Writer, write_checkpoint};
+use jitney_journal::{
+    Checkpoints as _, Disk, Error, LogReader as _, Options, Writer, write_checkpoint,
+};
 use jitney_queue::{Journal as _, Record};
 
 use super::database::Database;

@@ -7,7 +7,7 @@ use jitney_base::ids::BodyRef;
 use jitney_base::ids::ConnectionId;
 use jitney_broker::namespace::{Room, WantedBody};
 use jitney_gateway::{QueuedReply, Reply, StepReply};
-use jitney_journal::{Disk, Writer};
+use jitney_journal::{LogReader, Writer};
 use jitney_shard::{Cause, DamageUser, Observation, Observer};
 
 use super::audit::{ClientObservation, Told, User};
@@ -66,7 +66,7 @@ impl Seen {
 /// Takes note of what a shard does.
 pub(super) struct Watcher {
     pub(super) seen: Seen,
-    pub(super) disk: Arc<dyn Disk>,
+    pub(super) log: Arc<dyn LogReader>,
     /// The same, if its bytes can be damaged.
     pub(super) damaged: Option<Arc<FaultyDisk>>,
 }
@@ -157,7 +157,7 @@ impl Watcher {
         }
         // The undamaged bytes are wanted here: the shard has not reported this damage yet.
         let until = journal.readable_until();
-        let read = || jitney_journal::read_ahead(&*self.disk, body, 4096, until);
+        let read = || jitney_journal::read_ahead(&*self.log, body, 4096, until);
         let read = match &self.damaged {
             Some(damaged) => damaged.undamaged(read),
             None => read(),

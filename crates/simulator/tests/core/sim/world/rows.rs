@@ -105,7 +105,7 @@ impl Rows {
         let seen = Seen::default();
         let watcher = Watcher {
             seen: seen.clone(),
-            disk: Arc::<ModelLog>::clone(&server.log),
+            log: Arc::<ModelLog>::clone(&server.log),
             damaged: None,
         };
         self.owner = Some(server);
