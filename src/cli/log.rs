@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -13,11 +12,11 @@ use serde::Serialize;
 use super::shell::Output;
 use crate::host::disk;
 use crate::host::placement::{self, Placement, PlacementError};
-use crate::host::read_only::ReadOnlyDisk;
+use crate::host::read_only::ReadOnlyLog;
 use crate::system::print;
 use jitney_broker::access::Profile;
 use jitney_gateway::Gateway;
-use jitney_journal::{Cut, Disk, Error};
+use jitney_journal::{Cut, Error, LogReader as _};
 use jitney_shard::{Checked, Effect, Finding, Place};
 
 /// What can be done with a log.
@@ -144,17 +143,16 @@ fn check(directory: &Path) -> Result<Report, NotChecked> {
     let (mut shards, mut namespaces) = (Vec::new(), BTreeMap::new());
     for number in numbers {
         let place = placement::directory_of(directory, number);
-        let disk = match ReadOnlyDisk::open(&place) {
+        let log = match ReadOnlyLog::open(&place) {
             Err(Error::Locked { .. }) => return Err(NotChecked::InUse(place)),
-            disk => disk?,
+            log => log?,
         };
-        let disk: Arc<dyn Disk> = Arc::new(disk);
-        let is_empty = disk.segments()?.is_empty() && disk.checkpoints()?.is_empty();
+        let is_empty = log.segments()?.is_empty() && log.checkpoints()?.is_empty();
         if number == 0 && is_empty && !directory.join(placement::FILE).exists() {
             return Err(NotChecked::NoLog(directory.to_owned()));
         }
         let gateway = || Gateway::new(u64::from(number), Profile::Development);
-        let checked = jitney_shard::check(gateway, &disk, jitney_journal::Options::new(0))?;
+        let checked = jitney_shard::check(gateway, &log, jitney_journal::Options::new(0))?;
         if let Some(contents) = &checked.contents {
             namespaces.insert(number, contents.namespaces.clone());
         }

@@ -91,7 +91,7 @@ fn entities(
 pub(super) fn rehearse(config: &Configuration) -> Vec<String> {
     let gateway = Gateway::new(0, Profile::Development);
     let disk = Arc::new(MemoryDisk::new());
-    let recovering = match Recovering::read(gateway, disk, jitney_journal::Options::new(0)) {
+    let recovering = match Recovering::recover(gateway, disk, jitney_journal::Options::new(0)) {
         Ok(recovering) => recovering,
         Err(error) => return vec![error.to_string()],
     };

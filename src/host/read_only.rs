@@ -1,5 +1,4 @@
-//! The disk of a log that is only looked at: the recovery of the journal reads it, and what it would
-//! change stays as it is.
+//! A log in files that is only read: no file of it is changed.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,16 +10,16 @@ use rustix::io::Errno;
 use super::disk::{self, failure, read_full};
 use crate::limits;
 use crate::system::files;
-use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
+use jitney_journal::{Error, LogReader, SegmentId};
 
-/// Files in a directory, of which none is changed.
-pub(crate) struct ReadOnlyDisk {
+/// The files of a log in a directory, of which none is changed.
+pub(crate) struct ReadOnlyLog {
     directory: PathBuf,
     /// Locked until it is closed; none if no broker ever had the directory.
     _lock: Option<File>,
 }
 
-impl ReadOnlyDisk {
+impl ReadOnlyLog {
     /// Opens a directory.
     ///
     /// # Errors
@@ -87,7 +86,7 @@ fn end_of_data(file: &File, length: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-impl LogReader for ReadOnlyDisk {
+impl LogReader for ReadOnlyLog {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let mut found = disk::segments(&self.directory)?;
         found.retain(|(segment, _)| self.is_regular(&disk::segment_name(*segment)));
@@ -116,43 +115,6 @@ impl LogReader for ReadOnlyDisk {
     }
 }
 
-impl Checkpoints for ReadOnlyDisk {
-    fn write_checkpoint(&self, _: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        let error = io::ErrorKind::ReadOnlyFilesystem.into();
-        Err(failure("write a checkpoint in", &self.directory)(error))
-    }
-
-    fn remove_checkpoint(&self, _: u64) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl Disk for ReadOnlyDisk {
-    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn remove_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn sync(&self, _: SegmentId) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn has_room(&self) -> bool {
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt as _;
@@ -170,8 +132,8 @@ mod tests {
         let sparse = File::create(at(3)).unwrap();
         sparse.write_all_at(&[1; 8192], 0).unwrap();
         sparse.set_len(1 << 40).unwrap();
-        let disk = ReadOnlyDisk::open(directory.path()).unwrap();
-        let found = disk.segments().unwrap();
+        let log = ReadOnlyLog::open(directory.path()).unwrap();
+        let found = log.segments().unwrap();
         assert_eq!(found.iter().map(|it| it.0.0).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(found[0].1, 8192);
         assert_eq!(
@@ -181,7 +143,7 @@ mod tests {
         );
         // With bytes at its end it is as long as it says.
         sparse.write_all_at(&[1], (1 << 40) - 1).unwrap();
-        let error = disk.segments().unwrap_err().to_string();
+        let error = log.segments().unwrap_err().to_string();
         assert!(error.contains("no segment has as many"), "{error}");
         fs::remove_file(at(3)).unwrap();
         mknodat(
@@ -192,7 +154,7 @@ mod tests {
             0,
         )
         .unwrap();
-        let error = ReadOnlyDisk::open(directory.path()).map(drop).unwrap_err();
+        let error = ReadOnlyLog::open(directory.path()).map(drop).unwrap_err();
         assert!(error.to_string().contains("a pipe"), "{error}");
     }
 }

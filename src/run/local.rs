@@ -260,7 +260,7 @@ impl Startup<'_> {
             options.segment_bytes = self.plan.segment;
         }
         options.accepts_loss = self.args.accept_data_loss;
-        Recovering::read(gateway, disk, options)
+        Recovering::recover(gateway, disk, options)
     }
 
     /// Gives namespaces their shards, and records that.

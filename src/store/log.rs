@@ -21,7 +21,7 @@ use super::{StoreError, ownership, schema};
 use crate::limits;
 use jitney_journal::appender::Appended;
 use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
-use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Error, LogReader, SegmentId};
 
 /// The log of a namespace in a store.
 pub(super) struct StoreLog {
@@ -402,11 +402,6 @@ impl RowLog for StoreLog {
     }
 }
 
-/// An operation that only a file has: rows are appended by statements.
-fn unused() -> Error {
-    Error::Store("the log is in rows, which are appended by statements: this is a bug".to_owned())
-}
-
 impl LogReader for StoreLog {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         self.block("list segments", async |session| {
@@ -541,34 +536,6 @@ impl Checkpoints for StoreLog {
             }
             Ok(())
         })
-    }
-}
-
-impl Disk for StoreLog {
-    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        self.runtime
-            .block_on(self.try_to_remove(segment, &mut false))
-            .map_err(Error::from)
-    }
-
-    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn sync(&self, _: SegmentId) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
-        Err(unused())
-    }
-
-    fn has_room(&self) -> bool {
-        true
     }
 }
 

@@ -234,7 +234,7 @@ impl ServedNamespaces {
     /// Configures a namespace whose log was read.
     fn configure(
         &self,
-        mut recovering: Recovering,
+        mut recovering: Recovering<()>,
         namespace: Namespace,
     ) -> Result<Shard, StoreError> {
         let name = namespace.name.clone();

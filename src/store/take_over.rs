@@ -31,7 +31,7 @@ use jitney_shard::limits;
 pub(super) struct OwnedShard {
     pub(crate) namespace: Owned,
     pub(super) fence: Arc<Fence>,
-    pub(crate) recovering: Recovering,
+    pub(crate) recovering: Recovering<()>,
     pub(crate) committer: StoreCommitter,
     /// Ends when the committer was dropped and is done.
     pub(super) committing: Task,
@@ -204,7 +204,7 @@ async fn read_log(
     fence: &Arc<Fence>,
     namespace: &Owned,
     make: impl FnOnce(&Owned) -> (Gateway, jitney_journal::Options) + Send + 'static,
-) -> Result<(Arc<StoreLog>, Recovering, Appended), StoreError> {
+) -> Result<(Arc<StoreLog>, Recovering<()>, Appended), StoreError> {
     let (owned, claimed) = (Arc::clone(store), Arc::clone(fence));
     let log = Arc::new(StoreLog::new(owned, claimed, Handle::current()));
     if !has_log(store, fence).await? {
@@ -214,7 +214,7 @@ async fn read_log(
     let wanted = namespace.clone();
     let read = tokio::task::spawn_blocking(move || {
         let (gateway, options) = make(&wanted);
-        Recovering::read_rows(gateway, reading, options)
+        Recovering::read_rows(gateway, &*reading, options)
     });
     let read = read
         .await

@@ -24,7 +24,7 @@ use super::{StoreError, removal, restored, schema, take_over};
 use crate::host::disk::FileDisk;
 use crate::host::owner::StoreEvent;
 use crate::host::placement::{self, Placement};
-use crate::host::read_only::ReadOnlyDisk;
+use crate::host::read_only::ReadOnlyLog;
 use crate::limits;
 use crate::system::files::{self, NotMade, Readers};
 use jitney_broker::access::Profile;
@@ -118,7 +118,7 @@ pub(crate) fn import(
     for shard in &shards {
         for source in &shard.namespaces {
             let into = runtime.block_on(begin(store, &source.name, &reserving))?;
-            let summary = put_into_store(runtime, store, &into, &source.contents, &*shard.disk)?;
+            let summary = put_into_store(runtime, store, &into, &source.contents, &shard.log)?;
             put.push((&source.name, into.1, summary));
         }
     }
@@ -190,7 +190,7 @@ fn check_place(reserving: &Reserving, names: &[&str]) -> Result<(), NotDone> {
 
 /// A shard of a data directory.
 struct SourceShard {
-    disk: Arc<dyn Disk>,
+    log: ReadOnlyLog,
     namespaces: Vec<Source>,
 }
 
@@ -220,18 +220,17 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
     let mut shards = Vec::new();
     for number in placement.shards(1) {
         let place = placement::directory_of(directory, number);
-        let disk = match ReadOnlyDisk::open(&place) {
+        let log = match ReadOnlyLog::open(&place) {
             Err(jitney_journal::Error::Locked { .. }) => {
                 return refused(format!(
                     "a broker runs with {}: stop it first",
                     place.display()
                 ));
             }
-            disk => disk?,
+            log => log?,
         };
-        let disk: Arc<dyn Disk> = Arc::new(disk);
         let options = jitney_journal::Options::new(0);
-        let recovering = Recovering::read(gateway(), Arc::clone(&disk), options)?;
+        let recovering = Recovering::read(gateway(), &log, options)?;
         let names: BTreeSet<&str> = placement.namespaces_of(number).collect();
         for found in recovering.namespaces() {
             if !names.contains(&found[..]) {
@@ -251,7 +250,7 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
             }
         });
         let namespaces = namespaces.collect();
-        shards.push(SourceShard { disk, namespaces });
+        shards.push(SourceShard { log, namespaces });
     }
     Ok(shards)
 }
@@ -311,8 +310,7 @@ fn put_into_store(
     from: &dyn LogReader,
 ) -> Result<Summary, NotDone> {
     let log = log_of(runtime, store, fence);
-    let reading = Arc::<StoreLog>::clone(&log);
-    let (empty, root) = rows::recover_rows(reading, options(owned), &mut |_, _| Ok(()))?;
+    let (empty, root) = rows::recover_rows(&*log, options(owned), &mut |_, _| Ok(()))?;
     let random = Box::new(random_bits);
     let appender = Appender::of_taken(owned.log_store, fence.claim(), root, random);
     let within = runtime.enter();
@@ -344,9 +342,8 @@ fn log_of(runtime: &Handle, store: &Arc<Store>, fence: &Arc<Fence>) -> Arc<Store
 }
 
 /// Reads the log of a namespace that is held.
-fn read_log(log: &Arc<StoreLog>, owned: &Owned) -> Result<Recovering, NotDone> {
-    let reading = Arc::<StoreLog>::clone(log);
-    let (recovering, _) = Recovering::read_rows(gateway(), reading, options(owned))?;
+fn read_log(log: &StoreLog, owned: &Owned) -> Result<Recovering<()>, NotDone> {
+    let (recovering, _) = Recovering::read_rows(gateway(), log, options(owned))?;
     Ok(recovering)
 }
 
@@ -466,13 +463,9 @@ fn put_into_directory(
 
 /// Reads the first namespace of a data directory.
 fn summary_of(directory: &Path) -> Result<Summary, NotDone> {
-    let disk: Arc<dyn Disk> = Arc::new(ReadOnlyDisk::open(directory)?);
-    let recovering = Recovering::read(
-        gateway(),
-        Arc::clone(&disk),
-        jitney_journal::Options::new(0),
-    )?;
-    Ok(Contents::of(&recovering, None).summary(&*disk)?)
+    let log = ReadOnlyLog::open(directory)?;
+    let recovering = Recovering::read(gateway(), &log, jitney_journal::Options::new(0))?;
+    Ok(Contents::of(&recovering, None).summary(&log)?)
 }
 
 /// Gives a data directory the keys of the store: clients keep theirs.

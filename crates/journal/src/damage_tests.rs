@@ -3,7 +3,7 @@
 //! that the page of the format names.
 
 use super::faulty::Dice;
-use super::tests::{Model, open, open_accepting, written};
+use super::tests::{Messages, Model, OPTIONS, open, open_accepting, replay, written};
 use super::*;
 
 /// Bytes of one of [`written`]'s frames.
@@ -282,5 +282,44 @@ fn no_damage_anywhere_loses_in_silence_what_another_record_names() {
     assert!(
         500 < refused && 100 < contained && 100 < harmless,
         "{refused} {contained} {harmless}"
+    );
+}
+
+#[test]
+fn a_log_that_is_only_read_is_the_one_of_a_recovery_and_stays_as_it_is() {
+    let mut model = written(5);
+    model.checkpoint().unwrap();
+    model.enqueue(100);
+    model.sync().unwrap();
+    let (end, kept) = (model.writer.durable_end(), model.messages.clone());
+    model.enqueue(100);
+    model.sync().unwrap();
+    // The first record of the last frame: it is torn.
+    let offset = usize::try_from(end.offset).unwrap() + 32;
+    model.disk.damage(end.segment, offset);
+    let bytes = || {
+        let (segment, length) = model.disk.segments().unwrap().pop().unwrap();
+        let mut bytes = vec![0; usize::try_from(length).unwrap()];
+        model.disk.read(segment, 0, &mut bytes).unwrap();
+        bytes
+    };
+    let before = bytes();
+    let mut messages = Messages::new();
+    let read = read_log(&*model.disk, OPTIONS, &mut |record, body| {
+        replay(&mut messages, record, body)
+    });
+    let read = read.unwrap();
+    assert_eq!(bytes(), before);
+    assert_eq!(messages, kept);
+    let (recovered, again) = open(model.disk.clone()).unwrap();
+    assert_ne!(bytes(), before, "what is torn is cut off");
+    assert_eq!(again, messages);
+    assert!(read.cut.is_some());
+    assert_eq!(read.cut, recovered.cut);
+    assert_eq!(read.writer.durable_end(), recovered.writer.durable_end());
+    assert_eq!(read.last_frame, recovered.last_frame);
+    assert_eq!(
+        (read.records, read.frames),
+        (recovered.records, recovered.frames)
     );
 }

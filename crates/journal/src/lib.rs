@@ -54,7 +54,7 @@ pub use damage::{Cut, DamagedBody, Loss, lost_place};
 pub use disk::{CheckpointSink, Checkpoints, Disk, LogReader, SegmentId, Space};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};
-pub use recover::{Older, Recovered, Replay, check_older, recover};
+pub use recover::{Older, Recovered, Replay, check_older, read_log, recover};
 pub use usage::LogStatistics;
 pub use writer::{CheckpointAt, Frame, LogEnd, Writer};
 

@@ -4,7 +4,7 @@
 //! The end of the log is the first position in its last segment without a whole frame. Bytes after
 //! it were never synced and are removed, unless a later frame says that the missing one had been
 //! synced when it was written. That, and a missing frame anywhere else, is damage, and nothing is
-//! changed.
+//! changed. [`read_log`] reads in the same way, and changes nothing at all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,12 +29,15 @@ use jitney_queue::Record;
 /// Receives each record of a log, with the position of its body if it has one.
 pub type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
 
-/// A log that was recovered.
-pub struct Recovered {
+/// A log that was read.
+///
+/// `C` is what writes its next frames: a [`Committer`] where [`recover`] has made the log ready for that. A log that
+/// is only read has none, and neither has one in rows: an [`Appender`](super::appender::Appender) decides there.
+pub struct Recovered<C = Committer> {
     /// Its end; every live body is to be counted with [`Writer::retain`].
     pub writer: Writer,
     /// The writer of the log.
-    pub committer: Committer,
+    pub committer: C,
     /// The largest timestamp of anything that happened.
     pub newest: Timestamp,
     /// The last frame: the next has the next number.
@@ -43,7 +46,7 @@ pub struct Recovered {
     pub records: u64,
     /// Frames that were replayed.
     pub frames: u64,
-    /// Bytes after the end that a crash left and that were cut off.
+    /// Bytes after the end that a crash left. [`recover`] cuts them off.
     pub cut: Option<Cut>,
     /// Messages whose bodies are damaged, in frames whose records are good.
     pub damaged: Vec<DamagedBody>,
@@ -55,75 +58,33 @@ pub struct Recovered {
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] and [`Error::CorruptCheckpoint`] if synced bytes have changed,
-/// [`Error::Version`] if they are of another format, [`Error::Replay`] if `replay` failed: nothing
-/// on the disk was changed then.
+/// Those of [`read_log`]: nothing on the disk was changed then. The disk cannot be written.
 pub fn recover(
     disk: Arc<dyn Disk>,
     options: Options,
     replay: &mut Replay<'_>,
 ) -> Result<Recovered, Error> {
-    let mut records = 0;
-    let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
-        records += 1;
-        replay(record, body)
-    };
-    let checkpoint = checkpoint::read(&*disk, &mut counting)?;
-    let segments = disk.segments()?;
-    let mut recovery = Recovery::new(&*disk, options, checkpoint, &segments)?;
-    recovery.replay_segments(&mut counting)?;
+    let recovery = Recovery::replayed(&*disk, options, replay)?;
     recovery.clean_end(&*disk)?;
-    let Recovery {
-        cut,
-        damaged,
-        losses,
-        store,
-        end,
-        last_frame,
-        newest,
-        appended,
-        usage,
-        current,
-        frames,
-        ..
-    } = recovery;
-    let current = current.map(|found| found.id);
-    let checkpoint = checkpoint.unwrap_or(CheckpointAt {
-        store,
-        position: Position::START,
-        frame: 0,
-        newest: Timestamp::EPOCH,
-        appended: 0,
-        records: 0,
-        bytes: 0,
-    });
+    let current = recovery.current.map(|found| found.id);
+    let (store, last_frame) = (recovery.store, recovery.last_frame);
     let committer = Committer::new(Arc::clone(&disk), store, current, last_frame);
-    let position = end;
-    let writer = Writer::new(Start {
-        disk,
-        options,
-        store,
-        position,
-        last_frame,
-        newest,
-        checkpoint,
-        appended,
-        // The checkpoints of a log in files go by its bytes.
-        records: 0,
-        usage,
-        has_loss: !losses.is_empty(),
-    });
-    Ok(Recovered {
-        writer,
-        committer,
-        newest,
-        last_frame,
-        records,
-        frames,
-        cut,
-        damaged,
-        losses,
-    })
+    Ok(recovery.into_recovered(options, Some(Arc::clone(&disk)), committer))
+}
+
+/// Replays what a log in segments holds, and changes nothing of it.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] and [`Error::CorruptCheckpoint`] if synced bytes have changed,
+/// [`Error::Version`] if they are of another format, [`Error::Replay`] if `replay` failed.
+pub fn read_log(
+    log: &dyn LogReader,
+    options: Options,
+    replay: &mut Replay<'_>,
+) -> Result<Recovered<()>, Error> {
+    let recovery = Recovery::replayed(log, options, replay)?;
+    Ok(recovery.into_recovered(options, None, ()))
 }
 
 /// What the frames before the checkpoint were found to be, which a start does not read.
@@ -142,7 +103,7 @@ pub struct Older {
 /// # Errors
 ///
 /// A segment cannot be read.
-pub fn check_older(log: &dyn LogReader, recovered: &Recovered) -> Result<Older, Error> {
+pub fn check_older<C>(log: &dyn LogReader, recovered: &Recovered<C>) -> Result<Older, Error> {
     let checkpoint = recovered.writer.checkpoint();
     let segments = log.segments()?;
     let count = segments.partition_point(|(id, _)| *id < checkpoint.position.segment);
@@ -216,6 +177,10 @@ struct Recovery<'a> {
     last_frame: u64,
     newest: Timestamp,
     appended: u64,
+    /// The newest checkpoint.
+    checkpoint: Option<CheckpointAt>,
+    /// Records that were replayed, those of the checkpoint among them.
+    records: u64,
     /// Frames that were replayed.
     frames: u64,
     usage: Usage,
@@ -256,6 +221,8 @@ impl<'a> Recovery<'a> {
             last_frame,
             newest: checkpoint.newest,
             appended: 0,
+            checkpoint: Some(checkpoint),
+            records: 0,
             frames: 0,
             usage: Usage::default(),
             current: None,
@@ -268,6 +235,86 @@ impl<'a> Recovery<'a> {
             cut: None,
             never_begun: None,
             short: Vec::new(),
+        }
+    }
+
+    /// Replays all of a log: its newest checkpoint, and every frame after it.
+    fn replayed(
+        log: &'a dyn LogReader,
+        options: Options,
+        replay: &mut Replay<'_>,
+    ) -> Result<Self, Error> {
+        let mut records = 0;
+        let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
+            records += 1;
+            replay(record, body)
+        };
+        let checkpoint = checkpoint::read(log, &mut counting)?;
+        let segments = log.segments()?;
+        let mut recovery = Self::new(log, options, checkpoint, &segments)?;
+        recovery.replay_segments(&mut counting)?;
+        recovery.records = records;
+        // The end of a segment after skipped frames is not an end of its own.
+        let end = recovery.end.offset;
+        recovery.cut = recovery.cut.filter(|cut| cut.offset == end);
+        Ok(recovery)
+    }
+
+    /// Returns the log with what writes its next frames, and the disk that must have room for them; if any are written.
+    fn into_recovered<C>(
+        self,
+        options: Options,
+        disk: Option<Arc<dyn Disk>>,
+        committer: C,
+    ) -> Recovered<C> {
+        let Self {
+            store,
+            end,
+            last_frame,
+            newest,
+            appended,
+            checkpoint,
+            records,
+            frames,
+            usage,
+            damaged,
+            losses,
+            cut,
+            ..
+        } = self;
+        let checkpoint = checkpoint.unwrap_or(CheckpointAt {
+            store,
+            position: Position::START,
+            frame: 0,
+            newest: Timestamp::EPOCH,
+            appended: 0,
+            records: 0,
+            bytes: 0,
+        });
+        let writer = Writer::new(Start {
+            disk,
+            options,
+            store,
+            position: end,
+            last_frame,
+            newest,
+            checkpoint,
+            appended,
+            // The checkpoints of a log in files go by its bytes.
+            records: 0,
+            usage,
+            has_loss: !losses.is_empty(),
+        });
+        Recovered {
+            writer,
+            committer,
+            newest,
+            last_frame,
+            records,
+            frames,
+            cut,
+            damaged,
+            losses,
         }
     }
 
@@ -295,6 +342,8 @@ impl<'a> Recovery<'a> {
             last_frame,
             newest: checkpoint.map_or(Timestamp::EPOCH, |at| at.newest),
             appended: 0,
+            checkpoint,
+            records: 0,
             frames: 0,
             usage,
             current: None,
@@ -640,7 +689,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Changes the disk that was read, now that all is known to be good.
-    fn clean_end(&mut self, disk: &dyn Disk) -> Result<(), Error> {
+    fn clean_end(&self, disk: &dyn Disk) -> Result<(), Error> {
         if let Some(segment) = self.never_begun {
             disk.remove_segment(segment)?;
         }
@@ -648,12 +697,9 @@ impl<'a> Recovery<'a> {
             disk.write(segment, prepared - 1, &[&[0]])?;
             disk.sync(segment)?;
         }
-        // The end of a segment after skipped frames is not an end of its own.
-        let cut = self.cut.filter(|cut| cut.offset == self.end.offset);
-        if let Some(cut) = cut {
+        if let Some(cut) = self.cut {
             disk.truncate(cut.segment, cut.offset)?;
         }
-        self.cut = cut;
         // Frames that a killed process had not synced were read back all the same: from here on
         // they count, so they must stay.
         if let Some(current) = self.current {

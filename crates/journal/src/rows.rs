@@ -16,7 +16,6 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -26,7 +25,7 @@ use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, checksum, u64_of, u
 use super::recover::{MALFORMED, Recovered, Replay, replay_records};
 use super::usage::Usage;
 use super::writer::Start;
-use super::{CheckpointAt, Committer, Disk, Error, Frame, Options, SegmentId, Writer, checkpoint};
+use super::{CheckpointAt, Error, Frame, LogReader, Options, SegmentId, Writer, checkpoint};
 use jitney_base::ids::BodyRef;
 use jitney_base::time::Timestamp;
 use jitney_queue::Record;
@@ -449,9 +448,8 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// A log in rows, as it is read. [`Disk::read`] finds the bytes of bodies by their positions; what a file only has
-/// (writes, syncs, and the cutting of its end) is refused.
-pub trait RowLog: Disk {
+/// A log in rows, as it is read. [`LogReader::read`] finds the bytes of bodies by their positions.
+pub trait RowLog: LogReader {
     /// Returns the rows from a position on, in their order, with their random numbers.
     ///
     /// # Errors
@@ -471,17 +469,17 @@ pub trait RowLog: Disk {
 pub type Tail<'a> = Box<dyn Iterator<Item = Result<(StoredRow, i64), Error>> + 'a>;
 
 /// Replays a log that is kept in rows, and gets it ready to be written: its newest checkpoint, then all rows from the
-/// checkpoint's position on. Returns its last row, too.
+/// checkpoint's position on. Returns its last row, too: the next is appended after it.
 ///
 /// # Errors
 ///
 /// [`Error::CorruptRows`] and [`Error::CorruptCheckpoint`] if something is not what was written or is missing,
 /// [`Error::Replay`] if `replay` failed.
 pub fn recover_rows(
-    log: Arc<dyn RowLog>,
+    log: &dyn RowLog,
     options: Options,
     replay: &mut Replay<'_>,
-) -> Result<(Recovered, Appended), Error> {
+) -> Result<(Recovered<()>, Appended), Error> {
     let from = log.checkpoints()?.last().copied();
     let from = from.unwrap_or(RowPlace::ROOT.position);
     let mut last = log.last_before(from)?.unwrap_or(Appended::ROOT);
@@ -494,7 +492,7 @@ pub fn recover_rows(
         last = Appended { place, id };
         Ok(row)
     });
-    let recovered = replay_rows(Arc::<dyn RowLog>::clone(&log), options, &mut rows, replay)?;
+    let recovered = replay_rows(log, options, &mut rows, replay)?;
     if last.place.frame != recovered.last_frame {
         return Err(damaged(
             from,
@@ -505,17 +503,17 @@ pub fn recover_rows(
 }
 
 fn replay_rows(
-    disk: Arc<dyn Disk>,
+    log: &dyn LogReader,
     options: Options,
     rows: &mut dyn Iterator<Item = Result<StoredRow, Error>>,
     replay: &mut Replay<'_>,
-) -> Result<Recovered, Error> {
+) -> Result<Recovered<()>, Error> {
     let records = Cell::new(0);
     let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
         records.set(records.get() + 1);
         replay(record, body)
     };
-    let found = checkpoint::read(&*disk, &mut counting)?;
+    let found = checkpoint::read(log, &mut counting)?;
     let of_checkpoint = records.get();
     let store = options.store;
     let checkpoint = found.unwrap_or(CheckpointAt {
@@ -528,7 +526,7 @@ fn replay_rows(
         bytes: 0,
     });
     let mut usage = Usage::default();
-    for (segment, length) in disk.segments()? {
+    for (segment, length) in log.segments()? {
         usage.grow(segment, length);
     }
     let mut state = RowRecovery {
@@ -550,7 +548,7 @@ fn replay_rows(
     usage.grow(position.segment, position.offset);
     let last_frame = state.last.frame;
     let writer = Writer::new(Start {
-        disk: Arc::clone(&disk),
+        disk: None,
         options,
         store,
         position,
@@ -564,7 +562,7 @@ fn replay_rows(
     });
     Ok(Recovered {
         writer,
-        committer: Committer::new(disk, store, None, last_frame),
+        committer: (),
         newest: state.newest,
         last_frame,
         records: records.get(),
@@ -637,6 +635,8 @@ fn damaged(position: u64, what: &'static str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::memory::MemoryDisk;
     use jitney_base::ids::{EntityId, SequenceNumber};
@@ -647,7 +647,7 @@ mod tests {
     const ENTITY: EntityId = EntityId(3);
 
     fn writer() -> Writer {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let disk = Arc::new(MemoryDisk::new());
         let mut options = Options::new(STORE);
         options.segment_bytes = 4096;
         super::super::recover(disk, options, &mut |_, _| Ok(()))
@@ -778,7 +778,7 @@ mod tests {
             rest = later;
         }
         assert!(rows.iter().any(|row| row.place().segment() == SegmentId(2)));
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let empty = MemoryDisk::new();
         let mut options = Options::new(STORE);
         options.segment_bytes = 4096;
         let stored = |row: &Row| StoredRow {
@@ -787,7 +787,7 @@ mod tests {
         };
         let mut found = Vec::new();
         let mut all = rows.iter().map(|row| Ok(stored(row)));
-        let recovered = replay_rows(Arc::clone(&disk), options, &mut all, &mut |_, body| {
+        let recovered = replay_rows(&empty, options, &mut all, &mut |_, body| {
             found.extend(body);
             Ok(())
         });
@@ -804,7 +804,7 @@ mod tests {
         for missing in 0..rows.len() - 1 {
             let kept = rows.iter().enumerate().filter(|(at, _)| *at != missing);
             let mut kept = kept.map(|(_, row)| Ok(stored(row)));
-            let recovered = replay_rows(Arc::clone(&disk), options, &mut kept, &mut |_, _| Ok(()));
+            let recovered = replay_rows(&empty, options, &mut kept, &mut |_, _| Ok(()));
             assert!(recovered.is_err(), "{missing}");
         }
     }

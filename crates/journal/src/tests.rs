@@ -12,7 +12,7 @@ use jitney_base::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use jitney_base::time::{Millis, Timestamp};
 use jitney_queue::{Journal, Passage, Record, StoredState};
 
-const OPTIONS: Options = Options {
+pub(super) const OPTIONS: Options = Options {
     segment_bytes: 4096,
     cache_bytes: 8192,
     store: 0x5eed,
@@ -73,7 +73,7 @@ fn alive(number: u64, body: BodyRef) -> Record<'static> {
     }
 }
 
-fn replay(
+pub(super) fn replay(
     messages: &mut Messages,
     record: &Record<'_>,
     body: Option<BodyRef>,
@@ -130,7 +130,7 @@ fn open_with(disk: Arc<dyn Disk>, options: Options) -> Result<(Recovered, Messag
 /// An owner and a committer in one, and all states that the log may be found in.
 pub(super) struct Model {
     pub(super) disk: Arc<FaultyDisk>,
-    writer: Writer,
+    pub(super) writer: Writer,
     committer: Committer,
     pub(super) messages: Messages,
     /// The length of each message's body, for ever.

@@ -76,7 +76,7 @@ impl LogEnd {
 
 /// The writing end of the log.
 pub struct Writer {
-    disk: Arc<dyn Disk>,
+    disk: Option<Arc<dyn Disk>>,
     options: Options,
     store: u64,
     /// The frame that is being put together: empty, or a header's room and records.
@@ -111,7 +111,8 @@ pub struct Writer {
 
 /// The result of recovery.
 pub(super) struct Start {
-    pub(super) disk: Arc<dyn Disk>,
+    /// The disk that must have room for the next frames; none if they are appended as rows, or not at all.
+    pub(super) disk: Option<Arc<dyn Disk>>,
     pub(super) options: Options,
     pub(super) store: u64,
     /// Where the next frame goes, unless that is beyond a segment's nominal size.
@@ -275,13 +276,13 @@ impl Writer {
     /// Returns whether messages are admitted; a full disk is left to records that free space.
     #[must_use]
     pub fn accepts_messages(&self) -> bool {
-        self.disk.has_room()
+        self.disk.as_ref().is_none_or(|disk| disk.has_room())
     }
 
     /// Returns how much space the disk has, if that is known.
     #[must_use]
     pub fn space(&self) -> Option<Space> {
-        self.disk.space()
+        self.disk.as_ref()?.space()
     }
 
     /// Returns whether enough was written since the last checkpoint for the next one.
@@ -294,7 +295,7 @@ impl Writer {
         if self.has_loss {
             return true;
         }
-        if !self.disk.has_room() {
+        if !self.accepts_messages() {
             let (old, current) = (self.checkpoint.position.segment, self.position.segment);
             return self.usage.has_empty_from(old, current);
         }

@@ -1,15 +1,13 @@
 //! A check of a journal without a shard: the recovery of a start reads all of it, then the live
-//! bodies and the frames before the checkpoint are read as well. Nothing is written, if the disk
-//! writes nothing.
+//! bodies and the frames before the checkpoint are read as well. Nothing is written.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::Recovering;
 use jitney_base::ids::BodyRef;
 use jitney_broker::namespace::{FoundBody, SearchPosition};
 use jitney_gateway::Gateway;
-use jitney_journal::{Cut, Disk, Error, LogEnd, LogReader, LogStatistics, SegmentId, Stretch};
+use jitney_journal::{Cut, Error, LogEnd, LogReader, LogStatistics, SegmentId, Stretch};
 use jitney_queue::Positions;
 
 /// The contents of a journal, and what is wrong with it.
@@ -82,17 +80,17 @@ pub struct Finding {
 /// The journal cannot be read, or is of another version.
 pub fn check(
     gateway: impl Fn() -> Gateway,
-    disk: &Arc<dyn Disk>,
+    log: &dyn LogReader,
     options: jitney_journal::Options,
 ) -> Result<Checked, Error> {
-    let strict = Recovering::read(gateway(), Arc::clone(disk), options);
+    let strict = Recovering::read(gateway(), log, options);
     let (recovering, mut damage) = match strict {
         Ok(recovering) => (recovering, Vec::new()),
         Err(error) => {
             let first = finding(error)?;
             let mut options = options;
             options.accepts_loss = true;
-            match Recovering::read(gateway(), Arc::clone(disk), options) {
+            match Recovering::read(gateway(), log, options) {
                 Ok(recovering) => (recovering, vec![first]),
                 Err(error) => {
                     let effect = Effect::StopsAnyStart;
@@ -111,10 +109,10 @@ pub fn check(
             damage.push(lost(place, loss.what, Effect::StopsStart));
         }
     }
-    let bodies = damaged_bodies(&recovering, &**disk)?;
+    let bodies = damaged_bodies(&recovering, log)?;
     let concerned: BTreeSet<Place> = bodies.iter().map(|found| found.place).collect();
     damage.extend(bodies);
-    let older = jitney_journal::check_older(&**disk, recovered)?;
+    let older = jitney_journal::check_older(log, recovered)?;
     for found in recovered.damaged.iter().chain(&older.damaged) {
         let (segment, offset) = found.position();
         let place = Place::Segment(segment, offset);
@@ -176,7 +174,7 @@ fn finding(error: Error) -> Result<Finding, Error> {
 }
 
 /// Reads all live bodies, and returns those that are not as they were written.
-fn damaged_bodies(recovering: &Recovering, log: &dyn LogReader) -> Result<Vec<Finding>, Error> {
+fn damaged_bodies(recovering: &Recovering<()>, log: &dyn LogReader) -> Result<Vec<Finding>, Error> {
     let namespaces = recovering.gateway().namespaces();
     let until = recovering.recovered().writer.readable_until();
     let everywhere: Positions = std::iter::once(0..u64::MAX).collect();
@@ -225,6 +223,8 @@ fn read(log: &dyn LogReader, body: BodyRef, until: u64) -> Result<Stretch, Error
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::limits;
     use crate::{Output, Shard};
@@ -233,7 +233,7 @@ mod tests {
     use jitney_broker::access::Profile;
     use jitney_broker::namespace::EntityRefused;
     use jitney_journal::memory::MemoryDisk;
-    use jitney_journal::{Frame, Options};
+    use jitney_journal::{Disk, Frame, Options};
     use jitney_queue::Description;
 
     const NOW: Timestamp = Timestamp::EPOCH;
@@ -257,7 +257,8 @@ mod tests {
     /// A log with three messages in the queue `q`, and where their bodies are.
     fn log() -> (Arc<dyn Disk>, Vec<BodyRef>) {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let recovering = Recovering::read(gateway(), Arc::clone(&disk), Options::new(1)).unwrap();
+        let recovering =
+            Recovering::recover(gateway(), Arc::clone(&disk), Options::new(1)).unwrap();
         let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |gateway, cx| {
             gateway
                 .ensure_entity(cx, "q", Description::default())
@@ -278,7 +279,7 @@ mod tests {
     }
 
     fn checked(disk: &Arc<dyn Disk>) -> Checked {
-        check(gateway, disk, Options::new(1)).unwrap()
+        check(gateway, &**disk, Options::new(1)).unwrap()
     }
 
     /// Changes a byte of the first segment.

@@ -66,7 +66,7 @@ impl Inline {
         configure: impl FnOnce(&mut Gateway, &mut StepContext<'_>),
     ) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let recovering = Recovering::read(gateway, Arc::clone(&disk), options);
+        let recovering = Recovering::recover(gateway, Arc::clone(&disk), options);
         let recovering = recovering.expect("an empty log can be read");
         let ready = recovering.begin(now, Memory::default(), usize::MAX, |gateway, cx| {
             configure(gateway, cx);
@@ -149,7 +149,7 @@ impl Inline {
         gateway: Gateway,
         options: Options,
     ) -> Result<Recovering, jitney_journal::Error> {
-        Recovering::read(gateway, Arc::clone(&self.disk), options)
+        Recovering::recover(gateway, Arc::clone(&self.disk), options)
     }
 
     /// Does all that clients and the time ask for.

@@ -12,13 +12,13 @@ use jitney_broker::namespace::{Contained, Damage, Salvage, Salvaged, StepContext
 use jitney_gateway::Gateway;
 use jitney_journal::appender::Appended;
 use jitney_journal::rows::{RowLog, recover_rows};
-use jitney_journal::{Committer, Disk, Frame, Recovered, Replay};
+use jitney_journal::{Committer, Disk, Frame, LogReader, Recovered, Replay};
 use jitney_queue::Record;
 
-/// A shard whose journal was read, and that has not begun.
-pub struct Recovering {
+/// A shard whose journal was read, and that has not begun. `C` is what writes the journal, as [`Recovered`] has it.
+pub struct Recovering<C = Committer> {
     gateway: Gateway,
-    recovered: Recovered,
+    recovered: Recovered<C>,
     accepts_loss: bool,
     /// Messages that were found.
     pub messages: u64,
@@ -27,11 +27,11 @@ pub struct Recovering {
 }
 
 /// A shard that has begun, and what is to be told of it.
-pub struct Ready {
+pub struct Ready<C = Committer> {
     /// The shard.
     pub shard: Shard,
     /// Appends its groups to the log.
-    pub committer: Committer,
+    pub committer: C,
     /// The newest group of the log.
     pub last_group: u64,
     /// Messages whose bytes are damaged, or lost: they are in the dead-letter queue without them.
@@ -41,12 +41,13 @@ pub struct Ready {
 }
 
 impl Recovering {
-    /// Reads a journal, and builds up the namespaces that `broker` has none of yet.
+    /// Reads a journal, gets it ready to be written, and builds up the namespaces that `gateway` has none of yet.
     ///
     /// # Errors
     ///
-    /// The journal cannot be read, or something of it is lost and `options` do not accept that.
-    pub fn read(
+    /// The journal cannot be read, or something of it is lost and `options` do not accept that; or its end cannot be
+    /// written.
+    pub fn recover(
         gateway: Gateway,
         disk: Arc<dyn Disk>,
         options: jitney_journal::Options,
@@ -55,15 +56,32 @@ impl Recovering {
             jitney_journal::recover(disk, options, replay)
         })
     }
+}
 
-    /// Reads a journal that is kept in rows, as [`Recovering::read`] does one in files; returns its last row, too.
+impl Recovering<()> {
+    /// Reads a journal in files as [`Recovering::recover`] does, and changes nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read, or something of it is lost and `options` do not accept that.
+    pub fn read(
+        gateway: Gateway,
+        log: &dyn LogReader,
+        options: jitney_journal::Options,
+    ) -> Result<Self, jitney_journal::Error> {
+        Self::replay(gateway, options, |replay| {
+            jitney_journal::read_log(log, options, replay)
+        })
+    }
+
+    /// Reads a journal that is kept in rows; returns its last row, too.
     ///
     /// # Errors
     ///
     /// The journal cannot be read, or something of it is lost.
     pub fn read_rows(
         gateway: Gateway,
-        log: Arc<dyn RowLog>,
+        log: &dyn RowLog,
         options: jitney_journal::Options,
     ) -> Result<(Self, Appended), jitney_journal::Error> {
         let mut last = Appended::ROOT;
@@ -74,11 +92,13 @@ impl Recovering {
         })?;
         Ok((recovering, last))
     }
+}
 
+impl<C> Recovering<C> {
     fn replay(
         mut gateway: Gateway,
         options: jitney_journal::Options,
-        recover: impl FnOnce(&mut Replay<'_>) -> Result<Recovered, jitney_journal::Error>,
+        recover: impl FnOnce(&mut Replay<'_>) -> Result<Recovered<C>, jitney_journal::Error>,
     ) -> Result<Self, jitney_journal::Error> {
         let mut records: u64 = 0;
         let mut salvage = options.accepts_loss.then(Salvage::default);
@@ -120,7 +140,7 @@ impl Recovering {
 
     /// Returns what the journal's recovery found.
     #[must_use]
-    pub fn recovered(&self) -> &Recovered {
+    pub fn recovered(&self) -> &Recovered<C> {
         &self.recovered
     }
 
@@ -175,7 +195,7 @@ impl Recovering {
         memory: Memory,
         in_flight_bytes: usize,
         configure: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> Result<(), E>,
-    ) -> Result<Ready, E> {
+    ) -> Result<Ready<C>, E> {
         let Self {
             mut gateway,
             recovered,

@@ -37,7 +37,7 @@ impl Bench {
         options.segment_bytes = 4_096;
         let gateway = Gateway::new(1, Profile::Development);
         let shared: Arc<dyn Disk> = Arc::<MemoryDisk>::clone(&disk);
-        let recovering = Recovering::read(gateway, shared, options).unwrap();
+        let recovering = Recovering::recover(gateway, shared, options).unwrap();
         let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |gateway, cx| {
             gateway
                 .ensure_entity(cx, "q", Description::default())

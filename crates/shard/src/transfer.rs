@@ -47,7 +47,7 @@ pub type Append<'a> = dyn FnMut(Frame) -> Result<(), Error> + 'a;
 impl Contents {
     /// Takes a namespace out of a journal that was read: the first, or one of another name.
     #[must_use]
-    pub fn of(recovering: &Recovering, name: Option<&str>) -> Self {
+    pub fn of<C>(recovering: &Recovering<C>, name: Option<&str>) -> Self {
         let snapshot = recovering.gateway().namespaces().snapshot();
         let prefix = name.map(address::namespace_prefix).unwrap_or_default();
         let recovered = recovering.recovered();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn read(disk: &Arc<dyn Disk>) -> Recovering {
-        Recovering::read(gateway(), Arc::clone(disk), Options::new(1)).unwrap()
+        Recovering::recover(gateway(), Arc::clone(disk), Options::new(1)).unwrap()
     }
 
     /// Begins with what a disk has, takes a step, and makes it durable.

@@ -23,7 +23,7 @@ fn owner() -> Owner {
     let mut options = jitney_journal::Options::new(1);
     options.segment_bytes = 4_096;
     let gateway = Gateway::new(1, Profile::Development);
-    let recovering = Recovering::read(gateway, Arc::clone(&disk), options).unwrap();
+    let recovering = Recovering::recover(gateway, Arc::clone(&disk), options).unwrap();
     let now = Timestamp::EPOCH;
     let ready = recovering.begin(now, Memory::default(), usize::MAX, |_, _| {
         Ok::<(), EntityRefused>(())

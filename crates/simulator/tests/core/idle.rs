@@ -23,7 +23,7 @@ fn idle(number: usize) -> Shard {
     let seed = u64::try_from(number).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let gateway = Gateway::new(seed, Profile::Development);
-    let recovering = Recovering::read(gateway, disk, Options::new(seed)).unwrap();
+    let recovering = Recovering::recover(gateway, disk, Options::new(seed)).unwrap();
     let ready = recovering.begin(Timestamp::EPOCH, Memory::default(), usize::MAX, |_, _| {
         Ok::<_, ()>(())
     });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use jitney_journal::appender::{Appended, Claim};
 use jitney_journal::rows::{self, RowLog, StoredRow, Tail};
-use jitney_journal::{CheckpointSink, Checkpoints, Disk, Error, LogReader, SegmentId};
+use jitney_journal::{CheckpointSink, Checkpoints, Error, LogReader, SegmentId};
 
 use super::database::Database;
 
@@ -46,13 +46,13 @@ impl ModelLog {
         *self.parts_left.lock().expect("one thread uses it") = Some(parts);
     }
 
+    pub(super) fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        Self::fenced(self.database.remove_segment(self.claim(), segment))
+    }
+
     fn fenced(is_done: bool) -> Result<(), Error> {
         if is_done { Ok(()) } else { Err(Error::Fenced) }
     }
-}
-
-fn only_of_files() -> Error {
-    Error::Store("a log in rows is not written as a file".to_owned())
 }
 
 impl RowLog for ModelLog {
@@ -131,32 +131,6 @@ impl Checkpoints for ModelLog {
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
         Self::fenced(self.database.remove_checkpoint(self.claim(), number))
-    }
-}
-
-impl Disk for ModelLog {
-    fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        Self::fenced(self.database.remove_segment(self.claim(), segment))
-    }
-
-    fn write(&self, _: SegmentId, _: u64, _: &[&[u8]]) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn sync(&self, _: SegmentId) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
-        Err(only_of_files())
-    }
-
-    fn has_room(&self) -> bool {
-        true
     }
 }
 

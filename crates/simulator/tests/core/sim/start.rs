@@ -60,7 +60,6 @@ impl Unreadable {
 pub(super) struct Started {
     pub(super) shard: Shard,
     pub(super) seen: Seen,
-    pub(super) committer: Committer,
     pub(super) last: u64,
     pub(super) newest: i64,
     /// Messages that have lost their bytes.
@@ -74,11 +73,11 @@ pub(super) fn start(
     segment_bytes: u64,
     now: i64,
     entities: &[Planned],
-) -> Result<Started, Stop> {
+) -> Result<(Started, Committer), Stop> {
     let parts = StartParts::new(random, segment_bytes);
     let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
     let (gateway, options) = (parts.gateway, parts.options);
-    let read = || Recovering::read(gateway, shared, options);
+    let read = || Recovering::recover(gateway, shared, options);
     let recovering = match unreadable.read(disk, READS_OF_STARTS, read)? {
         Ok(recovering) => recovering,
         Err(Error::Io { .. }) if disk.is_broken() => return Err(Stop::Ends),
@@ -131,13 +130,13 @@ impl StartParts {
     }
 }
 
-/// Begins with what was recovered.
-pub(super) fn begin(
-    recovering: Recovering,
+/// Begins with what was recovered; returns what writes its log, too.
+pub(super) fn begin<C>(
+    recovering: Recovering<C>,
     memory: Memory,
     (now, entities): (i64, &[Planned]),
     (watcher, seen): (Watcher, Seen),
-) -> Result<Started, Stop> {
+) -> Result<(Started, C), Stop> {
     let newest = recovering.recovered().newest.as_millis();
     let now = Timestamp::from_millis(now);
     let ready = recovering.begin(now, memory, usize::MAX, |gateway, cx| {
@@ -156,14 +155,14 @@ pub(super) fn begin(
     let contained = contained.into_iter();
     let contained = contained.map(|it| (it.entity, it.number.0.cast_signed()));
     shard.observe(Box::new(watcher));
-    Ok(Started {
+    let started = Started {
         shard,
         seen,
-        committer,
         last: last_group,
         newest,
         contained: contained.collect(),
-    })
+    };
+    Ok((started, committer))
 }
 
 /// Makes an entity, or gives it new properties.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jitney_base::ids::{EntityId, SequenceNumber};
 use jitney_journal::appender::{Answer, Appended, End, Event};
 use jitney_journal::memory::MemoryDisk;
-use jitney_journal::rows::{RowLog, recover_rows};
+use jitney_journal::rows::recover_rows;
 use jitney_journal::{
     Checkpoints as _, Disk, Error, LogReader as _, Options, Writer, write_checkpoint,
 };
@@ -16,7 +16,6 @@ use jitney_queue::{Journal as _, Record};
 
 use super::database::Database;
 use super::random::Stream;
-use super::rowlog::ModelLog;
 use super::server::{Server, end_of};
 
 const STORE: u64 = 7;
@@ -128,8 +127,7 @@ impl Rig {
     /// Returns the numbers that a server recovers from its log.
     fn recovered(server: &Server) -> Vec<u64> {
         let mut found = Vec::new();
-        let log: Arc<dyn RowLog> = Arc::<ModelLog>::clone(&server.log);
-        let recovered = recover_rows(log, Options::new(STORE), &mut |record, _| {
+        let recovered = recover_rows(&*server.log, Options::new(STORE), &mut |record, _| {
             if let Record::Counter { next, .. } = record {
                 found.push(next.0);
             }

@@ -93,7 +93,8 @@ pub(super) struct Harness {
     segment_bytes: u64,
     shard: Shard,
     seen: Seen,
-    committer: Committer,
+    /// What writes the log on the disk, if it is there.
+    committer: Option<Committer>,
     /// The log, if it is in rows of a database and not on the disk.
     rows: Option<Rows>,
     frames: VecDeque<Frame>,
@@ -185,15 +186,16 @@ impl Harness {
             chance: 0,
         };
         let mut rows = is_in_rows.then(|| Rows::new(seed));
-        let started = match &mut rows {
-            Some(rows) => rows.start(&mut random, segment_bytes, (BEGIN, entities))?.0,
-            None => start(
-                &disk,
-                (&mut random, &mut unreadable),
-                segment_bytes,
-                BEGIN,
-                entities,
-            )?,
+        let (started, committer) = match &mut rows {
+            Some(rows) => {
+                let (started, _) = rows.start(&mut random, segment_bytes, (BEGIN, entities))?;
+                (started, None)
+            }
+            None => {
+                let randoms = (&mut random, &mut unreadable);
+                let started = start(&disk, randoms, segment_bytes, BEGIN, entities)?;
+                (started.0, Some(started.1))
+            }
         };
         if is_in_rows {
             // The group that shows that the log is this server's.
@@ -219,7 +221,7 @@ impl Harness {
             segment_bytes,
             shard: started.shard,
             seen: started.seen,
-            committer: started.committer,
+            committer,
             rows,
             frames: VecDeque::new(),
             written: started.last,
@@ -492,7 +494,10 @@ impl Harness {
                         self.done[1] += 1;
                         match &self.rows {
                             Some(rows) => rows.remove(segment),
-                            None => self.committer.remove(segment).map_err(|_| Stop::Ends)?,
+                            None => {
+                                let removed = self.committer().remove(segment);
+                                removed.map_err(|_| Stop::Ends)?;
+                            }
                         }
                     }
                 }

@@ -11,7 +11,7 @@ impl Harness {
             return Ok(());
         }
         let frames: Vec<Frame> = self.frames.iter().take(count).cloned().collect();
-        match self.committer.write(&frames) {
+        match self.committer().write(&frames) {
             Ok(()) => {
                 if let Some(last) = frames.last() {
                     let bytes = u64::try_from(last.bytes.len()).expect("fits");
@@ -33,12 +33,18 @@ impl Harness {
         }
     }
 
+    /// Returns what writes the log, which is on the disk.
+    pub(in crate::sim) fn committer(&mut self) -> &mut Committer {
+        let committer = self.committer.as_mut();
+        committer.expect("a log on the disk has a committer")
+    }
+
     /// Makes durable what was written, and lets go what waited for it.
     pub(in crate::sim) fn sync(&mut self) -> Result<(), Stop> {
         if self.rows.is_some() {
             return self.pass_rows();
         }
-        self.committer.sync().map_err(|_| Stop::Ends)?;
+        self.committer().sync().map_err(|_| Stop::Ends)?;
         // Of frames that were written in part before the disk was full, some may count.
         self.durable = self.written;
         (self.ends.synced, self.ends.proved) = (self.ends.written, self.ends.claimed);
@@ -60,10 +66,14 @@ impl Harness {
     /// Starts the broker again on what is on the disk.
     pub(in crate::sim) fn restart(&mut self) -> Result<(), Stop> {
         let (now, entities) = (self.now, &self.entities);
-        let (started, found) = match &mut self.rows {
-            Some(rows) => rows.start(&mut self.random, self.segment_bytes, (now, entities))?,
+        let (started, committer, found) = match &mut self.rows {
+            Some(rows) => {
+                let (started, found) =
+                    rows.start(&mut self.random, self.segment_bytes, (now, entities))?;
+                (started, None, found)
+            }
             None => {
-                let started = start(
+                let (started, committer) = start(
                     &self.disk,
                     (&mut self.random, &mut self.unreadable),
                     self.segment_bytes,
@@ -71,7 +81,7 @@ impl Harness {
                     entities,
                 )?;
                 let last = started.last;
-                (started, last)
+                (started, Some(committer), last)
             }
         };
         let last = started.last;
@@ -92,7 +102,7 @@ impl Harness {
         }
         self.shard = started.shard;
         self.seen = started.seen;
-        self.committer = started.committer;
+        self.committer = committer;
         (self.sealed, self.written, self.durable) = (last, last, last);
         self.frames.clear();
         self.connections.clear();

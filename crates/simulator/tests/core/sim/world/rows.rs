@@ -1,8 +1,8 @@
 //! A log in the rows of a database: its owner, those that were owners before and do not know that they are not, and all
 //! that goes wrong between a server and its database.
 
+use jitney_journal::SegmentId;
 use jitney_journal::appender::{Answer, End, Event};
-use jitney_journal::{Disk as _, SegmentId};
 use jitney_shard::Recovering;
 
 use super::super::database::Database;
@@ -87,8 +87,7 @@ impl Rows {
         let mut server = self.take()?;
         let mut parts = StartParts::new(random, segment_bytes);
         parts.options.store = self.store;
-        let log = Arc::clone(&server.log);
-        let read = Recovering::read_rows(parts.gateway, log, parts.options);
+        let read = Recovering::read_rows(parts.gateway, &*server.log, parts.options);
         let (mut recovering, last) = read.map_err(|error| format!("it does not start: {error}"))?;
         let found = last.place.frame;
         server.answered(Answer::Read(last));
@@ -109,7 +108,7 @@ impl Rows {
             damaged: None,
         };
         self.owner = Some(server);
-        let started = begin(recovering, parts.memory, (now, entities), (watcher, seen))?;
+        let (started, ()) = begin(recovering, parts.memory, (now, entities), (watcher, seen))?;
         Ok((started, found))
     }
 
