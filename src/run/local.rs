@@ -27,6 +27,7 @@ use jitney_broker::access::{FailedAttempts, Profile};
 use jitney_broker::namespace::{Contained, Damage, StepContext};
 use jitney_config::{Configuration, Namespace};
 use jitney_gateway::Gateway;
+use jitney_journal::Checkpoints;
 use jitney_journal::memory::MemoryDisk;
 use jitney_shard::routing::{Routes, ShardIndex};
 use jitney_shard::{Ready, Recovering, Shard};
@@ -49,7 +50,7 @@ pub(super) struct StartedShard {
     pub(crate) number: u32,
     pub(crate) shard: Shard,
     pub(crate) committer: CommitterHandle,
-    pub(crate) disk: SharedDisk,
+    pub(crate) log: Arc<dyn Checkpoints>,
     /// The same, if it is in files: backups are made of them.
     pub(crate) files: Option<Arc<FileDisk>>,
 }
@@ -136,7 +137,7 @@ impl Startup<'_> {
                 number,
                 shard: state,
                 committer: CommitterHandle::start(committer, self.args.sync.into(), last_group)?,
-                disk: shard.disk,
+                log: shard.disk,
                 files: shard.files,
             });
         }

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::system::clock::Clock;
 use crate::system::runtime::ShardRuntime;
 use crate::system::supervisor::{self, Task};
-use jitney_journal::Disk;
+use jitney_journal::Checkpoints;
 use jitney_shard::routing::Routes;
 
 /// The shards that run, with their tasks and threads.
@@ -87,7 +87,7 @@ fn run_shard(
         number,
         shard,
         committer,
-        disk,
+        log,
         files: _,
     } = started;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
@@ -101,8 +101,12 @@ fn run_shard(
         control,
         committer: Box::new(committer),
         store: None,
-        reader: Reader::start(Arc::<dyn Disk>::clone(&disk), sender.clone(), Reader::end)?,
-        log: disk,
+        reader: Reader::start(
+            Arc::<dyn Checkpoints>::clone(&log),
+            sender.clone(),
+            Reader::end,
+        )?,
+        log,
         keys_wanted: Arc::clone(&common.keys_wanted),
         vitals: Arc::clone(&vitals),
         traces: common.traces.as_ref().map(Traces::of_shard),

@@ -13,7 +13,7 @@ use jitney_broker::namespace::SearchPosition;
 use jitney_broker::namespace::{Damage, Salvage, StepContext};
 use jitney_gateway::Gateway;
 use jitney_journal::{
-    self, Disk, Error, NEWEST_KIND, Options, Recovered, Writer, write_checkpoint,
+    self, Checkpoints, Disk, Error, NEWEST_KIND, Options, Recovered, Writer, write_checkpoint,
 };
 use jitney_queue::{Journal, Positions, Record};
 
@@ -175,7 +175,7 @@ impl Losses {
     fn go_on(
         gateway: &mut Gateway,
         recovered: &mut Recovered,
-        disk: &dyn Disk,
+        log: &dyn Checkpoints,
         lost: &Positions,
         model: &mut Model,
     ) {
@@ -211,7 +211,7 @@ impl Losses {
         committer.sync().expect("the disk works");
         if writer.checkpoint_due() {
             let (at, snapshot) = (writer.checkpoint_at(), gateway.namespaces().snapshot());
-            write_checkpoint(disk, at, |emit| snapshot.records(emit)).expect("the disk works");
+            write_checkpoint(log, at, |emit| snapshot.records(emit)).expect("the disk works");
         }
     }
 
