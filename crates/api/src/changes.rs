@@ -1,0 +1,52 @@
+//! The stream of changes.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::entities::{EntityStatus, Kind};
+
+/// An entity as the event `entity` has it. Counts of what happened begin with the process.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct EntityNow {
+    pub path: String,
+    pub kind: Kind,
+    pub active: usize,
+    pub deferred: usize,
+    pub scheduled: usize,
+    /// Messages that receivers have locked, in whatever state.
+    pub locked: usize,
+    pub dead_letters: usize,
+    pub size_bytes: u64,
+    pub receivers: usize,
+    /// What clients may do with it.
+    pub status: EntityStatus,
+    /// Its messages belong to message sessions.
+    pub requires_session: bool,
+    /// When the oldest message was enqueued that waits for a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_enqueued_at: Option<String>,
+    /// Messages that a transaction sent by way of it, and their target refused.
+    pub transfer_dead_letters: usize,
+    /// Message sessions that have messages, a state or a holder.
+    pub sessions: usize,
+    pub sessions_held: usize,
+    pub incoming: u64,
+    /// Messages that were completed, or received and deleted.
+    pub completed: u64,
+    pub abandoned: u64,
+    pub expired: u64,
+    pub locks_expired: u64,
+    pub dead_lettered: u64,
+}
+
+/// An entity as the event `entity_deleted` has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EntityDeleted {
+    pub path: String,
+}
+
+/// A job or a connection as the events `job_forgotten` and `connection_closed` have it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Gone {
+    pub id: u64,
+}
