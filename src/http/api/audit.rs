@@ -1,13 +1,14 @@
 //! The audit log.
 
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, from_number};
 use super::entities::{limited, number};
 use super::problem::Problem;
 use super::selection::instant;
+use jitney_api::audit::{AuditLog, Entry};
 use jitney_broker::namespace::{AuditEntry, AuditFilter};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::ListAudit;
@@ -38,43 +39,6 @@ pub(super) struct AuditQuery {
     _namespace: Option<String>,
 }
 
-/// Entries of the audit log, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct AuditLog {
-    entries: Vec<Entry>,
-    /// What `before` is to be for the next page; without it there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_before: Option<u64>,
-}
-
-/// An administrative operation that was carried out.
-#[derive(Debug, Serialize, ToSchema)]
-struct Entry {
-    number: u64,
-    /// When it was carried out, the first time if it was repeated.
-    at: String,
-    /// How often: equal operations within ten seconds are one entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
-    /// When it was carried out last, if it was repeated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_at: Option<String>,
-    /// `operator`, `key NAME`, `identity SUBJECT`, `client CONTAINER-ID` of a connection, or `the configuration file`; `anyone` if
-    /// no credentials are verified.
-    actor: String,
-    /// The address of the client; of IPv6 the network.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    peer: String,
-    #[schema(example = "update")]
-    operation: String,
-    /// The path of the entity; absent if it is about none.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    entity: String,
-    /// What it changed. Keys are left out.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    detail: String,
-}
-
 /// Lists the last administrative operations in the namespace. Needs `Manage`.
 #[utoipa::path(get, path = "/api/v1/audit", operation_id = "list_audit", tag = "history", params(AuditQuery),
     responses((status = 200, body = AuditLog), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
@@ -98,7 +62,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let has_more = most < found.len();
     found.truncate(most);
     let next_before = found.last().map(|(number, _)| *number).filter(|_| has_more);
-    let entries = found.into_iter().map(Entry::of).collect();
+    let entries = found.into_iter().map(entry_of).collect();
     let page = AuditLog {
         entries,
         next_before,
@@ -106,18 +70,16 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.answer(StatusCode::OK, &page).await
 }
 
-impl Entry {
-    fn of((number, entry): (u64, AuditEntry)) -> Self {
-        Self {
-            number,
-            at: time(entry.at),
-            count: Some(entry.count).filter(|count| *count != 1),
-            last_at: entry.last_at.map(time),
-            actor: entry.actor.name,
-            peer: entry.actor.peer,
-            operation: entry.operation,
-            entity: entry.entity,
-            detail: entry.detail,
-        }
+fn entry_of((number, entry): (u64, AuditEntry)) -> Entry {
+    Entry {
+        number,
+        at: time(entry.at),
+        count: Some(entry.count).filter(|count| *count != 1),
+        last_at: entry.last_at.map(time),
+        actor: entry.actor.name,
+        peer: entry.actor.peer,
+        operation: entry.operation,
+        entity: entry.entity,
+        detail: entry.detail,
     }
 }

@@ -4,12 +4,14 @@
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use crate::host::root_key::random_key;
+use jitney_api::authorization_rules::{
+    AuthorizationRuleRequest, AuthorizationRuleShown, AuthorizationRules, RightName, RotateRequest,
+    Which,
+};
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{
@@ -17,65 +19,6 @@ use jitney_broker::namespace::administration::{
 };
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::Note;
-
-/// An authorization rule with its keys.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct AuthorizationRuleShown {
-    name: String,
-    rights: Vec<RightName>,
-    primary_key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secondary_key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    modified_at: Option<String>,
-}
-
-/// Authorization rules.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct AuthorizationRules {
-    authorization_rules: Vec<AuthorizationRuleShown>,
-}
-
-/// A right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RightName {
-    Send,
-    Listen,
-    /// Includes the others.
-    Manage,
-}
-
-/// An authorization rule to be made or changed.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AuthorizationRuleRequest {
-    #[schema(min_items = 1)]
-    rights: Vec<RightName>,
-    /// Without it, the rule keeps its key, or a new rule gets a random one.
-    #[serde(default)]
-    primary_key: Option<String>,
-    /// Likewise.
-    #[serde(default)]
-    secondary_key: Option<String>,
-}
-
-/// The key to be replaced.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RotateRequest {
-    key: Which,
-}
-
-/// One of the two keys of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Which {
-    Primary,
-    Secondary,
-}
 
 /// Lists the authorization rules of a queue or a topic, with their keys.
 #[utoipa::path(get, path = "/api/v1/entities/{entity}/authorization-rules", operation_id = "list_authorization_rules", tag = "keys",
@@ -88,7 +31,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let rules = answer.description.authorization;
     let note = Note::KeysRead(Some(entity.to_owned()));
     call.request(authority, note).await?;
-    let authorization_rules = rules.iter().map(AuthorizationRuleShown::of).collect();
+    let authorization_rules = rules.iter().map(rule_of).collect();
     call.answer(
         StatusCode::OK,
         &AuthorizationRules {
@@ -173,8 +116,7 @@ async fn changed(
     let rules = change(call, authority, entity, name, wanted).await?;
     let rule = rules.iter().find(|rule| rule.name == name);
     let rule = rule.ok_or_else(Problem::stopping)?;
-    call.answer(StatusCode::OK, &AuthorizationRuleShown::of(rule))
-        .await
+    call.answer(StatusCode::OK, &rule_of(rule)).await
 }
 
 fn new_key() -> Result<Key, Problem> {
@@ -185,24 +127,22 @@ fn new_key() -> Result<Key, Problem> {
     })
 }
 
-impl AuthorizationRuleShown {
-    fn of(rule: &AuthorizationRule) -> Self {
-        let rights = [
-            (rule.rights.send, RightName::Send),
-            (rule.rights.listen, RightName::Listen),
-            (rule.rights.manage, RightName::Manage),
-        ];
-        let rights = rights.into_iter().filter(|(has, _)| *has);
-        Self {
-            name: rule.name.clone(),
-            rights: rights.map(|(_, right)| right).collect(),
-            primary_key: rule.primary_key.expose().to_owned(),
-            secondary_key: rule
-                .secondary_key
-                .as_ref()
-                .map(|key| key.expose().to_owned()),
-            created_at: rule.created_at.map(time),
-            modified_at: rule.modified_at.map(time),
-        }
+fn rule_of(rule: &AuthorizationRule) -> AuthorizationRuleShown {
+    let rights = [
+        (rule.rights.send, RightName::Send),
+        (rule.rights.listen, RightName::Listen),
+        (rule.rights.manage, RightName::Manage),
+    ];
+    let rights = rights.into_iter().filter(|(has, _)| *has);
+    AuthorizationRuleShown {
+        name: rule.name.clone(),
+        rights: rights.map(|(_, right)| right).collect(),
+        primary_key: rule.primary_key.expose().to_owned(),
+        secondary_key: rule
+            .secondary_key
+            .as_ref()
+            .map(|key| key.expose().to_owned()),
+        created_at: rule.created_at.map(time),
+        modified_at: rule.modified_at.map(time),
     }
 }

@@ -5,45 +5,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use crate::host::backup::{BackupError, Made};
+use jitney_api::backups::{BackupMade, BackupRequest, ShardBackup};
 use jitney_gateway::operations::Note;
-
-/// Where a backup is made.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BackupRequest {
-    /// A directory on the broker's machine, as an absolute path: a new one, or one with a backup of this broker, which is
-    /// replaced. Files that it has are not copied again.
-    directory: String,
-}
-
-/// A backup that was made.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct BackupMade {
-    directory: String,
-    /// When it was begun: all that was acknowledged before is in it.
-    made_at: String,
-    /// How many files it has, and their bytes.
-    files: usize,
-    bytes: u64,
-    /// How many of them are new, and their bytes.
-    copied_files: u64,
-    copied_bytes: u64,
-    shards: Vec<ShardBackup>,
-}
-
-/// Up to where a backup has the log of a shard.
-#[derive(Debug, Serialize, ToSchema)]
-struct ShardBackup {
-    shard: u32,
-    /// The newest group of records.
-    group: u64,
-}
 
 /// Makes a backup of the data directory, and answers when it is durable. Only the operator may. A server whose namespaces are in
 /// a store refuses it: the database is backed up.

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json as object};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,6 +12,7 @@ use super::problem::Problem;
 use super::rules::SubscriptionRules;
 use crate::host::owner_message::{OwnerMessage, Reload, Reloaded};
 use crate::limits;
+use jitney_api::configuration::Applied;
 use jitney_base::address;
 use jitney_base::rights::{AuthorizationRule, Right};
 use jitney_base::time::Millis;
@@ -44,18 +45,6 @@ pub(super) struct ConfigurationQuery {
 #[schema(value_type = Object)]
 #[expect(dead_code, reason = "it describes what is written piece by piece")]
 pub(super) struct ConfigJson(Value);
-
-/// The changes that a configuration has made.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Applied {
-    made: usize,
-    changed: usize,
-    /// A sentence for each entity that could not be made or changed.
-    refused: Vec<String>,
-    /// A sentence for each name or value of the file that has no effect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
 
 /// Returns the entities of the namespace as a `Config.json` of the emulator, which a broker can be started with.
 #[utoipa::path(get, path = "/api/v1/configuration", operation_id = "get_configuration", tag = "configuration", params(ConfigurationQuery),

@@ -3,15 +3,19 @@
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
+use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, with_version};
-use super::history::RatesShown;
+use super::history::rates_of;
 use super::problem::Problem;
-use super::rules::{RuleFilter, RuleRequest};
+use super::rules::read_rule;
 use super::version::Version;
+use jitney_api::entities::{
+    Counts, Entities, Entity, EntityProperties, EntityRequest, EntityStatus, FirstRule, Kind,
+};
+use jitney_api::rules::RuleRequest;
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
     CreateEntity, CreateSubscription, DeleteEntity, EntityView, ListEntities, Listed, More,
@@ -21,147 +25,6 @@ use jitney_gateway::admin::{duration, parse_duration, time};
 use jitney_gateway::limits;
 use jitney_queue::{Description, EntityKind, Status};
 use jitney_rules::Rule;
-
-/// A kind of entity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    Queue,
-    Topic,
-    Subscription,
-}
-
-/// What an entity's status allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum EntityStatus {
-    Active,
-    Disabled,
-    ReceiveDisabled,
-    SendDisabled,
-}
-
-/// A queue, a topic or a subscription.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Entity {
-    /// Its path: `orders`, `news/Subscriptions/eu`.
-    path: String,
-    kind: Kind,
-    properties: EntityProperties,
-    counts: Counts,
-    /// Bytes of its messages and dead letters, as their senders encoded them.
-    size_bytes: u64,
-    /// Of the last minute; absent until the history has two intervals of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rates: Option<RatesShown>,
-    /// A topic's subscriptions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subscriptions: Option<usize>,
-    created_at: String,
-    updated_at: String,
-    /// When a client last used it, since the broker started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accessed_at: Option<String>,
-}
-
-/// Messages of an entity by state.
-#[derive(Debug, Serialize, ToSchema)]
-struct Counts {
-    /// Those that receivers may get, locked ones among them; not those that are deferred.
-    active: usize,
-    /// Those that are received by their numbers only.
-    deferred: usize,
-    /// Those, active or deferred, that receivers have locked.
-    locked: usize,
-    scheduled: usize,
-    dead_letters: usize,
-    /// On their way to the entity that this one forwards to.
-    transfer: usize,
-    /// Those that could not go there.
-    transfer_dead_letters: usize,
-}
-
-/// Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct EntityProperties {
-    #[schema(example = "PT1M")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lock_duration: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_size_megabytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_message_kilobytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_delivery_count: Option<u32>,
-    #[schema(example = "P14D")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default_time_to_live: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dead_letter_on_expiration: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dead_letter_on_filter_error: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requires_session: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requires_duplicate_detection: Option<bool>,
-    #[schema(example = "PT10M")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duplicate_detection_window: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partitioned: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forward_to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forward_dead_letters_to: Option<String>,
-    #[schema(example = "P1D")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    auto_delete_on_idle: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<EntityStatus>,
-    /// Kept and returned, without an effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    batched_operations: Option<bool>,
-    /// Likewise, of topics.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supports_ordering: Option<bool>,
-    /// Likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    express: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_metadata: Option<String>,
-}
-
-/// An entity to be made or changed.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EntityRequest {
-    kind: Kind,
-    #[serde(default)]
-    properties: EntityProperties,
-    /// The first rule of a subscription that is made, instead of `$Default`, which takes all messages.
-    #[serde(default)]
-    rule: Option<FirstRule>,
-}
-
-/// The first rule of a subscription.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct FirstRule {
-    name: String,
-    filter: RuleFilter,
-    #[serde(default)]
-    action: Option<String>,
-}
-
-/// Entities of one kind.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Entities {
-    entities: Vec<Entity>,
-    /// What `skip` is to be for the next page; without it there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_skip: Option<usize>,
-}
 
 /// Which entities a list has.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -228,7 +91,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let found = page.entries;
     let next_skip = (page.more == More::Yes).then_some(skip + found.len());
     let namespace = call.namespace();
-    let shown = |view| Entity::of(call, &namespace, view);
+    let shown = |view| entity_of(call, &namespace, view);
     let entities = found.iter().map(shown).collect();
     call.answer(
         StatusCode::OK,
@@ -262,18 +125,18 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let version = Version::read(call)?;
     let request: EntityRequest = call.json(body).await?;
     let given = serde_json::to_value(&request.properties).unwrap_or_default();
-    let properties = Box::new(request.properties.read()?);
+    let properties = Box::new(read_properties(request.properties)?);
     let is_new_subscription = version == Version::Unsaid && request.kind == Kind::Subscription;
     if request.rule.is_some() && !is_new_subscription {
         let text = "rule is for a subscription that is made; rules of others have their own path.";
         return Err(Problem::wrong("rule", text));
     }
-    let rule = request.rule.map(FirstRule::read).transpose()?;
+    let rule = request.rule.map(read_first_rule).transpose()?;
     let path = entity.to_owned();
     let (answer, status) = match (version, request.kind) {
         (Version::Any | Version::Is(_), kind) => {
             let revision = version.required();
-            let kind = kind.into();
+            let kind = read_kind(kind);
             let update = UpdateEntity {
                 path,
                 kind,
@@ -320,103 +183,100 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
 }
 
 async fn shown(call: &Call<'_>, status: StatusCode, view: &EntityView) -> Answer {
-    let entity = Entity::of(call, &call.namespace(), view);
+    let entity = entity_of(call, &call.namespace(), view);
     let response = call.answer(status, &entity).await?;
     Ok(with_version(response, view.description.history.revision))
 }
 
-impl Entity {
-    fn of(call: &Call<'_>, namespace: &str, view: &EntityView) -> Self {
-        let description = &view.description;
-        let rates = call.server.history.rates(namespace, &view.path);
-        Self {
-            path: view.path.clone(),
-            kind: description.kind.into(),
-            properties: EntityProperties::of(description),
-            counts: Counts {
-                active: view.counts.active - view.counts.deferred,
-                deferred: view.counts.deferred,
-                locked: view.counts.locked,
-                scheduled: view.counts.scheduled,
-                dead_letters: view.counts.dead_letters,
-                transfer: view.counts.transfer,
-                transfer_dead_letters: view.counts.transfer_dead_letters,
-            },
-            size_bytes: view.bytes,
-            rates: rates.map(RatesShown::of),
-            subscriptions: (description.kind == EntityKind::Topic).then_some(view.subscriptions),
-            created_at: time(description.history.created_at),
-            updated_at: time(description.history.updated_at),
-            accessed_at: view.accessed_at.map(time),
-        }
+fn entity_of(call: &Call<'_>, namespace: &str, view: &EntityView) -> Entity {
+    let description = &view.description;
+    let rates = call.server.history.rates(namespace, &view.path);
+    Entity {
+        path: view.path.clone(),
+        kind: kind_of(description.kind),
+        properties: properties_of(description),
+        counts: Counts {
+            active: view.counts.active - view.counts.deferred,
+            deferred: view.counts.deferred,
+            locked: view.counts.locked,
+            scheduled: view.counts.scheduled,
+            dead_letters: view.counts.dead_letters,
+            transfer: view.counts.transfer,
+            transfer_dead_letters: view.counts.transfer_dead_letters,
+        },
+        size_bytes: view.bytes,
+        rates: rates.map(rates_of),
+        subscriptions: (description.kind == EntityKind::Topic).then_some(view.subscriptions),
+        created_at: time(description.history.created_at),
+        updated_at: time(description.history.updated_at),
+        accessed_at: view.accessed_at.map(time),
     }
 }
 
-impl FirstRule {
-    fn read(self) -> Result<Rule, Problem> {
-        let request = RuleRequest {
-            filter: self.filter,
-            action: self.action,
-        };
-        request.read(&self.name, "rule.")
+fn read_first_rule(rule: FirstRule) -> Result<Rule, Problem> {
+    let request = RuleRequest {
+        filter: rule.filter,
+        action: rule.action,
+    };
+    read_rule(request, &rule.name, "rule.")
+}
+
+fn properties_of(description: &Description) -> EntityProperties {
+    EntityProperties {
+        lock_duration: Some(duration(description.lock_duration)),
+        max_size_megabytes: Some(description.max_bytes / (1024 * 1024)),
+        max_message_kilobytes: Some(description.max_message_bytes / 1024),
+        max_delivery_count: Some(description.max_delivery_count),
+        default_time_to_live: Some(duration(description.default_time_to_live)),
+        dead_letter_on_expiration: Some(description.dead_letter_on_expiration),
+        dead_letter_on_filter_error: Some(description.dead_letter_on_filter_error),
+        requires_session: Some(description.requires_session),
+        requires_duplicate_detection: Some(description.detects_duplicates),
+        duplicate_detection_window: Some(duration(description.duplicate_window)),
+        partitioned: Some(description.partitioned),
+        forward_to: description.forward_to.clone(),
+        forward_dead_letters_to: description.forward_dead_letters_to.clone(),
+        auto_delete_on_idle: Some(duration(description.auto_delete_on_idle)),
+        status: Some(status_of(description.status)),
+        batched_operations: Some(description.batched_operations),
+        supports_ordering: Some(description.supports_ordering),
+        express: Some(description.express),
+        user_metadata: description.user_metadata.clone(),
     }
 }
 
-impl EntityProperties {
-    fn of(description: &Description) -> Self {
-        Self {
-            lock_duration: Some(duration(description.lock_duration)),
-            max_size_megabytes: Some(description.max_bytes / (1024 * 1024)),
-            max_message_kilobytes: Some(description.max_message_bytes / 1024),
-            max_delivery_count: Some(description.max_delivery_count),
-            default_time_to_live: Some(duration(description.default_time_to_live)),
-            dead_letter_on_expiration: Some(description.dead_letter_on_expiration),
-            dead_letter_on_filter_error: Some(description.dead_letter_on_filter_error),
-            requires_session: Some(description.requires_session),
-            requires_duplicate_detection: Some(description.detects_duplicates),
-            duplicate_detection_window: Some(duration(description.duplicate_window)),
-            partitioned: Some(description.partitioned),
-            forward_to: description.forward_to.clone(),
-            forward_dead_letters_to: description.forward_dead_letters_to.clone(),
-            auto_delete_on_idle: Some(duration(description.auto_delete_on_idle)),
-            status: Some(description.status.into()),
-            batched_operations: Some(description.batched_operations),
-            supports_ordering: Some(description.supports_ordering),
-            express: Some(description.express),
-            user_metadata: description.user_metadata.clone(),
-        }
-    }
-
-    fn read(self) -> Result<Properties, Problem> {
-        Ok(Properties {
-            lock_duration: span("properties.lock_duration", self.lock_duration)?,
-            max_size_megabytes: self.max_size_megabytes,
-            requires_duplicate_detection: self.requires_duplicate_detection,
-            requires_session: self.requires_session,
-            default_time_to_live: span(
-                "properties.default_time_to_live",
-                self.default_time_to_live,
-            )?,
-            dead_letter_on_expiration: self.dead_letter_on_expiration,
-            dead_letter_on_filter_error: self.dead_letter_on_filter_error,
-            duplicate_window: span(
-                "properties.duplicate_detection_window",
-                self.duplicate_detection_window,
-            )?,
-            max_delivery_count: self.max_delivery_count,
-            status: self.status.map(Into::into),
-            batched_operations: self.batched_operations,
-            supports_ordering: self.supports_ordering,
-            express: self.express,
-            forward_to: self.forward_to,
-            forward_dead_letters_to: self.forward_dead_letters_to,
-            user_metadata: self.user_metadata,
-            auto_delete_on_idle: span("properties.auto_delete_on_idle", self.auto_delete_on_idle)?,
-            partitioned: self.partitioned,
-            max_message_kilobytes: self.max_message_kilobytes,
-            ..Properties::default()
-        })
-    }
+fn read_properties(properties: EntityProperties) -> Result<Properties, Problem> {
+    Ok(Properties {
+        lock_duration: span("properties.lock_duration", properties.lock_duration)?,
+        max_size_megabytes: properties.max_size_megabytes,
+        requires_duplicate_detection: properties.requires_duplicate_detection,
+        requires_session: properties.requires_session,
+        default_time_to_live: span(
+            "properties.default_time_to_live",
+            properties.default_time_to_live,
+        )?,
+        dead_letter_on_expiration: properties.dead_letter_on_expiration,
+        dead_letter_on_filter_error: properties.dead_letter_on_filter_error,
+        duplicate_window: span(
+            "properties.duplicate_detection_window",
+            properties.duplicate_detection_window,
+        )?,
+        max_delivery_count: properties.max_delivery_count,
+        status: properties.status.map(read_status),
+        batched_operations: properties.batched_operations,
+        supports_ordering: properties.supports_ordering,
+        express: properties.express,
+        forward_to: properties.forward_to,
+        forward_dead_letters_to: properties.forward_dead_letters_to,
+        user_metadata: properties.user_metadata,
+        auto_delete_on_idle: span(
+            "properties.auto_delete_on_idle",
+            properties.auto_delete_on_idle,
+        )?,
+        partitioned: properties.partitioned,
+        max_message_kilobytes: properties.max_message_kilobytes,
+        ..Properties::default()
+    })
 }
 
 /// Reads a duration.
@@ -431,44 +291,36 @@ pub(super) fn span(name: &str, text: Option<String>) -> Result<Option<Millis>, P
     })
 }
 
-impl From<EntityKind> for Kind {
-    fn from(kind: EntityKind) -> Self {
-        match kind {
-            EntityKind::Queue => Self::Queue,
-            EntityKind::Topic => Self::Topic,
-            EntityKind::Subscription => Self::Subscription,
-        }
+pub(super) const fn kind_of(kind: EntityKind) -> Kind {
+    match kind {
+        EntityKind::Queue => Kind::Queue,
+        EntityKind::Topic => Kind::Topic,
+        EntityKind::Subscription => Kind::Subscription,
     }
 }
 
-impl From<Kind> for EntityKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Queue => Self::Queue,
-            Kind::Topic => Self::Topic,
-            Kind::Subscription => Self::Subscription,
-        }
+const fn read_kind(kind: Kind) -> EntityKind {
+    match kind {
+        Kind::Queue => EntityKind::Queue,
+        Kind::Topic => EntityKind::Topic,
+        Kind::Subscription => EntityKind::Subscription,
     }
 }
 
-impl From<Status> for EntityStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Active => Self::Active,
-            Status::Disabled => Self::Disabled,
-            Status::ReceiveDisabled => Self::ReceiveDisabled,
-            Status::SendDisabled => Self::SendDisabled,
-        }
+pub(super) const fn status_of(status: Status) -> EntityStatus {
+    match status {
+        Status::Active => EntityStatus::Active,
+        Status::Disabled => EntityStatus::Disabled,
+        Status::ReceiveDisabled => EntityStatus::ReceiveDisabled,
+        Status::SendDisabled => EntityStatus::SendDisabled,
     }
 }
 
-impl From<EntityStatus> for Status {
-    fn from(status: EntityStatus) -> Self {
-        match status {
-            EntityStatus::Active => Self::Active,
-            EntityStatus::Disabled => Self::Disabled,
-            EntityStatus::ReceiveDisabled => Self::ReceiveDisabled,
-            EntityStatus::SendDisabled => Self::SendDisabled,
-        }
+const fn read_status(status: EntityStatus) -> Status {
+    match status {
+        EntityStatus::Active => Status::Active,
+        EntityStatus::Disabled => Status::Disabled,
+        EntityStatus::ReceiveDisabled => Status::ReceiveDisabled,
+        EntityStatus::SendDisabled => Status::SendDisabled,
     }
 }

@@ -1,14 +1,15 @@
 //! The last hour of an entity, or of the namespace.
 
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use super::selection::instant;
 use crate::host::history::{Point, Rates};
 use crate::limits;
+use jitney_api::history::{HourShown, PointShown, RatesShown};
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;
@@ -25,50 +26,6 @@ pub(super) struct HistoryQuery {
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
-}
-
-/// The last hour, in equal intervals. It begins with the process.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct HourShown {
-    /// The length of an interval. One that the broker ended late is longer.
-    interval_seconds: u64,
-    /// Of the last minute; absent until there are two intervals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rates: Option<RatesShown>,
-    /// The intervals, the oldest first; none of an entity that was just made, or beyond the 1,000 entities that have a history.
-    points: Vec<PointShown>,
-}
-
-/// Messages per second.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RatesShown {
-    /// Messages that came in; for a namespace those that arrived at queues and subscriptions to be received there: each copy of a
-    /// topic's message counts, and one that was forwarded counts where it ends.
-    incoming: f64,
-    /// Messages that came in to topics.
-    published: f64,
-    /// Those that were completed, or received and deleted.
-    completed: f64,
-    dead_lettered: f64,
-}
-
-/// What happened in an interval, and the messages at its end.
-#[derive(Debug, Serialize, ToSchema)]
-struct PointShown {
-    /// Its end.
-    at: String,
-    /// Messages that came in; for a namespace as in the rates.
-    incoming: u32,
-    /// Messages that came in to topics.
-    published: u32,
-    /// Messages that were completed, or received and deleted.
-    completed: u32,
-    /// Messages that were dead-lettered.
-    dead_lettered: u32,
-    active: u32,
-    deferred: u32,
-    scheduled: u32,
-    dead_letters: u32,
 }
 
 /// Returns the last hour of an entity.
@@ -102,44 +59,40 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let points = history.of(&namespace, &path, after).unwrap_or_default();
     let shown = HourShown {
         interval_seconds: limits::HISTORY_INTERVAL.as_duration().as_secs(),
-        rates: history.rates(&namespace, &path).map(RatesShown::of),
-        points: points.into_iter().map(PointShown::of).collect(),
+        rates: history.rates(&namespace, &path).map(rates_of),
+        points: points.into_iter().map(point_of).collect(),
     };
     call.answer(StatusCode::OK, &shown).await
 }
 
-impl RatesShown {
-    /// Rounds to a thousandth.
-    pub(super) fn of(rates: Rates) -> Self {
-        let round = |rate: f64| (rate * 1000.0).round() / 1000.0;
-        Self {
-            incoming: round(rates.incoming),
-            published: round(rates.published),
-            completed: round(rates.completed),
-            dead_lettered: round(rates.dead_lettered),
-        }
+/// Rounds to a thousandth.
+pub(super) fn rates_of(rates: Rates) -> RatesShown {
+    let round = |rate: f64| (rate * 1000.0).round() / 1000.0;
+    RatesShown {
+        incoming: round(rates.incoming),
+        published: round(rates.published),
+        completed: round(rates.completed),
+        dead_lettered: round(rates.dead_lettered),
     }
 }
 
-impl PointShown {
-    fn of((at, point): (Timestamp, Point)) -> Self {
-        let Point {
-            incoming,
-            published,
-            completed,
-            dead_lettered,
-            messages,
-        } = point;
-        Self {
-            at: time(at),
-            incoming,
-            published,
-            completed,
-            dead_lettered,
-            active: messages.active,
-            deferred: messages.deferred,
-            scheduled: messages.scheduled,
-            dead_letters: messages.dead_letters,
-        }
+fn point_of((at, point): (Timestamp, Point)) -> PointShown {
+    let Point {
+        incoming,
+        published,
+        completed,
+        dead_lettered,
+        messages,
+    } = point;
+    PointShown {
+        at: time(at),
+        incoming,
+        published,
+        completed,
+        dead_lettered,
+        active: messages.active,
+        deferred: messages.deferred,
+        scheduled: messages.scheduled,
+        dead_letters: messages.dead_letters,
     }
 }

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::call::{Answer, Call, Object, from_number};
-use super::messages::{BodyShown, MessageShown, Shown};
+use super::messages::Shown;
 use super::page::Page;
 use super::problem::Problem;
 use super::selection::compile;
 use super::sending::property_value;
+use jitney_api::locks::{
+    LockRequest, LockedMessage, Outcome, Received, SettlementResult, Settlements,
+};
+use jitney_api::messages::BodyShown;
 use jitney_base::ids::{LockToken, SequenceNumber};
 use jitney_broker::namespace::{Denied, Selection};
 use jitney_gateway::operations::{LockMessages, SettleMessages};
@@ -21,34 +25,6 @@ use jitney_gateway::rest::uuid;
 use jitney_message::Amendments;
 use jitney_queue::{DeadLetter, Settlement};
 use jitney_rules::hyphenated;
-
-/// Messages to be locked.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LockRequest {
-    /// Their sequence numbers.
-    #[schema(min_items = 1, max_items = 100)]
-    sequence_numbers: Vec<u64>,
-}
-
-/// Messages that are locked now.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Received {
-    /// Written one by one. Behind a MiB of messages, and where the broker has no room for more, they are shown without
-    /// their bodies and properties.
-    #[schema(required)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<LockedMessage>,
-}
-
-/// A locked message.
-#[derive(Debug, Serialize, ToSchema)]
-struct LockedMessage {
-    /// By this it is settled, here or by a client.
-    lock_token: String,
-    #[serde(flatten)]
-    message: MessageShown,
-}
 
 /// Locked messages to be settled.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -76,58 +52,24 @@ struct SettlementRequest {
     properties: BTreeMap<String, serde_json::Value>,
 }
 
-/// The outcome of a settlement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    /// The message is removed.
-    Complete,
-    /// It is given back, and the delivery counts as failed. A deferred message stays deferred.
-    Abandon,
-    /// It goes to the dead-letter queue.
-    DeadLetter,
-    /// It can be received by its number only.
-    Defer,
-}
-
-/// The results of settlements, in the order of the request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Settlements {
-    results: Vec<SettlementResult>,
-}
-
-/// The result of a settlement.
-#[derive(Debug, Serialize, ToSchema)]
-struct SettlementResult {
-    lock_token: String,
-    settled: bool,
-    /// Why it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-}
-
 /// Bytes of a locked message that is shown without its body and properties, at most.
 const LOCKED_BYTES: usize = 2 * 1024;
 /// Settlements in one request.
 pub(super) const SETTLED_MAX: usize = 1_000;
 
-impl LockRequest {
-    /// Returns the numbers, if they are not too many.
-    pub(super) fn read(self) -> Result<Vec<SequenceNumber>, Problem> {
-        let wanted = self.sequence_numbers;
-        let max = jitney_gateway::limits::INSPECTED_MAX;
-        if wanted.is_empty() || max < wanted.len() {
-            let count = wanted.len();
-            let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
-            return Err(Problem::wrong("sequence_numbers", text));
-        }
-        wanted
-            .into_iter()
-            .map(|number| from_number("sequence_numbers", number))
-            .collect()
+/// Returns the numbers, if they are not too many.
+pub(super) fn read_numbers(request: LockRequest) -> Result<Vec<SequenceNumber>, Problem> {
+    let wanted = request.sequence_numbers;
+    let max = jitney_gateway::limits::INSPECTED_MAX;
+    if wanted.is_empty() || max < wanted.len() {
+        let count = wanted.len();
+        let text = format!("sequence_numbers has {count} entries; 1 to {max} are allowed.");
+        return Err(Problem::wrong("sequence_numbers", text));
     }
+    wanted
+        .into_iter()
+        .map(|number| from_number("sequence_numbers", number))
+        .collect()
 }
 
 impl SettleRequest {
@@ -169,7 +111,7 @@ impl SettleRequest {
 pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
     let request: LockRequest = call.json(body).await?;
-    let numbers = request.read()?;
+    let numbers = read_numbers(request)?;
     // There is room for the tokens, and for a page of messages, before any is locked.
     call.reserve_sources(jitney_queue::limits::PEEK_BYTES_MAX)
         .await?;
@@ -247,7 +189,7 @@ pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer 
     let settle = SettleMessages { path, settlements };
     let results = call.request(authority, settle).await?;
     let results = tokens.into_iter().zip(results);
-    let results = results.map(|(token, result)| SettlementResult::of(token, result));
+    let results = results.map(|(token, result)| result_of(token, result));
     let results = results.collect();
     call.answer(StatusCode::OK, &Settlements { results }).await
 }
@@ -298,14 +240,12 @@ impl SettlementRequest {
     }
 }
 
-impl SettlementResult {
-    fn of(token: LockToken, result: Result<(), Denied>) -> Self {
-        let denied = result.err();
-        Self {
-            lock_token: hyphenated(token.to_uuid()),
-            settled: denied.is_none(),
-            code: denied.as_ref().map(|denied| denied.kind.name()),
-            detail: denied.map(|denied| denied.text),
-        }
+fn result_of(token: LockToken, result: Result<(), Denied>) -> SettlementResult {
+    let denied = result.err();
+    SettlementResult {
+        lock_token: hyphenated(token.to_uuid()),
+        settled: denied.is_none(),
+        code: denied.as_ref().map(|denied| denied.kind.name().into()),
+        detail: denied.map(|denied| denied.text),
     }
 }

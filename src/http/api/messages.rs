@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, from_number};
 use super::decoding;
@@ -15,8 +15,13 @@ use super::entities::{limited, number};
 use super::page::Page;
 use super::problem::Problem;
 use super::searches::Chosen;
-use super::selection::{MessageSelection, State, compile, is_zero};
+use super::selection::{compile, read_selection, state_of};
 use crate::limits;
+use jitney_api::messages::{
+    BodyContent, BodyShown, DeadLetter, DeadLetterGroup, DeadLetterGroups, DecodedContent, Holder,
+    Lock, MessageShown, Messages,
+};
+use jitney_api::selection::{MessageSelection, State};
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::namespace::{Selection, dead_letter_text};
@@ -83,185 +88,6 @@ pub(super) struct MessagesQuery {
     _namespace: Option<String>,
 }
 
-/// How much is shown of bodies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum BodyShown {
-    None,
-    #[default]
-    Preview,
-    Full,
-}
-
-/// Messages of one queue, in the order of their numbers.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Messages {
-    /// Written one by one, before the rest.
-    #[schema(required)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<MessageShown>,
-    /// What `from` is to be for the next page; without it there is none. A page may be empty and have a next one: a
-    /// search looks at a bounded number of messages at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
-    /// Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
-    #[serde(skip_serializing_if = "is_zero")]
-    undecided: u64,
-}
-
-/// A message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MessageShown {
-    sequence_number: u64,
-    /// The number that it had before it was forwarded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enqueued_sequence_number: Option<u64>,
-    state: State,
-    enqueued_at: String,
-    /// When a scheduled message becomes active.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scheduled_for: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-    /// A receiver has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lock: Option<Lock>,
-    /// Deliveries that failed.
-    delivery_count: u32,
-    /// Bytes as its sender encoded it.
-    size_bytes: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correlation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_to_session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partition_key: Option<String>,
-    /// How long it lives from its arrival on, as an ISO 8601 duration; absent if for ever.
-    #[schema(example = "PT1H")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_to_live: Option<String>,
-    /// Why it was dead-lettered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dead_letter: Option<DeadLetter>,
-    /// Application-properties.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    properties: Option<BTreeMap<String, serde_json::Value>>,
-    /// Their types in AMQP: `string`, `long`, `timestamp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    property_types: Option<BTreeMap<String, &'static str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<BodyContent>,
-    /// The message as AMQP encodes it, in base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    encoded: Option<String>,
-    /// Its bytes in the log are not what was written: it cannot be shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    damaged: bool,
-}
-
-/// The lock of a message or of a message session.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Lock {
-    /// When it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
-    /// The client that has it, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<Holder>,
-}
-
-/// A client that holds a lock.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Holder {
-    connection: u32,
-    /// The container-id of its connection.
-    container_id: String,
-    peer: String,
-}
-
-/// Why a message was dead-lettered.
-#[derive(Debug, Serialize, ToSchema)]
-struct DeadLetter {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    /// The entity whose dead letter it was, if it was forwarded from there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-}
-
-/// The body of a message.
-#[derive(Debug, Serialize, ToSchema)]
-struct BodyContent {
-    /// The text, if the body is UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    /// The bytes in base64, if it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base64: Option<String>,
-    /// Its bytes.
-    size_bytes: usize,
-    /// Only the beginning is shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
-    /// What a compressed body has in it, where whole bodies are shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decoded: Option<DecodedContent>,
-}
-
-/// The content of a compressed body.
-#[derive(Debug, Serialize, ToSchema)]
-struct DecodedContent {
-    /// How it is compressed: `gzip`, `deflate`, `zip` (the first file), or `brotli` if the application-property
-    /// `content-encoding` says `br`.
-    format: &'static str,
-    /// The text, if the content is UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    /// The bytes in base64, if it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base64: Option<String>,
-    /// Only the first 256 KiB are shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
-}
-
-/// Dead letters by reason.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DeadLetterGroups {
-    groups: Vec<DeadLetterGroup>,
-    /// Messages that were looked at.
-    messages: usize,
-    /// What `from` is to be to continue; without it, all were looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
-}
-
-/// Dead letters with one reason and description.
-#[derive(Debug, Serialize, ToSchema)]
-struct DeadLetterGroup {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    messages: usize,
-    first_number: u64,
-    last_number: u64,
-}
-
 /// From where on dead letters are grouped.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -301,7 +127,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         text: query.text,
         json_path: query.json_path,
     };
-    let selector = compile(&selection.read("")?, "")?;
+    let selector = compile(&read_selection(selection, "")?, "")?;
     let mut search = call.search(selector)?;
     let shown = Shown {
         body: query.body,
@@ -508,13 +334,13 @@ impl Shown {
         MessageShown {
             sequence_number: inspected.number.0,
             enqueued_sequence_number: (enqueued != 0).then_some(enqueued),
-            state: stamps.state.into(),
+            state: state_of(stamps.state),
             enqueued_at: time(stamps.enqueued_time),
             scheduled_for: inspected.due.map(time),
             expires_at: inspected.expires_at.map(time),
             lock: inspected.is_locked.then(|| Lock {
                 until: stamps.locked_until.map(time),
-                holder: view.holder.as_ref().map(Holder::of),
+                holder: view.holder.as_ref().map(holder_of),
             }),
             delivery_count: stamps.delivery_count,
             size_bytes: inspected.body.length,
@@ -540,7 +366,7 @@ impl Shown {
             }),
             property_types: message.map(|message| {
                 let all = changed.properties_of(message);
-                all.map(|(name, value)| (name.to_owned(), type_name(value)))
+                all.map(|(name, value)| (name.to_owned(), type_name(value).into()))
                     .collect()
             }),
             body: message.and_then(|message| self.body(message)),
@@ -566,7 +392,7 @@ impl Shown {
             let decoded = decoding::decode(&whole, content_encoding(message).as_deref())?;
             let (text, base64) = text_or_base64(&decoded.bytes, decoded.truncated);
             Some(DecodedContent {
-                format: decoded.format,
+                format: decoded.format.into(),
                 text,
                 base64,
                 truncated: decoded.truncated,
@@ -646,21 +472,17 @@ fn text_of(value: &[u8]) -> Option<String> {
     }
 }
 
-impl Holder {
-    pub(super) fn of(view: &HolderView) -> Self {
-        Self {
-            connection: view.connection.0,
-            container_id: view.container_id.clone(),
-            peer: view.peer.to_string(),
-        }
+pub(super) fn holder_of(view: &HolderView) -> Holder {
+    Holder {
+        connection: view.connection.0,
+        container_id: view.container_id.clone(),
+        peer: view.peer.to_string(),
     }
 }
 
-impl Lock {
-    pub(super) fn of(until: Timestamp, holder: Option<&HolderView>) -> Self {
-        Self {
-            until: Some(time(until)),
-            holder: holder.map(Holder::of),
-        }
+pub(super) fn lock_of(until: Timestamp, holder: Option<&HolderView>) -> Lock {
+    Lock {
+        until: Some(time(until)),
+        holder: holder.map(holder_of),
     }
 }

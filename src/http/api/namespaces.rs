@@ -2,57 +2,14 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::authorization_rules::RightName;
 use super::call::{Answer, Call, NamespaceQuery};
 use super::problem::Problem;
 use crate::host::namespaces::{NamespaceError, NamespaceInfo, ServerNamespaces, fitting};
 use crate::store::{Fleet, NotDone, StoreError};
+use jitney_api::authorization_rules::RightName;
+use jitney_api::namespaces::{Access, Namespace, NamespaceList};
 use jitney_base::rights::Right;
-
-/// A namespace.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Namespace {
-    /// Its name, in lower case: the first label of the host names that it answers to.
-    name: String,
-    /// The shard that it is in; absent if another server of the fleet serves it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<u32>,
-    /// It answers to every host that is no other's.
-    first: bool,
-    /// The configuration names it: it cannot be dropped here.
-    configured: bool,
-}
-
-/// The namespaces of the server.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct NamespaceList {
-    namespaces: Vec<Namespace>,
-}
-
-/// A client, and what it may do.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Access {
-    /// As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified.
-    actor: String,
-    /// It may do everything, in every namespace.
-    operator: bool,
-    /// What it may do in the whole namespace.
-    rights: Vec<RightName>,
-    /// The namespace, in lower case.
-    namespace: String,
-    /// All namespaces, for the operator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespaces: Option<Vec<String>>,
-    /// The server shares its namespaces with others, in a store.
-    fleet: bool,
-    /// Any key is accepted (the development profile).
-    open: bool,
-    /// The version of the broker.
-    version: &'static str,
-}
 
 /// Lists the namespaces of the server. Only the operator may.
 #[utoipa::path(get, path = "/api/v1/namespaces", operation_id = "list_namespaces", tag = "server",
@@ -60,7 +17,7 @@ pub(super) struct Access {
 pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.authorize_operator()?;
     let all = call.server.namespaces.all().into_iter();
-    let namespaces = all.map(Namespace::of).collect();
+    let namespaces = all.map(shown).collect();
     call.answer(StatusCode::OK, &NamespaceList { namespaces })
         .await
 }
@@ -76,7 +33,7 @@ pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
         Some(fleet) => make_in_store(fleet, name).await?,
         None => call.server.namespaces.make(name, authority).await?,
     };
-    call.answer(StatusCode::CREATED, &Namespace::of(made)).await
+    call.answer(StatusCode::CREATED, &shown(made)).await
 }
 
 /// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.
@@ -161,19 +118,17 @@ pub(super) async fn access(call: &Call<'_>) -> Answer {
         namespaces: is_operator.then(|| names.map(|it| it.name).collect()),
         fleet: call.server.fleet.is_some(),
         open: call.server.is_open,
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
     };
     call.answer(StatusCode::OK, &access).await
 }
 
-impl Namespace {
-    fn of(info: NamespaceInfo) -> Self {
-        Self {
-            name: info.name,
-            shard: info.shard,
-            first: info.is_first,
-            configured: info.is_configured,
-        }
+fn shown(info: NamespaceInfo) -> Namespace {
+    Namespace {
+        name: info.name,
+        shard: info.shard,
+        first: info.is_first,
+        configured: info.is_configured,
     }
 }
 

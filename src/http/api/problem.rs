@@ -1,33 +1,22 @@
 //! Errors of the JSON API: `application/problem+json` [RFC 9457].
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
+use jitney_api::problem::Problem as Body;
 use jitney_broker::namespace::{Denied, DeniedKind};
 
-/// Why a request was not carried out.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+/// Why a request was not carried out: what the client is told in the body, and what the answer has beside it.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Problem {
-    /// The HTTP status.
-    #[schema(example = 404)]
-    status: u16,
-    /// The status as a word.
-    #[schema(example = "Not Found")]
-    title: &'static str,
-    /// What is wrong, where, and what would be right.
-    #[schema(example = "The messaging entity 'orders' could not be found.")]
-    detail: String,
-    /// The kind of the reason, as in the metric `jitney_refusals_total`.
-    #[schema(example = "not_found")]
-    reason: &'static str,
-    /// The parameter of the query or the field of the body that is wrong, if that is known.
-    #[schema(example = "selection.filter")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
+    #[serde(flatten)]
+    body: Box<Body>,
     /// The methods that are allowed, if another was used.
     #[serde(skip)]
     allowed: Option<Box<str>>,
@@ -36,14 +25,28 @@ pub(super) struct Problem {
     right: Option<Box<str>>,
 }
 
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        Body::schema()
+    }
+}
+
+impl ToSchema for Problem {
+    fn name() -> Cow<'static, str> {
+        Body::name()
+    }
+}
+
 impl Problem {
     pub(super) fn new(status: StatusCode, reason: &'static str, detail: impl Into<String>) -> Self {
         Self {
-            status: status.as_u16(),
-            title: status.canonical_reason().unwrap_or_default(),
-            detail: detail.into(),
-            reason,
-            field: None,
+            body: Box::new(Body {
+                status: status.as_u16(),
+                title: status.canonical_reason().unwrap_or_default().into(),
+                detail: detail.into(),
+                reason: reason.into(),
+                field: None,
+            }),
             allowed: None,
             right: None,
         }
@@ -51,17 +54,17 @@ impl Problem {
 
     /// Says of a field of the properties in a body what was found in it, as it was given, and puts their name before its own.
     pub(super) fn of_properties(mut self, given: &serde_json::Value) -> Self {
-        let Some(field) = self.field.take() else {
+        let Some(field) = self.body.field.take() else {
             return self;
         };
         let Some(found) = given.get(&field) else {
-            self.field = Some(field);
+            self.body.field = Some(field);
             return self;
         };
         if let Some(right) = self.right.take() {
-            self.detail = format!("properties.{field}: found {found}; allowed: {right}.");
+            self.body.detail = format!("properties.{field}: found {found}; allowed: {right}.");
         }
-        self.field = Some(format!("properties.{field}"));
+        self.body.field = Some(format!("properties.{field}"));
         self
     }
 
@@ -82,9 +85,12 @@ impl Problem {
     /// This parameter of the query, or field of the body, is wrong.
     pub(super) fn wrong(field: impl Into<String>, detail: impl Into<String>) -> Self {
         let field: String = field.into();
-        Self {
-            field: Some(field).filter(|field| !matches!(field.as_str(), "" | "." | "?")),
-            ..Self::bad_request(detail)
+        let is_known = !matches!(field.as_str(), "" | "." | "?");
+        let problem = Self::bad_request(detail);
+        if is_known {
+            problem.about(&field)
+        } else {
+            problem
         }
     }
 
@@ -94,29 +100,25 @@ impl Problem {
     }
 
     /// Names the field that is wrong.
-    pub(super) fn about(self, field: &str) -> Self {
-        Self {
-            field: Some(field.to_owned()),
-            ..self
-        }
+    pub(super) fn about(mut self, field: &str) -> Self {
+        self.body.field = Some(field.to_owned());
+        self
     }
 
     /// Returns whether there is nothing at this path.
     pub(super) const fn is_not_found(&self) -> bool {
-        self.status == StatusCode::NOT_FOUND.as_u16()
+        self.body.status == StatusCode::NOT_FOUND.as_u16()
     }
 
     /// Returns whether the credentials are not good for it.
     pub(super) const fn is_unauthorized(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED.as_u16()
+        self.body.status == StatusCode::UNAUTHORIZED.as_u16()
     }
 
     /// Says something else about it.
-    pub(super) fn with_detail(self, detail: &str) -> Self {
-        Self {
-            detail: detail.to_owned(),
-            ..self
-        }
+    pub(super) fn with_detail(mut self, detail: &str) -> Self {
+        detail.clone_into(&mut self.body.detail);
+        self
     }
 
     /// The server ends before the request is carried out; its result is unknown.
@@ -133,7 +135,7 @@ impl Problem {
 
     /// Returns whether it may be asked for again a little later.
     pub(super) const fn is_busy(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
+        self.body.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
     /// A namespace that is not known, while some are not.
@@ -223,18 +225,18 @@ impl From<Denied> for Problem {
             Some(field) => (Some(field.name.into_owned()), field.allowed),
             None => (None, None),
         };
-        Self {
-            field,
-            right: right.map(String::into_boxed_str),
-            ..Self::new(status, denied.kind.name(), denied.text)
-        }
+        let mut problem = Self::new(status, denied.kind.name(), denied.text);
+        problem.body.field = field;
+        problem.right = right.map(String::into_boxed_str);
+        problem
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&self).expect("texts are JSON");
+        let status =
+            StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self.body).expect("texts are JSON");
         let kind = HeaderValue::from_static("application/problem+json");
         let allowed = self.allowed.as_deref();
         let allowed = allowed.and_then(|allowed| HeaderValue::from_str(allowed).ok());
@@ -302,13 +304,16 @@ mod tests {
         };
         let given = serde_json::json!({"lock_duration": "PT10M"});
         let problem = Problem::from(denied.clone()).of_properties(&given);
-        assert_eq!(problem.field.as_deref(), Some("properties.lock_duration"));
         assert_eq!(
-            problem.detail,
+            problem.body.field.as_deref(),
+            Some("properties.lock_duration")
+        );
+        assert_eq!(
+            problem.body.detail,
             "properties.lock_duration: found \"PT10M\"; allowed: PT5S to PT5M."
         );
         let other = Problem::from(denied).of_properties(&serde_json::json!({}));
-        assert_eq!(other.field.as_deref(), Some("lock_duration"));
-        assert!(other.detail.starts_with("LockDuration"));
+        assert_eq!(other.body.field.as_deref(), Some("lock_duration"));
+        assert!(other.body.detail.starts_with("LockDuration"));
     }
 }

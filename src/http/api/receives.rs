@@ -2,55 +2,17 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call};
 use super::entities::{limited, number};
 use super::problem::Problem;
+use jitney_api::receives::{Mode, Receive, Receives};
 use jitney_base::ids::RequestId;
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{EndReceive, ListReceives, ReceiveView};
 use jitney_queue::ReceiveMode;
-
-/// A receive over HTTP that waits for a message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Receive {
-    id: u64,
-    /// The address of the queue or the subscription.
-    entity: String,
-    mode: Mode,
-    /// Whose credentials its client has: `operator`, `key NAME`, `identity SUBJECT`; `anyone` if none are verified.
-    client: String,
-    /// The address of its client; of IPv6 the network.
-    peer: String,
-    /// The host by which its client calls the namespace.
-    host: String,
-    /// When it came.
-    began_at: String,
-    /// Until when it waits.
-    waits_until: String,
-}
-
-/// How a message is received.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = ReceiveMode)]
-enum Mode {
-    /// Locked for the client.
-    PeekLock,
-    /// Deleted at once.
-    ReceiveAndDelete,
-}
-
-/// Receives over HTTP that wait, in the order of their ids.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Receives {
-    receives: Vec<Receive>,
-    /// What `after` is to be for the next page; without it there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
-}
 
 /// Which receives a list has.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -77,7 +39,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let after = query.after.as_deref().map(receive_id).transpose()?;
     let list = ListReceives { after, most };
     let found = call.fetch("", list).await?;
-    let receives = found.receives.into_iter().map(Receive::of).collect();
+    let receives = found.receives.into_iter().map(receive_of).collect();
     let next_after = found.next_after.map(|next| next.0.to_string());
     let page = Receives {
         receives,
@@ -101,20 +63,18 @@ fn receive_id(text: &str) -> Result<RequestId, Problem> {
     id.map_err(|_| Problem::bad_request(format!("'{text}' is no id of a receive.")))
 }
 
-impl Receive {
-    fn of(view: ReceiveView) -> Self {
-        Self {
-            id: view.id.0,
-            entity: view.entity,
-            mode: match view.mode {
-                ReceiveMode::PeekLock => Mode::PeekLock,
-                ReceiveMode::ReceiveAndDelete => Mode::ReceiveAndDelete,
-            },
-            client: view.client.name,
-            peer: view.client.peer,
-            host: view.host,
-            began_at: time(view.began),
-            waits_until: time(view.until),
-        }
+fn receive_of(view: ReceiveView) -> Receive {
+    Receive {
+        id: view.id.0,
+        entity: view.entity,
+        mode: match view.mode {
+            ReceiveMode::PeekLock => Mode::PeekLock,
+            ReceiveMode::ReceiveAndDelete => Mode::ReceiveAndDelete,
+        },
+        client: view.client.name,
+        peer: view.client.peer,
+        host: view.host,
+        began_at: time(view.began),
+        waits_until: time(view.until),
     }
 }

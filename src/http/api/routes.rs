@@ -10,7 +10,6 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::call::{Answer, Call, PREFIX};
-use super::messages::BodyShown;
 use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
@@ -18,6 +17,7 @@ use super::{
     selection, sending, server, sessions,
 };
 use crate::http::answers::shared_body;
+use jitney_api::messages::BodyShown;
 
 /// A method and the segments of a path: a literal is in quotes, and a name is any segment.
 struct Route {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::call::{Answer, Call, Object};
@@ -12,6 +12,9 @@ use super::problem::Problem;
 use super::rules::SubscriptionRules;
 use super::sending::NewMessage;
 use crate::limits;
+use jitney_api::rule_tests::{
+    ConditionResult, RuleTest, RuleTests, SubscriptionTest, TestedCondition,
+};
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;
@@ -43,72 +46,6 @@ pub(super) struct KeptMessage {
     /// The path of the queue, the topic, the subscription, or of one of their sub-queues.
     entity: String,
     sequence_number: u64,
-}
-
-/// Which subscriptions take the message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RuleTests {
-    /// Written one by one, before the rest.
-    #[schema(required)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    subscriptions: Vec<SubscriptionTest>,
-    /// The values of the properties that the conditions read; null for those that are absent. Of a text there are 256 characters.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    values: BTreeMap<String, serde_json::Value>,
-    /// What `skip` is to be for further subscriptions; without it there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_skip: Option<usize>,
-}
-
-/// Whether one subscription takes the message.
-#[derive(Debug, Serialize, ToSchema)]
-struct SubscriptionTest {
-    /// Its path.
-    path: String,
-    /// At least one of its rules takes the message.
-    takes: bool,
-    rules: Vec<RuleTest>,
-    /// It has more rules than one answer has: 1,000, or a MiB.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    incomplete: bool,
-}
-
-/// Whether one rule takes the message, and why.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RuleTest {
-    name: String,
-    #[serde(flatten)]
-    condition: TestedCondition,
-}
-
-/// The result of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum ConditionResult {
-    True,
-    False,
-    /// A value that it needs is absent, or its values do not compare: the message is not taken.
-    Unknown,
-    /// It cannot be evaluated: the message is not taken.
-    Failed,
-}
-
-/// A condition with its parts.
-#[derive(Debug, Serialize, ToSchema)]
-struct TestedCondition {
-    /// The condition as SQL.
-    text: String,
-    result: ConditionResult,
-    /// Why it cannot be evaluated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// The conditions that `AND`, `OR` or `NOT` makes it of.
-    #[schema(no_recursion)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Self>,
-    /// The properties that a condition without parts reads; `values` of the answer has their values.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    properties: Vec<String>,
 }
 
 /// Tests a message against the rules of a subscription, or of all subscriptions of a topic. Nothing is sent. Facts that a topic
@@ -288,13 +225,13 @@ impl Tested<'_> {
                 break true;
             }
             let test = self.against_rule(&rule, values);
-            let size = test.size();
+            let size = size_of_test(&test);
             call.reserve(size).await?;
             bytes += size;
             tests.push(test);
         };
         Ok(SubscriptionTest {
-            takes: tests.iter().any(RuleTest::takes),
+            takes: tests.iter().any(takes),
             incomplete,
             path,
             rules: tests,
@@ -308,51 +245,47 @@ impl Tested<'_> {
             .explain(self.message, self.changed, self.facts, &mut share);
         RuleTest {
             name: rule.name.clone(),
-            condition: TestedCondition::of(explained, values),
+            condition: condition_of(explained, values),
         }
     }
 }
 
-impl RuleTest {
-    /// Returns whether the rule takes the message.
-    pub(super) fn takes(&self) -> bool {
-        self.condition.result == ConditionResult::True
-    }
+/// Returns whether the rule takes the message.
+pub(super) fn takes(test: &RuleTest) -> bool {
+    test.condition.result == ConditionResult::True
+}
 
-    /// Returns its bytes in memory, about.
-    pub(super) fn size(&self) -> usize {
-        self.condition.size()
+/// Returns its bytes in memory, about.
+pub(super) fn size_of_test(test: &RuleTest) -> usize {
+    size_of_condition(&test.condition)
+}
+
+fn condition_of(explained: Explanation, values: &mut Values) -> TestedCondition {
+    let (result, error) = match explained.truth {
+        Truth::True => (ConditionResult::True, None),
+        Truth::False => (ConditionResult::False, None),
+        Truth::Unknown => (ConditionResult::Unknown, None),
+        Truth::Failed(error) => (ConditionResult::Failed, Some(error)),
+    };
+    let properties = explained.values.into_iter().map(|(name, value)| {
+        values.add(&name, value.as_ref());
+        name
+    });
+    let properties = properties.collect();
+    let parts = explained.parts.into_iter();
+    TestedCondition {
+        text: explained.text,
+        result,
+        error,
+        parts: parts.map(|part| condition_of(part, values)).collect(),
+        properties,
     }
 }
 
-impl TestedCondition {
-    fn of(explained: Explanation, values: &mut Values) -> Self {
-        let (result, error) = match explained.truth {
-            Truth::True => (ConditionResult::True, None),
-            Truth::False => (ConditionResult::False, None),
-            Truth::Unknown => (ConditionResult::Unknown, None),
-            Truth::Failed(error) => (ConditionResult::Failed, Some(error)),
-        };
-        let properties = explained.values.into_iter().map(|(name, value)| {
-            values.add(&name, value.as_ref());
-            name
-        });
-        let properties = properties.collect();
-        let parts = explained.parts.into_iter();
-        Self {
-            text: explained.text,
-            result,
-            error,
-            parts: parts.map(|part| Self::of(part, values)).collect(),
-            properties,
-        }
-    }
-
-    /// Returns its bytes in memory, about.
-    fn size(&self) -> usize {
-        let names: usize = self.properties.iter().map(String::len).sum();
-        let parts: usize = self.parts.iter().map(Self::size).sum();
-        let error = self.error.as_ref().map_or(0, String::len);
-        size_of::<Self>() + self.text.len() + error + names + parts
-    }
+/// Returns its bytes in memory, about.
+fn size_of_condition(condition: &TestedCondition) -> usize {
+    let names: usize = condition.properties.iter().map(String::len).sum();
+    let parts: usize = condition.parts.iter().map(size_of_condition).sum();
+    let error = condition.error.as_ref().map_or(0, String::len);
+    size_of::<TestedCondition>() + condition.text.len() + error + names + parts
 }

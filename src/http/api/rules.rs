@@ -1,17 +1,16 @@
 //! Rules of subscriptions.
 
-use std::collections::BTreeMap;
-
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, with_version};
 use super::page::Page;
 use super::problem::Problem;
 use super::version::Version;
+use jitney_api::rules::{Correlation, Rule, RuleFilter, RuleRequest, Rules};
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::administration::{
@@ -24,81 +23,6 @@ use jitney_rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule as KeptRule, SqlFilter,
     Value as KeptValue,
 };
-
-/// A rule.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Rule {
-    name: String,
-    filter: RuleFilter,
-    /// Statements that change the subscription's copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<String>,
-    created_at: String,
-}
-
-/// A rule to be made.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RuleRequest {
-    pub(super) filter: RuleFilter,
-    #[serde(default)]
-    pub(super) action: Option<String>,
-}
-
-/// Which messages a rule takes.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum RuleFilter {
-    /// All.
-    True,
-    /// None.
-    False,
-    /// Those for which an expression is true.
-    Sql {
-        #[schema(example = "color = 'red' AND sys.Label LIKE 'order%'")]
-        expression: String,
-    },
-    /// Those whose properties have these values.
-    Correlation(Correlation),
-}
-
-/// Values that a correlation filter compares.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Correlation {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correlation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_to_session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_type: Option<String>,
-    /// Texts, numbers, booleans.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    properties: BTreeMap<String, serde_json::Value>,
-}
-
-/// Rules of a subscription.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Rules {
-    /// Written one by one, before the rest.
-    #[schema(required)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<Rule>,
-    /// What `skip` is to be for the next page; without it there is none. A page has 1 MiB of rules at most, or one that is
-    /// longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_skip: Option<usize>,
-}
 
 /// Which rules a list has.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -125,7 +49,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     while !page.is_full()
         && let Some(rule) = found.next().await?
     {
-        page.push(&Rule::of(&rule))?;
+        page.push(&rule_of(&rule))?;
     }
     let skip = query.skip + page.items();
     let next_skip = found.next().await?.map(|_| skip);
@@ -213,7 +137,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, rule: &str, body: Body) -
     let authority = call.authorize(entity).await?;
     let version = Version::read(call)?;
     let request: RuleRequest = call.json(body).await?;
-    let rule = Box::new(request.read(rule, "")?);
+    let rule = Box::new(read_rule(request, rule, "")?);
     let subscription = entity.to_owned();
     let (view, status) = match version {
         Version::Any | Version::Is(_) => {
@@ -252,100 +176,95 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str, rule: &str) -> Answer 
 }
 
 async fn shown(call: &Call<'_>, status: StatusCode, view: &RuleView) -> Answer {
-    let response = call.answer(status, &Rule::of(&view.rule)).await?;
+    let response = call.answer(status, &rule_of(&view.rule)).await?;
     Ok(with_version(response, view.rule.version()))
 }
 
-impl Rule {
-    fn of(rule: &KeptRule) -> Self {
-        Self {
-            name: rule.name.clone(),
-            filter: match &rule.filter {
-                Filter::True => RuleFilter::True,
-                Filter::False => RuleFilter::False,
-                Filter::Sql(filter) => RuleFilter::Sql {
-                    expression: filter.text().to_owned(),
-                },
-                Filter::Correlation(filter) => {
-                    RuleFilter::Correlation(Correlation::of(filter.fields()))
-                }
+fn rule_of(rule: &KeptRule) -> Rule {
+    Rule {
+        name: rule.name.clone(),
+        filter: match &rule.filter {
+            Filter::True => RuleFilter::True,
+            Filter::False => RuleFilter::False,
+            Filter::Sql(filter) => RuleFilter::Sql {
+                expression: filter.text().to_owned(),
             },
-            action: rule.action.as_ref().map(|action| action.text().to_owned()),
-            created_at: time(rule.created_at),
-        }
+            Filter::Correlation(filter) => RuleFilter::Correlation(correlation_of(filter.fields())),
+        },
+        action: rule.action.as_ref().map(|action| action.text().to_owned()),
+        created_at: time(rule.created_at),
     }
 }
 
-impl Correlation {
-    fn of(fields: &CorrelationFields) -> Self {
-        let properties = fields.properties.iter();
-        let properties =
-            properties.map(|(name, value)| (name.clone(), property_to_json(value.scalar())));
-        Self {
-            correlation_id: fields.correlation_id.clone(),
-            message_id: fields.message_id.clone(),
-            to: fields.to.clone(),
-            reply_to: fields.reply_to.clone(),
-            subject: fields.label.clone(),
-            session_id: fields.session_id.clone(),
-            reply_to_session_id: fields.reply_to_session_id.clone(),
-            content_type: fields.content_type.clone(),
-            properties: properties.collect(),
-        }
+fn correlation_of(fields: &CorrelationFields) -> Correlation {
+    let properties = fields.properties.iter();
+    let properties =
+        properties.map(|(name, value)| (name.clone(), property_to_json(value.scalar())));
+    Correlation {
+        correlation_id: fields.correlation_id.clone(),
+        message_id: fields.message_id.clone(),
+        to: fields.to.clone(),
+        reply_to: fields.reply_to.clone(),
+        subject: fields.label.clone(),
+        session_id: fields.session_id.clone(),
+        reply_to_session_id: fields.reply_to_session_id.clone(),
+        content_type: fields.content_type.clone(),
+        properties: properties.collect(),
     }
+}
 
-    fn read(self, prefix: &str) -> Result<CorrelationFields, Problem> {
-        let properties = self.properties.into_iter().map(|(name, value)| {
-            let read =
-                property_of_json(&value).map(|scalar: Scalar<'static>| KeptValue::from(scalar));
-            let read = read.ok_or_else(|| {
-                let field = format!("{prefix}filter.properties.{name}");
-                let text = format!("{field} is {value}; a text, a number or a boolean is allowed.");
-                Problem::wrong(field, text)
-            });
-            Ok((name, read?))
+fn read_correlation(correlation: Correlation, prefix: &str) -> Result<CorrelationFields, Problem> {
+    let properties = correlation.properties.into_iter().map(|(name, value)| {
+        let read = property_of_json(&value).map(|scalar: Scalar<'static>| KeptValue::from(scalar));
+        let read = read.ok_or_else(|| {
+            let field = format!("{prefix}filter.properties.{name}");
+            let text = format!("{field} is {value}; a text, a number or a boolean is allowed.");
+            Problem::wrong(field, text)
         });
-        Ok(CorrelationFields {
-            correlation_id: self.correlation_id,
-            message_id: self.message_id,
-            to: self.to,
-            reply_to: self.reply_to,
-            label: self.subject,
-            session_id: self.session_id,
-            reply_to_session_id: self.reply_to_session_id,
-            content_type: self.content_type,
-            properties: properties.collect::<Result<Vec<_>, Problem>>()?,
-        })
-    }
+        Ok((name, read?))
+    });
+    Ok(CorrelationFields {
+        correlation_id: correlation.correlation_id,
+        message_id: correlation.message_id,
+        to: correlation.to,
+        reply_to: correlation.reply_to,
+        label: correlation.subject,
+        session_id: correlation.session_id,
+        reply_to_session_id: correlation.reply_to_session_id,
+        content_type: correlation.content_type,
+        properties: properties.collect::<Result<Vec<_>, Problem>>()?,
+    })
 }
 
-impl RuleRequest {
-    /// Returns the rule; `prefix` is in front of the names of its fields.
-    pub(super) fn read(self, name: &str, prefix: &str) -> Result<KeptRule, Problem> {
-        let wrong = |field: &str, why: String| {
-            Problem::wrong(
-                format!("{prefix}{field}"),
-                format!("{prefix}{field}: {why}."),
-            )
-        };
-        let filter = match self.filter {
-            RuleFilter::True => Filter::True,
-            RuleFilter::False => Filter::False,
-            RuleFilter::Sql { expression } => {
-                let filter = SqlFilter::parse(&expression);
-                Filter::Sql(filter.map_err(|error| wrong("filter.expression", error.to_string()))?)
-            }
-            RuleFilter::Correlation(fields) => {
-                let filter = CorrelationFilter::new(fields.read(prefix)?);
-                Filter::Correlation(filter.map_err(|error| wrong("filter", error.to_string()))?)
-            }
-        };
-        let action = self.action.as_deref().map(Action::parse).transpose();
-        Ok(KeptRule {
-            name: name.to_owned(),
-            filter,
-            action: action.map_err(|error| wrong("action", error.to_string()))?,
-            created_at: Timestamp::EPOCH,
-        })
-    }
+/// Returns the rule; `prefix` is in front of the names of its fields.
+pub(super) fn read_rule(
+    request: RuleRequest,
+    name: &str,
+    prefix: &str,
+) -> Result<KeptRule, Problem> {
+    let wrong = |field: &str, why: String| {
+        Problem::wrong(
+            format!("{prefix}{field}"),
+            format!("{prefix}{field}: {why}."),
+        )
+    };
+    let filter = match request.filter {
+        RuleFilter::True => Filter::True,
+        RuleFilter::False => Filter::False,
+        RuleFilter::Sql { expression } => {
+            let filter = SqlFilter::parse(&expression);
+            Filter::Sql(filter.map_err(|error| wrong("filter.expression", error.to_string()))?)
+        }
+        RuleFilter::Correlation(fields) => {
+            let filter = CorrelationFilter::new(read_correlation(fields, prefix)?);
+            Filter::Correlation(filter.map_err(|error| wrong("filter", error.to_string()))?)
+        }
+    };
+    let action = request.action.as_deref().map(Action::parse).transpose();
+    Ok(KeptRule {
+        name: name.to_owned(),
+        filter,
+        action: action.map_err(|error| wrong("action", error.to_string()))?,
+        created_at: Timestamp::EPOCH,
+    })
 }

@@ -1,14 +1,15 @@
 //! Scheduled messages by the time when they become active.
 
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call};
 use super::entities::number;
 use super::problem::Problem;
 use super::selection::instant;
 use crate::limits;
+use jitney_api::schedule::{ScheduledCounts, ScheduledSpan};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::CountScheduled;
 use jitney_queue::{Schedule, Spans};
@@ -30,31 +31,6 @@ pub(super) struct ScheduleQuery {
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
-}
-
-/// Scheduled messages in spans of time.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ScheduledCounts {
-    /// The beginning; absent if none was given, and nothing is scheduled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    /// The end; likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<String>,
-    /// Messages that become active in each span; none without a beginning.
-    spans: Vec<ScheduledSpan>,
-    /// All scheduled messages of the entity.
-    total: usize,
-    /// More messages than one request counts are scheduled for this time: those behind are not counted.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    incomplete: bool,
-}
-
-/// One span of time.
-#[derive(Debug, Serialize, ToSchema)]
-struct ScheduledSpan {
-    from: String,
-    messages: usize,
 }
 
 /// Spans if their number is not given.
@@ -100,7 +76,7 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
         }
     }
     let sums = sums.ok_or_else(Problem::stopping)?;
-    let mut counts = ScheduledCounts::of(&sums);
+    let mut counts = counts_of(&sums);
     if sums.total == 0 {
         // Nothing says when they would begin and end.
         counts.before = counts.before.filter(|_| has_before || has_from);
@@ -110,19 +86,17 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
     call.answer(StatusCode::OK, &counts).await
 }
 
-impl ScheduledCounts {
-    fn of(schedule: &Schedule) -> Self {
-        let spans = schedule.counts.iter().enumerate();
-        let spans = spans.map(|(at, &messages)| ScheduledSpan {
-            from: time(schedule.beginning_of(at)),
-            messages,
-        });
-        Self {
-            from: Some(time(schedule.from)),
-            before: Some(time(schedule.before)),
-            spans: spans.collect(),
-            total: schedule.total,
-            incomplete: schedule.next.is_some(),
-        }
+fn counts_of(schedule: &Schedule) -> ScheduledCounts {
+    let spans = schedule.counts.iter().enumerate();
+    let spans = spans.map(|(at, &messages)| ScheduledSpan {
+        from: time(schedule.beginning_of(at)),
+        messages,
+    });
+    ScheduledCounts {
+        from: Some(time(schedule.from)),
+        before: Some(time(schedule.before)),
+        spans: spans.collect(),
+        total: schedule.total,
+        incomplete: schedule.next.is_some(),
     }
 }

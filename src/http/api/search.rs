@@ -1,16 +1,19 @@
 //! A search over all queues of a namespace.
 
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, from_number};
 use super::entities::{limited, number};
-use super::messages::{BodyShown, MessageShown, Shown};
+use super::messages::Shown;
 use super::page::Page;
 use super::problem::Problem;
 use super::searches::Search;
-use super::selection::{MessageSelection, State, compile, is_zero};
+use super::selection::{compile, read_selection};
 use crate::limits;
+use jitney_api::messages::BodyShown;
+use jitney_api::search::{Found, FoundMessage};
+use jitney_api::selection::{MessageSelection, State};
 use jitney_broker::access::Authority;
 use jitney_gateway::operations::{ListQueues, QueuesPage};
 
@@ -48,33 +51,6 @@ pub(super) struct SearchQuery {
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
-}
-
-/// Messages that were found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Found {
-    /// Written one by one, before the rest.
-    #[schema(required)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<FoundMessage>,
-    /// What `from_queue` is to be to continue; without it, all queues were looked at. An answer may be empty and have it: one
-    /// request looks at a bounded number of messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_queue: Option<String>,
-    /// What `from_number` is to be to continue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_number: Option<u64>,
-    /// Messages that are not here because evaluating `json_path` in their bodies takes too many steps.
-    #[serde(skip_serializing_if = "is_zero")]
-    undecided: u64,
-}
-
-/// A message that was found.
-#[derive(Debug, Serialize, ToSchema)]
-struct FoundMessage {
-    /// The address of its queue: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
-    queue: String,
-    message: MessageShown,
 }
 
 /// Where further queues are.
@@ -132,7 +108,7 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
              json_path is needed.",
         ));
     }
-    let selector = compile(&selection.read("")?, "")?;
+    let selector = compile(&read_selection(selection, "")?, "")?;
     let mut search = call.search(selector)?;
     let mut page = Page::begin(call, "messages").await?;
     let mut undecided = 0;

@@ -2,114 +2,15 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::call::{Answer, Call, from_number};
 use super::problem::Problem;
 use crate::limits;
+use jitney_api::selection::{CountRequest, MessageSelection, SelectionCount, State};
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp};
 use jitney_broker::namespace::{Selection, Selector};
 use jitney_gateway::admin::{parse_time, time};
 use jitney_message::MessageState;
-
-/// The state of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum State {
-    /// To be received, or locked.
-    Active,
-    /// Received by its number only.
-    Deferred,
-    /// Waits for its time.
-    Scheduled,
-}
-
-/// Which messages.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct MessageSelection {
-    /// States; none means all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) states: Vec<State>,
-    /// Sequence numbers; none means all.
-    #[schema(max_items = 1000)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) numbers: Vec<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<String>,
-    /// Enqueued at this time or later.
-    #[schema(example = "2026-11-23T12:00:00Z")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) enqueued_from: Option<String>,
-    /// Enqueued before this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) enqueued_before: Option<String>,
-    /// Scheduled for this time or later.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) scheduled_from: Option<String>,
-    /// Scheduled for a time before this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) scheduled_before: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) correlation_id: Option<String>,
-    /// The reason of a dead letter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// Those that have no reason of a dead letter.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) without_reason: bool,
-    /// The error description of a dead letter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<String>,
-    /// Those that have no error description of a dead letter.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) without_description: bool,
-    /// A SQL filter over properties, as rules have.
-    #[schema(example = "color = 'red'")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) filter: Option<String>,
-    /// A text that the body contains, within its first MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) text: Option<String>,
-    /// A `JSONPath` [RFC 9535] that finds something in the body, which must be JSON of at most a MiB.
-    #[schema(example = "$.order[?@.total > 100]")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) json_path: Option<String>,
-}
-
-/// A selection whose messages are counted.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CountRequest {
-    /// The path of a queue, a topic, a subscription, or one of their sub-queues.
-    #[schema(example = "orders/$DeadLetterQueue")]
-    entity: String,
-    #[serde(default)]
-    selection: MessageSelection,
-    /// The first sequence number to look at: `next` of the answer before.
-    #[serde(default)]
-    from: u64,
-}
-
-/// Messages that a selection means.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(super) struct SelectionCount {
-    messages: u64,
-    /// Those of them that a receiver has locked: a job would leave them as they are.
-    locked: u64,
-    /// Bytes of all of them as their senders encoded them.
-    size_bytes: u64,
-    /// Messages that are not counted because evaluating `json_path` in their bodies takes too many steps: a job would leave
-    /// them as they are.
-    #[serde(skip_serializing_if = "is_zero")]
-    undecided: u64,
-    /// What `from` is to be to continue; without it, all were looked at. One answer looks at a bounded number of messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
-}
 
 /// Counts the messages that a job with this selection would change, as they are now. Nothing changes.
 #[utoipa::path(post, path = "/api/v1/jobs/count", operation_id = "count_selection", tag = "jobs", request_body = CountRequest,
@@ -117,7 +18,7 @@ pub(super) struct SelectionCount {
 pub(super) async fn count(call: &Call<'_>, body: Body) -> Answer {
     let authority = call.authorize("").await?;
     let request: CountRequest = call.json(body).await?;
-    let selection = request.selection.read("selection.")?;
+    let selection = read_selection(request.selection, "selection.")?;
     let selector = compile(&selection, "selection.")?;
     let mut search = call.search(selector)?;
     let mut counted = SelectionCount {
@@ -156,15 +57,6 @@ pub(super) fn compile(selection: &Selection, prefix: &str) -> Result<Selector, P
         .map_err(|error| Problem::wrong(format!("{prefix}{}", error.field()), format!("{error}.")))
 }
 
-/// Returns whether a count is left out of an answer.
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the macro that serializes a field passes a reference"
-)]
-pub(super) const fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 /// Reads a time.
 pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
     let Some(text) = text else {
@@ -178,78 +70,75 @@ pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<Timesta
     })
 }
 
-impl MessageSelection {
-    /// Returns the form in which jobs have it. `prefix` is in front of the names of its fields.
-    pub(super) fn read(self, prefix: &str) -> Result<Selection, Problem> {
-        let at = |name: &str, text| instant(&format!("{prefix}{name}"), text);
-        let max = i64::MAX.unsigned_abs();
-        if let Some(number) = self.numbers.iter().find(|number| max < **number) {
-            let field = format!("{prefix}numbers");
-            let text = format!("{field} has {number}, which is too large; up to {max} is allowed.");
-            return Err(Problem::wrong(field, text));
-        }
-        Ok(Selection {
-            states: self.states.into_iter().map(Into::into).collect(),
-            numbers: self.numbers,
-            session_id: self.session_id,
-            enqueued_from: at("enqueued_from", self.enqueued_from)?,
-            enqueued_before: at("enqueued_before", self.enqueued_before)?,
-            scheduled_from: at("scheduled_from", self.scheduled_from)?,
-            scheduled_before: at("scheduled_before", self.scheduled_before)?,
-            message_id: self.message_id,
-            correlation_id: self.correlation_id,
-            reason: self.reason,
-            without_reason: self.without_reason,
-            description: self.description,
-            without_description: self.without_description,
-            filter: self.filter,
-            text: self.text,
-            json_path: self.json_path,
-        })
+/// Returns the form in which jobs have it. `prefix` is in front of the names of its fields.
+pub(super) fn read_selection(
+    selection: MessageSelection,
+    prefix: &str,
+) -> Result<Selection, Problem> {
+    let at = |name: &str, text| instant(&format!("{prefix}{name}"), text);
+    let max = i64::MAX.unsigned_abs();
+    if let Some(number) = selection.numbers.iter().find(|number| max < **number) {
+        let field = format!("{prefix}numbers");
+        let text = format!("{field} has {number}, which is too large; up to {max} is allowed.");
+        return Err(Problem::wrong(field, text));
     }
+    Ok(Selection {
+        states: selection.states.into_iter().map(read_state).collect(),
+        numbers: selection.numbers,
+        session_id: selection.session_id,
+        enqueued_from: at("enqueued_from", selection.enqueued_from)?,
+        enqueued_before: at("enqueued_before", selection.enqueued_before)?,
+        scheduled_from: at("scheduled_from", selection.scheduled_from)?,
+        scheduled_before: at("scheduled_before", selection.scheduled_before)?,
+        message_id: selection.message_id,
+        correlation_id: selection.correlation_id,
+        reason: selection.reason,
+        without_reason: selection.without_reason,
+        description: selection.description,
+        without_description: selection.without_description,
+        filter: selection.filter,
+        text: selection.text,
+        json_path: selection.json_path,
+    })
+}
 
-    pub(super) fn of(selection: &Selection) -> Self {
-        Self {
-            states: selection
-                .states
-                .iter()
-                .map(|state| (*state).into())
-                .collect(),
-            numbers: selection.numbers.clone(),
-            session_id: selection.session_id.clone(),
-            enqueued_from: selection.enqueued_from.map(time),
-            enqueued_before: selection.enqueued_before.map(time),
-            scheduled_from: selection.scheduled_from.map(time),
-            scheduled_before: selection.scheduled_before.map(time),
-            message_id: selection.message_id.clone(),
-            correlation_id: selection.correlation_id.clone(),
-            reason: selection.reason.clone(),
-            without_reason: selection.without_reason,
-            description: selection.description.clone(),
-            without_description: selection.without_description,
-            filter: selection.filter.clone(),
-            text: selection.text.clone(),
-            json_path: selection.json_path.clone(),
-        }
+pub(super) fn selection_of(selection: &Selection) -> MessageSelection {
+    MessageSelection {
+        states: selection
+            .states
+            .iter()
+            .map(|state| state_of(*state))
+            .collect(),
+        numbers: selection.numbers.clone(),
+        session_id: selection.session_id.clone(),
+        enqueued_from: selection.enqueued_from.map(time),
+        enqueued_before: selection.enqueued_before.map(time),
+        scheduled_from: selection.scheduled_from.map(time),
+        scheduled_before: selection.scheduled_before.map(time),
+        message_id: selection.message_id.clone(),
+        correlation_id: selection.correlation_id.clone(),
+        reason: selection.reason.clone(),
+        without_reason: selection.without_reason,
+        description: selection.description.clone(),
+        without_description: selection.without_description,
+        filter: selection.filter.clone(),
+        text: selection.text.clone(),
+        json_path: selection.json_path.clone(),
     }
 }
 
-impl From<MessageState> for State {
-    fn from(state: MessageState) -> Self {
-        match state {
-            MessageState::Active => Self::Active,
-            MessageState::Deferred => Self::Deferred,
-            MessageState::Scheduled => Self::Scheduled,
-        }
+pub(super) const fn state_of(state: MessageState) -> State {
+    match state {
+        MessageState::Active => State::Active,
+        MessageState::Deferred => State::Deferred,
+        MessageState::Scheduled => State::Scheduled,
     }
 }
 
-impl From<State> for MessageState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Active => Self::Active,
-            State::Deferred => Self::Deferred,
-            State::Scheduled => Self::Scheduled,
-        }
+const fn read_state(state: State) -> MessageState {
+    match state {
+        State::Active => MessageState::Active,
+        State::Deferred => MessageState::Deferred,
+        State::Scheduled => MessageState::Scheduled,
     }
 }

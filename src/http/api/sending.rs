@@ -9,8 +9,8 @@ use axum::http::{StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::call::{Answer, Call, Object};
@@ -18,6 +18,7 @@ use super::entities::span;
 use super::problem::{Problem, fault};
 use super::selection::instant;
 use crate::limits;
+use jitney_api::sending::Sent;
 use jitney_base::rights::Right;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_broker::access::Authority;
@@ -199,13 +200,6 @@ impl<'de> Visitor<'de> for MessagesReader<'_> {
         }
         Ok(messages)
     }
-}
-
-/// Messages that were sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sent {
-    /// Their sequence numbers; 0 for one that was dropped as a duplicate.
-    sequence_numbers: Vec<u64>,
 }
 
 /// Messages in one request to send.

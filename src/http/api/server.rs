@@ -1,75 +1,14 @@
 //! The server: its version, its process and its shards, for its operator.
 
-use std::collections::BTreeMap;
-
 use axum::http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use crate::host::owner_message::ShardReport;
 use crate::http::metrics::Usage;
+use jitney_api::server::{Data, Process, Server, ShardShown};
 use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;
-
-/// The server.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Server {
-    version: &'static str,
-    /// Any key is accepted (the development profile).
-    open: bool,
-    started_at: String,
-    process: Process,
-    /// Where messages are stored; absent if they are in memory only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Data>,
-    shards: Vec<ShardShown>,
-}
-
-/// What the process takes of the machine.
-#[derive(Debug, Serialize, ToSchema)]
-struct Process {
-    cpu_seconds: f64,
-    resident_bytes: u64,
-    threads: u64,
-    descriptors: u64,
-    descriptors_max: u64,
-    /// Memory that is counted where it is kept, as in the metric `jitney_memory_bytes`.
-    counted_bytes: BTreeMap<&'static str, usize>,
-}
-
-/// The data directory.
-#[derive(Debug, Serialize, ToSchema)]
-struct Data {
-    directory: String,
-    /// Bytes of its file system, and those that are free.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    disk_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    free_bytes: Option<u64>,
-}
-
-/// A shard.
-#[derive(Debug, Serialize, ToSchema)]
-struct ShardShown {
-    number: u32,
-    namespaces: Vec<String>,
-    /// Its owner and its disk make progress.
-    healthy: bool,
-    /// Messages are accepted: neither its disk nor the memory is full.
-    accepts_messages: bool,
-    /// Why they are not, and what helps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shortage: Option<String>,
-    connections: usize,
-    log_bytes: u64,
-    /// Bytes of the log that messages still use.
-    live_bytes: u64,
-    segments: usize,
-    /// The newest group of records.
-    groups: u64,
-}
 
 /// Describes the server. Only the operator may.
 #[utoipa::path(get, path = "/api/v1/server", operation_id = "get_server", tag = "server",
@@ -86,7 +25,7 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         ShardShown {
             namespaces: own.map(|it| it.name.clone()).collect(),
             healthy: !stuck.contains(&number),
-            ..ShardShown::of(number, &report)
+            ..shard_of(number, &report)
         }
     });
     #[expect(
@@ -94,8 +33,10 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
         reason = "milliseconds since 1970 are far below 2^53"
     )]
     let started = Timestamp::from_millis((usage.started_at * 1000.0) as i64);
+    let counted = server.metrics.memory().by_purpose().into_iter();
+    let counted = counted.map(|(purpose, bytes)| (purpose.into(), bytes));
     let shown = Server {
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         open: server.is_open,
         started_at: time(started),
         process: Process {
@@ -104,7 +45,7 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
             threads: usage.threads,
             descriptors: usage.descriptors,
             descriptors_max: usage.descriptors_max,
-            counted_bytes: server.metrics.memory().by_purpose().into(),
+            counted_bytes: counted.collect(),
         },
         data: server.namespaces.directory().map(|directory| {
             let space = rustix::fs::statvfs(directory).ok();
@@ -120,22 +61,20 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
     call.answer(StatusCode::OK, &shown).await
 }
 
-impl ShardShown {
-    fn of(number: u32, report: &ShardReport) -> Self {
-        let statistics = &report.statistics;
-        Self {
-            number,
-            namespaces: Vec::new(),
-            healthy: true,
-            accepts_messages: statistics.shortage.is_none(),
-            shortage: statistics
-                .shortage
-                .map(|it| format!("{it}. {}", it.remedy())),
-            connections: statistics.gateway.connections,
-            log_bytes: statistics.log.bytes,
-            live_bytes: statistics.log.live_bytes,
-            segments: statistics.log.segments,
-            groups: statistics.groups,
-        }
+fn shard_of(number: u32, report: &ShardReport) -> ShardShown {
+    let statistics = &report.statistics;
+    ShardShown {
+        number,
+        namespaces: Vec::new(),
+        healthy: true,
+        accepts_messages: statistics.shortage.is_none(),
+        shortage: statistics
+            .shortage
+            .map(|it| format!("{it}. {}", it.remedy())),
+        connections: statistics.gateway.connections,
+        log_bytes: statistics.log.bytes,
+        live_bytes: statistics.log.live_bytes,
+        segments: statistics.log.segments,
+        groups: statistics.groups,
     }
 }

@@ -5,50 +5,17 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call};
 use super::entities::{limited, number};
-use super::messages::Lock;
+use super::messages::lock_of;
 use super::problem::Problem;
+use jitney_api::sessions::{Session, SessionStateRequest, Sessions};
 use jitney_gateway::operations::{
     ListSessions, ReadSession, SessionAndState, SessionView, SetSessionState,
 };
-
-/// A message session.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Session {
-    id: String,
-    /// Its messages, in whatever state; 1,000 means 1,000 or more.
-    messages: usize,
-    /// Bytes of its state; without it, it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state_bytes: Option<usize>,
-    /// A receiver has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lock: Option<Lock>,
-    /// Its state in base64; in the answer about one session only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state_base64: Option<String>,
-}
-
-/// Message sessions, in the order of their ids.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sessions {
-    sessions: Vec<Session>,
-    /// What `after` is to be for the next page; without it there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
-}
-
-/// A new state of a message session.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SessionStateRequest {
-    /// The state in base64; null clears it.
-    state_base64: Option<String>,
-}
 
 /// Which message sessions a list has.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -77,7 +44,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let list = ListSessions { path, after, most };
     let page = call.fetch(entity, list).await?;
     let sessions = page.sessions.iter();
-    let sessions = sessions.map(|view| Session::of(view, None)).collect();
+    let sessions = sessions.map(|view| session_of(view, None)).collect();
     let next_after = page.next_after;
     call.answer(
         StatusCode::OK,
@@ -100,7 +67,7 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
     // The state is in memory anyway; its base64 is there as a text, and in the answer.
     let length = state.as_ref().map_or(0, bytes::Bytes::len);
     call.reserve(length.div_ceil(3) * 4).await?;
-    let shown = Session::of(&session, state.as_deref());
+    let shown = session_of(&session, state.as_deref());
     call.answer(StatusCode::OK, &shown).await
 }
 
@@ -123,15 +90,13 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, id: &str, body: Body) -> 
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-impl Session {
-    fn of(view: &SessionView, state: Option<&[u8]>) -> Self {
-        let lock = view.holder.as_ref();
-        Self {
-            id: view.id.clone(),
-            messages: view.inspected.messages,
-            state_bytes: view.inspected.state_bytes,
-            lock: lock.map(|(holder, until)| Lock::of(*until, Some(holder))),
-            state_base64: state.map(|state| STANDARD.encode(state)),
-        }
+fn session_of(view: &SessionView, state: Option<&[u8]>) -> Session {
+    let lock = view.holder.as_ref();
+    Session {
+        id: view.id.clone(),
+        messages: view.inspected.messages,
+        state_bytes: view.inspected.state_bytes,
+        lock: lock.map(|(holder, until)| lock_of(*until, Some(holder))),
+        state_base64: state.map(|state| STANDARD.encode(state)),
     }
 }

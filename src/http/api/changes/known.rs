@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::limits;
+use jitney_api::changes::{EntityDeleted, Gone};
 
 /// Something that changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,11 +179,12 @@ impl Item {
     }
 
     fn id_json(&self) -> String {
-        match self {
-            Self::Entity(path) => serde_json::json!({ "path": path }).to_string(),
-            Self::Job(id) => serde_json::json!({ "id": id }).to_string(),
-            Self::Connection(id) => serde_json::json!({ "id": id }).to_string(),
-        }
+        let json = match self {
+            Self::Entity(path) => serde_json::to_string(&EntityDeleted { path: path.clone() }),
+            Self::Job(id) => serde_json::to_string(&Gone { id: *id }),
+            Self::Connection(id) => serde_json::to_string(&Gone { id: (*id).into() }),
+        };
+        json.expect("texts and numbers are JSON")
     }
 }
 

@@ -20,12 +20,12 @@ use hyper::body::Frame;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call};
-use super::connections::{Connection, FIRST};
-use super::entities::{EntityStatus, Kind};
-use super::jobs::Job;
+use super::connections::{FIRST, connection_of};
+use super::entities::{kind_of, status_of};
+use super::jobs::job_of;
 use super::problem::Problem;
 use crate::host::owner_message::{OwnerMessage, ShardReport};
 use crate::host::shards::Shards;
@@ -33,6 +33,7 @@ use crate::http::answers::Reservation;
 use crate::limits;
 pub(crate) use followed::Changes;
 use followed::OpenStream;
+use jitney_api::changes::EntityNow;
 use jitney_base::address::SubQueue;
 use jitney_base::rights::Right;
 use jitney_broker::access::{Authority, Inquiry};
@@ -56,40 +57,6 @@ pub(super) struct ChangesQuery {
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
-}
-
-/// An entity as the event `entity` has it. Counts of what happened begin with the process.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EntityNow {
-    path: String,
-    kind: Kind,
-    active: usize,
-    deferred: usize,
-    scheduled: usize,
-    /// Messages that receivers have locked, in whatever state.
-    locked: usize,
-    dead_letters: usize,
-    size_bytes: u64,
-    receivers: usize,
-    /// What clients may do with it.
-    status: EntityStatus,
-    /// Its messages belong to message sessions.
-    requires_session: bool,
-    /// When the oldest message was enqueued that waits for a receiver.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oldest_enqueued_at: Option<String>,
-    /// Messages that a transaction sent by way of it, and their target refused.
-    transfer_dead_letters: usize,
-    /// Message sessions that have messages, a state or a holder.
-    sessions: usize,
-    sessions_held: usize,
-    incoming: u64,
-    /// Messages that were completed, or received and deleted.
-    completed: u64,
-    abandoned: u64,
-    expired: u64,
-    locks_expired: u64,
-    dead_lettered: u64,
 }
 
 /// Looks at the namespaces that are followed, until the shards end: at intervals, and soon when a client begins.
@@ -186,7 +153,7 @@ impl State {
             let entities = &report.statistics.gateway.namespaces.entities;
             for entity in entities.iter().filter(|it| it.namespace == namespace) {
                 let item = Item::Entity(entity.path.clone());
-                if !self.add(item, &EntityNow::of(entity)) {
+                if !self.add(item, &entity_now(entity)) {
                     return;
                 }
             }
@@ -201,7 +168,7 @@ impl State {
                 return;
             };
             for view in jobs {
-                if !self.add(Item::Job(view.id.0), &Job::of(view)) {
+                if !self.add(Item::Job(view.id.0), &job_of(view)) {
                     return;
                 }
             }
@@ -245,7 +212,7 @@ impl State {
     }
 
     fn add_connection(&mut self, view: ConnectionView) -> bool {
-        self.add(Item::Connection(view.id.0), &Connection::of(view))
+        self.add(Item::Connection(view.id.0), &connection_of(view))
     }
 
     fn end(self) -> (BTreeMap<Item, String>, Reservation) {
@@ -263,37 +230,35 @@ async fn ask<R: Request>(namespace: &str, shards: &Shards, request: R) -> Option
     owner.request(requester, request).await?.ok()
 }
 
-impl EntityNow {
-    fn of(entity: &EntityStatistics) -> Self {
-        let queue = |wanted: SubQueue| {
-            let found = entity.queues.iter().find(|(kind, _)| *kind == wanted);
-            found.map_or_else(QueueStatistics::default, |(_, queue)| *queue)
-        };
-        let (main, dead) = (queue(SubQueue::Main), queue(SubQueue::DeadLetter));
-        let failed = queue(SubQueue::TransferDeadLetter);
-        Self {
-            path: entity.path.clone(),
-            kind: entity.kind.into(),
-            active: main.active,
-            deferred: main.deferred,
-            scheduled: main.scheduled,
-            locked: main.locked,
-            dead_letters: dead.active + dead.deferred,
-            size_bytes: main.bytes + dead.bytes,
-            receivers: main.receivers,
-            status: entity.status.into(),
-            requires_session: entity.requires_session,
-            oldest_enqueued_at: main.oldest.map(time),
-            transfer_dead_letters: failed.active + failed.deferred,
-            sessions: main.sessions,
-            sessions_held: main.sessions_held,
-            incoming: main.counters.incoming,
-            completed: main.counters.completed,
-            abandoned: main.counters.abandoned,
-            expired: main.counters.expired,
-            locks_expired: main.counters.locks_expired,
-            dead_lettered: main.counters.dead_lettered.iter().sum(),
-        }
+fn entity_now(entity: &EntityStatistics) -> EntityNow {
+    let queue = |wanted: SubQueue| {
+        let found = entity.queues.iter().find(|(kind, _)| *kind == wanted);
+        found.map_or_else(QueueStatistics::default, |(_, queue)| *queue)
+    };
+    let (main, dead) = (queue(SubQueue::Main), queue(SubQueue::DeadLetter));
+    let failed = queue(SubQueue::TransferDeadLetter);
+    EntityNow {
+        path: entity.path.clone(),
+        kind: kind_of(entity.kind),
+        active: main.active,
+        deferred: main.deferred,
+        scheduled: main.scheduled,
+        locked: main.locked,
+        dead_letters: dead.active + dead.deferred,
+        size_bytes: main.bytes + dead.bytes,
+        receivers: main.receivers,
+        status: status_of(entity.status),
+        requires_session: entity.requires_session,
+        oldest_enqueued_at: main.oldest.map(time),
+        transfer_dead_letters: failed.active + failed.deferred,
+        sessions: main.sessions,
+        sessions_held: main.sessions_held,
+        incoming: main.counters.incoming,
+        completed: main.counters.completed,
+        abandoned: main.counters.abandoned,
+        expired: main.counters.expired,
+        locks_expired: main.counters.locks_expired,
+        dead_lettered: main.counters.dead_lettered.iter().sum(),
     }
 }
 
