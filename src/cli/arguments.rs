@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use super::error::CommandError;
 use super::path::encoded;
 use super::words;
+use jitney_api::messages::MessageShown;
+use jitney_api::selection::State;
 
 /// What can be done with the entities of one kind.
 #[derive(Debug, Subcommand)]
@@ -578,15 +580,13 @@ impl ConditionArgs {
     }
 
     /// Returns whether a message that the broker has selected is in one of the states.
-    pub(super) fn choose(&self, message: &Value) -> bool {
-        let state = message.get("state").and_then(Value::as_str);
-        let is_locked = message.get("lock").is_some_and(|lock| !lock.is_null());
+    pub(super) fn choose(&self, message: &MessageShown) -> bool {
         self.states.is_empty()
             || self.states.iter().any(|wanted| match wanted {
-                StateArg::Locked => is_locked,
-                StateArg::Active | StateArg::Deferred | StateArg::Scheduled => {
-                    state == Some(wanted.name())
-                }
+                StateArg::Locked => message.lock.is_some(),
+                StateArg::Active => message.state == State::Active,
+                StateArg::Deferred => message.state == State::Deferred,
+                StateArg::Scheduled => message.state == State::Scheduled,
             })
     }
 
@@ -654,7 +654,11 @@ mod tests {
             locked.to_query(),
             "&state=active&state=deferred&state=scheduled"
         );
-        let message = |state: &str, lock: Value| json!({"state": state, "lock": lock});
+        let message = |state: &str, lock: Value| {
+            let message = json!({"sequence_number": 1, "state": state, "lock": lock, "enqueued_at": "", "delivery_count": 0,
+                "size_bytes": 0});
+            serde_json::from_value::<MessageShown>(message).unwrap()
+        };
         assert!(locked.choose(&message("active", json!({"until": "2030"}))));
         assert!(locked.choose(&message("scheduled", Value::Null)));
         assert!(!locked.choose(&message("active", Value::Null)));

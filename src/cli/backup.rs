@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use clap::Args;
 use hyper::Method;
-use serde_json::{Value, json};
 
 use super::error::CommandError;
 use super::shell::Shell;
+use super::table::to_json;
 use super::words;
 use crate::host::restore as restoring;
 use crate::system::print;
+use jitney_api::backups::{BackupMade, BackupRequest};
 
 /// Back up a broker that runs.
 #[derive(Debug, Args)]
@@ -40,19 +41,21 @@ impl Shell {
             let text = "the directory's name is not UTF-8";
             return Err(CommandError::Usage(text.to_owned()));
         };
-        let body = json!({"directory": directory});
+        let request = BackupRequest {
+            directory: directory.to_owned(),
+        };
+        let body = to_json(&request);
         let began = Instant::now();
         let made = self
             .client
-            .ask(Method::POST, "server/backups", Some(&body), &[])
-            .await?;
-        let count = |name: &str| made.get(name).and_then(Value::as_u64).unwrap_or_default();
+            .ask(Method::POST, "server/backups", Some(&body), &[]);
+        let made: BackupMade = made.await?;
         let said = format!(
             "Backed up to {}: {} ({}), {} of them new, in {}. `jitney restore` makes a data directory of it.",
             directory,
-            words::count(count("files"), "file"),
-            words::size(count("bytes")),
-            words::number(count("copied_files")),
+            words::count(words::whole(made.files), "file"),
+            words::size(made.bytes),
+            words::number(made.copied_files),
             words::taken(began.elapsed())
         );
         self.done(&made, &said);

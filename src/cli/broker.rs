@@ -12,6 +12,7 @@ use super::arguments::{
 use super::error::CommandError;
 use super::shell::{Common, Shell, block_on, ended};
 use super::{amqp, backup, locks, server, stats, top};
+use jitney_api::entities::Kind;
 
 /// A command for a broker that runs.
 #[derive(Debug, Subcommand)]
@@ -112,11 +113,21 @@ impl BrokerCommand {
     async fn carry_out(&self) -> Result<ExitCode, CommandError> {
         let of = Shell::new;
         match self {
-            Self::Queues(it) => of(&it.common)?.entities("queue", &it.command.command).await,
-            Self::Topics(it) => of(&it.common)?.entities("topic", &it.command.command).await,
+            Self::Queues(it) => {
+                of(&it.common)?
+                    .entities(Kind::Queue, &it.command.command)
+                    .await
+            }
+            Self::Topics(it) => {
+                of(&it.common)?
+                    .entities(Kind::Topic, &it.command.command)
+                    .await
+            }
             Self::Subscriptions(it) => {
                 let shell = of(&it.common)?;
-                shell.entities("subscription", &it.command.command).await
+                shell
+                    .entities(Kind::Subscription, &it.command.command)
+                    .await
             }
             Self::Rules(it) => of(&it.common)?.rules(&it.command.command).await,
             Self::Keys(it) => of(&it.common)?.keys(&it.command.command).await,

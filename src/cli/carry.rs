@@ -16,9 +16,13 @@ use super::arguments::{ExportCommand, ImportCommand, SelectionArgs};
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
+use super::table::to_json;
 use super::words;
 use crate::limits;
 use crate::system::print;
+use jitney_api::configuration::Applied;
+use jitney_api::messages::Messages;
+use jitney_api::sending::Sent;
 
 /// Messages and bytes of one request to send. The bytes are as many as the API takes, less the frame of a request.
 const BATCH_MESSAGES: usize = 100;
@@ -28,7 +32,8 @@ impl Shell {
     pub(super) async fn export(&self, command: &ExportCommand) -> Result<ExitCode, CommandError> {
         match command {
             ExportCommand::Config { file, keys } => {
-                let config = self.get(&format!("configuration?keys={keys}")).await?;
+                let path = format!("configuration?keys={keys}");
+                let config: Value = self.get(&path).await?;
                 let mut out = output(file.as_deref())?;
                 writeln!(out, "{}", print::pretty(&config)).map_err(|error| not_written(&error))?;
                 out.flush().map_err(|error| not_written(&error))?;
@@ -53,15 +58,14 @@ impl Shell {
         while let Some(start) = from {
             let path =
                 format!("entities/{place}/messages?body=none&encoded=true&from={start}{query}");
-            let page = self.get(&path).await?;
-            let found = page.get("messages").and_then(Value::as_array);
-            let chosen = found.into_iter().flatten();
-            for message in chosen.filter(|message| selection.conditions.choose(message)) {
-                writeln!(out, "{}", print::compact(message))
+            let page: Messages = self.get(&path).await?;
+            let found = page.messages.iter();
+            for message in found.filter(|message| selection.conditions.choose(message)) {
+                writeln!(out, "{}", print::compact(&to_json(message)))
                     .map_err(|error| not_written(&error))?;
                 count += 1;
             }
-            from = page.get("next").and_then(Value::as_u64);
+            from = page.next;
         }
         out.flush().map_err(|error| not_written(&error))?;
         Ok(count)
@@ -73,11 +77,10 @@ impl Shell {
                 let mut text = String::new();
                 let read = input(file)?.read_to_string(&mut text);
                 read.map_err(|error| not_read(file, &error))?;
-                let applied = self.client.send(Method::PUT, "configuration", text).await?;
-                let refused = applied.get("refused").and_then(Value::as_array);
+                let applied = self.client.send(Method::PUT, "configuration", text);
+                let applied: Applied = applied.await?;
                 self.done(&applied, &said_of(&applied));
-                let is_whole = refused.is_none_or(Vec::is_empty);
-                Ok(if is_whole {
+                Ok(if applied.refused.is_empty() {
                     ExitCode::SUCCESS
                 } else {
                     ExitCode::FAILURE
@@ -141,7 +144,7 @@ impl Shell {
         path: &str,
         batch: Vec<Value>,
         bytes: usize,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<Sent, CommandError> {
         if let Some(message) = large(&batch, bytes)? {
             return self.client.send_encoded(path, message).await;
         }
@@ -185,20 +188,13 @@ fn message_of(line: &str) -> Result<Option<Value>, String> {
 }
 
 /// Says what an imported configuration has changed.
-fn said_of(applied: &Value) -> String {
-    let count = |name: &str| {
-        applied
-            .get(name)
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
-    };
+fn said_of(applied: &Applied) -> String {
     let mut said = format!(
         "Entities created: {}, updated: {}.",
-        words::number(count("made")),
-        words::number(count("changed"))
+        words::number(words::whole(applied.made)),
+        words::number(words::whole(applied.changed))
     );
-    let refused = applied.get("refused").and_then(Value::as_array);
-    for why in refused.into_iter().flatten().filter_map(Value::as_str) {
+    for why in &applied.refused {
         said.push_str("\nRefused: ");
         said.push_str(why);
     }

@@ -11,7 +11,9 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::error::Category;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -26,6 +28,7 @@ use crate::net::exchange::exchange;
 use crate::net::fetch::{self, FetchError};
 use crate::net::listen::EMULATOR_HTTP_PORT;
 use crate::system::print;
+use jitney_api::problem::Problem;
 use jitney_base::limits;
 use jitney_base::secret::Secret;
 
@@ -141,35 +144,35 @@ impl Client {
     }
 
     /// Asks the broker; the path is below `/api/v1/`.
-    pub(super) async fn ask(
+    pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
         headers: &[(&'static str, &str)],
-    ) -> Result<Value, CommandError> {
+    ) -> Result<T, CommandError> {
         let body = body.map(Value::to_string).unwrap_or_default();
         self.exchange(method, path, (JSON, body.into()), headers)
             .await
     }
 
     /// Sends a message as AMQP encodes it; the path is below `/api/v1/`.
-    pub(super) async fn send_encoded(
+    pub(super) async fn send_encoded<T: DeserializeOwned>(
         &self,
         path: &str,
         message: Vec<u8>,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<T, CommandError> {
         let body = ("application/octet-stream", message.into());
         self.exchange(Method::POST, path, body, &[]).await
     }
 
     /// Sends a text; the path is below `/api/v1/`.
-    pub(super) async fn send(
+    pub(super) async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         text: String,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<T, CommandError> {
         self.exchange(method, path, (JSON, text.into()), &[]).await
     }
 
@@ -186,7 +189,10 @@ impl Client {
     }
 
     /// Returns an answer and its version, for a change of what it shows; the path is below `/api/v1/`.
-    pub(super) async fn versioned(&self, path: &str) -> Result<(Value, String), CommandError> {
+    pub(super) async fn versioned<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<(T, String), CommandError> {
         let nothing = (JSON, Bytes::new());
         let answer = self.request(Method::GET, path, nothing, &[]).await?;
         let version = answer.version.as_ref();
@@ -195,16 +201,16 @@ impl Client {
         Ok((answer.json()?, version.to_owned()))
     }
 
-    async fn exchange(
+    async fn exchange<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: (&'static str, Bytes),
         headers: &[(&'static str, &str)],
-    ) -> Result<Value, CommandError> {
-        let answer = self.request(method, path, body, headers).await?;
+    ) -> Result<T, CommandError> {
+        let mut answer = self.request(method, path, body, headers).await?;
         if answer.status == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
+            answer.body = Bytes::from_static(b"null");
         }
         answer.json()
     }
@@ -357,25 +363,32 @@ impl Client {
 }
 
 impl Answer {
-    fn json(&self) -> Result<Value, CommandError> {
-        serde_json::from_slice(&self.body).map_err(|_| not_json(self.status))
+    fn json<T: DeserializeOwned>(&self) -> Result<T, CommandError> {
+        serde_json::from_slice(&self.body).map_err(|error| match error.classify() {
+            Category::Data => CommandError::Unreachable(format!(
+                "the answer ({}) is not what this version of jitney knows: {error}",
+                self.status
+            )),
+            Category::Eof | Category::Syntax | Category::Io => not_json(self.status),
+        })
     }
 
     /// Says what a problem that the broker answers with says.
     fn refused(&self) -> CommandError {
-        let Ok(problem) = self.json() else {
+        let Ok(told) = self.json::<Value>() else {
             return not_json(self.status);
         };
-        let detail = problem.get("detail").and_then(Value::as_str);
-        let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
-        let (text, is_missing) = words::said(&detail);
-        let has_field = problem.get("field").is_some();
-        let is_argument = problem.get("reason").and_then(Value::as_str) == Some("argument");
+        // What is no broker may answer with other JSON.
+        let problem = self.json::<Problem>().ok();
+        let detail = problem.as_ref().map(|problem| problem.detail.clone());
+        let (text, is_missing) = words::said(&detail.unwrap_or_else(|| told.to_string()));
+        let is_wrong = |problem: Problem| problem.field.is_some() || problem.reason == "argument";
+        let is_wrong = problem.is_some_and(is_wrong);
         match self.status {
             _ if is_missing => CommandError::NotFound(text),
             StatusCode::NOT_FOUND => CommandError::NotFound(text),
             StatusCode::PRECONDITION_FAILED => CommandError::Changed(text),
-            StatusCode::BAD_REQUEST if has_field || is_argument => CommandError::Usage(text),
+            StatusCode::BAD_REQUEST if is_wrong => CommandError::Usage(text),
             _ => CommandError::Refused(text),
         }
     }

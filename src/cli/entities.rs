@@ -1,6 +1,6 @@
 //! Commands for entities, rules, connections, message sessions and jobs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -17,8 +17,18 @@ use super::error::CommandError;
 use super::jobs::{confirm, sentence};
 use super::path::encoded;
 use super::shell::{Output, Shell};
+use super::table::to_json;
 use super::{table, words};
 use crate::system::print;
+use jitney_api::authorization_rules::{AuthorizationRuleShown, AuthorizationRules};
+use jitney_api::connections::{Connection, Connections};
+use jitney_api::entities::{Entities, Entity, Kind};
+use jitney_api::jobs::{Job, Jobs, RunState};
+use jitney_api::namespaces::Access;
+use jitney_api::receives::Receives;
+use jitney_api::rule_tests::RuleTests;
+use jitney_api::rules::{Rule, Rules};
+use jitney_api::sessions::{Session, SessionStateRequest, Sessions};
 
 /// How often a change is tried that others come before: each time it is made of what they have changed.
 const CHANGE_ATTEMPTS: usize = 8;
@@ -43,31 +53,31 @@ const OF_TOPIC: [&str; 5] = [
 impl Shell {
     pub(super) async fn entities(
         &self,
-        kind: &str,
+        kind: Kind,
         command: &EntityCommand,
     ) -> Result<ExitCode, CommandError> {
         match command {
             EntityCommand::List { topic } => {
-                let mut query = format!("entities?kind={kind}");
+                let mut query = format!("entities?kind={}", word(kind));
                 match (kind, topic) {
-                    ("subscription", Some(topic)) => {
+                    (Kind::Subscription, Some(topic)) => {
                         query.push_str("&topic=");
                         query.push_str(&encoded(topic));
                     }
-                    ("subscription", None) => {
+                    (Kind::Subscription, None) => {
                         return Err(CommandError::Usage(
                             "name the topic of the subscriptions".to_owned(),
                         ));
                     }
-                    (_, Some(_)) => {
+                    (Kind::Queue | Kind::Topic, Some(_)) => {
                         return Err(CommandError::Usage(
                             "only subscriptions have a topic".to_owned(),
                         ));
                     }
-                    (_, None) => {}
+                    (Kind::Queue | Kind::Topic, None) => {}
                 }
-                let answer = self.all_pages(&query, "entities").await?;
-                self.show(&answer, "entities", &table::ENTITIES);
+                let all = self.all_pages::<Entities>(&query).await?;
+                self.show_list(&all, "entities", &table::ENTITIES);
             }
             EntityCommand::Show { path } => {
                 self.show_one(&self.entity(kind, path).await?.0);
@@ -79,7 +89,7 @@ impl Shell {
             } => {
                 let mut body = json!({"kind": kind, "properties": properties_of(properties)?});
                 if let (Some(rule), Some(fields)) = (rule.to_json(), body.as_object_mut()) {
-                    if kind != "subscription" {
+                    if kind != Kind::Subscription {
                         let text = "only subscriptions have rules".to_owned();
                         return Err(CommandError::Usage(text));
                     }
@@ -87,8 +97,8 @@ impl Shell {
                 }
                 let place = format!("entities/{}", encoded(path));
                 let made = self.client.ask(Method::PUT, &place, Some(&body), &[]);
-                let made = made.await?;
-                self.done(&made, &format!("Created the {kind} {path}."));
+                let made: Entity = made.await?;
+                self.done(&made, &format!("Created the {} {path}.", word(kind)));
             }
             EntityCommand::Update {
                 path,
@@ -113,7 +123,7 @@ impl Shell {
     /// Updates an entity, and says what has changed.
     async fn update(
         &self,
-        kind: &str,
+        kind: Kind,
         path: &str,
         given: Map<String, Value>,
         how: Update,
@@ -126,6 +136,7 @@ impl Shell {
             }
         };
         let changes = changes(&before, &updated);
+        let kind = word(kind);
         let said = if changes.is_empty() {
             format!("The {kind} {path} is as it was.")
         } else {
@@ -136,13 +147,13 @@ impl Shell {
     }
 
     /// Deletes an entity, and says what it had.
-    async fn delete(&self, kind: &str, path: &str, yes: bool) -> Result<(), CommandError> {
+    async fn delete(&self, kind: Kind, path: &str, yes: bool) -> Result<(), CommandError> {
         let (entity, _) = self.entity(kind, path).await?;
-        let contents = contents(&entity);
+        let (contents, kind) = (contents(&entity), word(kind));
         confirm(yes, &format!("Delete the {kind} {path} with {contents}?"))?;
         let began = Instant::now();
         let place = format!("entities/{}", encoded(path));
-        self.client.ask(Method::DELETE, &place, None, &[]).await?;
+        self.remove(&place).await?;
         let taken = words::taken(began.elapsed());
         let said = format!("Deleted the {kind} {path} with {contents} in {taken}.");
         self.done(&json!({"deleted": path, "entity": entity}), &said);
@@ -150,31 +161,30 @@ impl Shell {
     }
 
     /// Returns an entity of a kind, and its version. One of another kind is another entity.
-    async fn entity(&self, kind: &str, path: &str) -> Result<(Value, String), CommandError> {
+    async fn entity(&self, kind: Kind, path: &str) -> Result<(Entity, String), CommandError> {
         let place = format!("entities/{}", encoded(path));
-        let (entity, version) = self.client.versioned(&place).await?;
-        match entity.get("kind").and_then(Value::as_str) {
-            Some(other) if other != kind => {
-                let command = match other {
-                    "queue" => "queues",
-                    "topic" => "topics",
-                    _ => "subscriptions",
-                };
-                Err(CommandError::NotFound(format!(
-                    "'{path}' is no {kind}, but a {other}: use `jitney {command}`."
-                )))
-            }
-            Some(_) | None => Ok((entity, version)),
+        let (entity, version) = self.client.versioned::<Entity>(&place).await?;
+        if entity.kind == kind {
+            return Ok((entity, version));
         }
+        let command = match entity.kind {
+            Kind::Queue => "queues",
+            Kind::Topic => "topics",
+            Kind::Subscription => "subscriptions",
+        };
+        let (kind, other) = (word(kind), word(entity.kind));
+        Err(CommandError::NotFound(format!(
+            "'{path}' is no {kind}, but a {other}: use `jitney {command}`."
+        )))
     }
 
     /// Replaces the properties of an entity: what is not given gets its default.
     async fn replace(
         &self,
-        kind: &str,
+        kind: Kind,
         path: &str,
         mut given: Map<String, Value>,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<Entity, CommandError> {
         given.retain(|_, value| value != "");
         let body = json!({"kind": kind, "properties": given});
         let path = format!("entities/{}", encoded(path));
@@ -186,10 +196,10 @@ impl Shell {
     /// changes between the read and the write is not undone: it is read again.
     async fn change(
         &self,
-        kind: &str,
+        kind: Kind,
         path: &str,
         given: &Map<String, Value>,
-    ) -> Result<(Value, Value), CommandError> {
+    ) -> Result<(Entity, Entity), CommandError> {
         if given.is_empty() {
             let text = "Nothing to update: give --set NAME=VALUE, or --replace for the defaults.";
             return Err(CommandError::Usage(text.to_owned()));
@@ -198,7 +208,7 @@ impl Shell {
         let mut attempts = 1;
         loop {
             let (entity, version) = self.entity(kind, path).await?;
-            let body = json!({"kind": kind, "properties": changed(kind, &entity, given)});
+            let body = json!({"kind": kind, "properties": changed(&entity, given)});
             let read = [("if-match", version.as_str())];
             let written = self.client.ask(Method::PUT, &place, Some(&body), &read);
             match written.await {
@@ -212,11 +222,11 @@ impl Shell {
         match command {
             RuleCommand::List { subscription } => {
                 let path = format!("entities/{}/rules", encoded(subscription));
-                let answer = self.all_pages(&path, "rules").await?;
+                let rules = self.all_pages::<Rules>(&path).await?;
                 if self.output == Output::Json {
-                    self.show_one(&answer);
+                    self.show_one(&json!({"rules": rules}));
                 } else {
-                    print::line(table::rules(&answer));
+                    print::line(table::rules(&rules));
                 }
             }
             RuleCommand::Create {
@@ -231,12 +241,13 @@ impl Shell {
                 }
                 let path = format!("entities/{}/rules/{}", encoded(subscription), encoded(name));
                 let made = self.client.ask(Method::PUT, &path, Some(&body), &[]);
+                let made: Rule = made.await?;
                 let said = format!("Created the rule {name} of {subscription}.");
-                self.done(&made.await?, &said);
+                self.done(&made, &said);
             }
             RuleCommand::Delete { subscription, name } => {
                 let path = format!("entities/{}/rules/{}", encoded(subscription), encoded(name));
-                self.client.ask(Method::DELETE, &path, None, &[]).await?;
+                self.remove(&path).await?;
                 let said = format!("Deleted the rule {name} of {subscription}.");
                 self.done(
                     &json!({"deleted": name, "subscription": subscription}),
@@ -258,26 +269,21 @@ impl Shell {
     /// Tests a message against all rules of a topic or a subscription.
     async fn test_rules(&self, entity: &str, mut body: Value) -> Result<(), CommandError> {
         let path = format!("entities/{}/rule-tests", encoded(entity));
-        let (mut all, mut values) = (Vec::new(), Map::new());
+        let (mut all, mut values) = (Vec::new(), BTreeMap::new());
         loop {
-            let mut page = self
-                .client
-                .ask(Method::POST, &path, Some(&body), &[])
-                .await?;
-            let found = page.get_mut("subscriptions").and_then(Value::as_array_mut);
-            all.append(found.unwrap_or(&mut Vec::new()));
-            let found = page.get_mut("values").and_then(Value::as_object_mut);
-            values.extend(found.map(std::mem::take).unwrap_or_default());
-            let (Some(next), Some(fields)) = (page.get("next_skip"), body.as_object_mut()) else {
+            let page = self.client.ask(Method::POST, &path, Some(&body), &[]);
+            let mut page: RuleTests = page.await?;
+            all.append(&mut page.subscriptions);
+            values.append(&mut page.values);
+            let (Some(next), Some(fields)) = (page.next_skip, body.as_object_mut()) else {
                 break;
             };
-            fields.insert("skip".to_owned(), next.clone());
+            fields.insert("skip".to_owned(), next.into());
         }
-        let answer = json!({"subscriptions": all, "values": values});
         if self.output == Output::Json {
-            self.show_one(&answer);
+            self.show_one(&json!({"subscriptions": all, "values": values}));
         } else {
-            print::line(table::rule_tests(&answer));
+            print::line(table::rule_tests(&all, &values));
         }
         Ok(())
     }
@@ -290,7 +296,7 @@ impl Shell {
         match command {
             KeyCommand::List { entity } => {
                 let path = format!("entities/{}/authorization-rules", encoded(entity));
-                let answer = self.get(&path).await?;
+                let answer: AuthorizationRules = self.get(&path).await?;
                 self.show(&answer, "authorization_rules", &table::KEYS);
             }
             KeyCommand::Create {
@@ -299,14 +305,12 @@ impl Shell {
                 rights,
             } => {
                 let body = json!({"rights": rights});
-                let made = self
-                    .client
-                    .ask(Method::PUT, &rule(entity, name), Some(&body), &[])
-                    .await?;
+                let path = rule(entity, name);
+                let made = self.client.ask(Method::PUT, &path, Some(&body), &[]);
+                let made: AuthorizationRuleShown = made.await?;
                 self.show_one(&made);
-                let access = self.get("access").await;
-                let is_open = access.is_ok_and(|access| access.get("open") == Some(&true.into()));
-                if is_open {
+                let access = self.get::<Access>("access").await;
+                if access.is_ok_and(|access| access.open) {
                     print::complain(
                         "jitney: warning: this broker accepts any key for everything, and verifies none (--auth development): start it \
                          with --auth sas for keys to have an effect",
@@ -325,18 +329,14 @@ impl Shell {
                 confirm(*yes, &question)?;
                 let path = format!("{}/rotate", rule(entity, name));
                 let body = json!({"key": key});
-                let rotated = self
-                    .client
-                    .ask(Method::POST, &path, Some(&body), &[])
-                    .await?;
+                let rotated = self.client.ask(Method::POST, &path, Some(&body), &[]);
+                let rotated: AuthorizationRuleShown = rotated.await?;
                 self.show_one(&rotated);
             }
             KeyCommand::Delete { entity, name, yes } => {
                 let question = format!("Delete the authorization rule {name} of {entity}?");
                 confirm(*yes, &question)?;
-                self.client
-                    .ask(Method::DELETE, &rule(entity, name), None, &[])
-                    .await?;
+                self.remove(&rule(entity, name)).await?;
                 let said =
                     format!("Deleted the authorization rule {name} of {entity}, and its keys.");
                 self.done(&json!({"deleted": name, "entity": entity}), &said);
@@ -351,21 +351,21 @@ impl Shell {
     ) -> Result<ExitCode, CommandError> {
         match command {
             ConnectionCommand::List => {
-                let mut answer = self.all_pages("connections", "connections").await?;
-                join_connections(&mut answer);
+                let all = self.all_pages::<Connections>("connections").await?;
+                let all = joined(all);
                 if self.output == Output::Json {
-                    self.show_one(&answer);
+                    self.show_one(&json!({"connections": all}));
                 } else {
-                    print::line(table::connections(&answer));
+                    print::line(table::connections(&all));
                 }
             }
             ConnectionCommand::Receives => {
-                let answer = self.all_pages("receives", "receives").await?;
-                self.show(&answer, "receives", &table::RECEIVES);
+                let all = self.all_pages::<Receives>("receives").await?;
+                self.show_list(&all, "receives", &table::RECEIVES);
             }
             ConnectionCommand::EndReceive { id } => {
                 let path = format!("receives/{id}");
-                self.client.ask(Method::DELETE, &path, None, &[]).await?;
+                self.remove(&path).await?;
                 self.done(&json!({"ended": id}), &format!("Ended the receive {id}."));
             }
             ConnectionCommand::Close {
@@ -378,7 +378,7 @@ impl Shell {
                     Some(link) => format!("connections/{id}/links/{link}{locks}"),
                     None => format!("connections/{id}{locks}"),
                 };
-                self.client.ask(Method::DELETE, &path, None, &[]).await?;
+                self.remove(&path).await?;
                 let said = match link {
                     Some(link) => format!("Closed the link {link} of connection {id}."),
                     None => format!("Closed connection {id}."),
@@ -396,16 +396,17 @@ impl Shell {
         match command {
             SessionCommand::List { entity } => {
                 let path = format!("entities/{}/sessions", encoded(entity));
-                let answer = self.all_pages(&path, "sessions").await?;
-                self.show(&answer, "sessions", &table::SESSIONS);
+                let all = self.all_pages::<Sessions>(&path).await?;
+                self.show_list(&all, "sessions", &table::SESSIONS);
             }
             SessionCommand::SetState { entity, id, state } => {
                 let path = format!("entities/{}/sessions/{}", encoded(entity), encoded(id));
-                let body =
-                    json!({"state_base64": state.as_ref().map(|state| STANDARD.encode(state))});
-                self.client
-                    .ask(Method::PUT, &path, Some(&body), &[])
-                    .await?;
+                let request = SessionStateRequest {
+                    state_base64: state.as_ref().map(|state| STANDARD.encode(state)),
+                };
+                let body = to_json(&request);
+                let set = self.client.ask::<()>(Method::PUT, &path, Some(&body), &[]);
+                set.await?;
                 let said = match state {
                     Some(state) => format!(
                         "Set the state of session {id} of {entity}: {}.",
@@ -418,7 +419,7 @@ impl Shell {
             }
             SessionCommand::Show { entity, id } => {
                 let path = format!("entities/{}/sessions/{}", encoded(entity), encoded(id));
-                self.show_one(&self.get(&path).await?);
+                self.show_one(&self.get::<Session>(&path).await?);
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -427,28 +428,32 @@ impl Shell {
     pub(super) async fn jobs(&self, command: &JobCommand) -> Result<ExitCode, CommandError> {
         match command {
             JobCommand::List => {
-                let answer = self.all_pages("jobs", "jobs").await?;
-                self.show(&answer, "jobs", &table::JOBS);
+                let all = self.all_pages::<Jobs>("jobs").await?;
+                self.show_list(&all, "jobs", &table::JOBS);
             }
             JobCommand::Show { id } => {
-                let job = self.get(&format!("jobs/{id}")).await?;
-                self.done(
-                    &job,
-                    &format!("{}\n{}", sentence(&job), table::fields(&job)),
-                );
+                let job: Job = self.get(&format!("jobs/{id}")).await?;
+                let fields = table::fields(&to_json(&job));
+                self.done(&job, &format!("{}\n{fields}", sentence(&job)));
             }
             JobCommand::Cancel { id } => {
                 let path = format!("jobs/{id}");
-                let job = self.get(&path).await?;
-                let state = job.get("state").and_then(Value::as_str);
-                if let Some(state) = state.filter(|state| *state != "running") {
+                let job: Job = self.get(&path).await?;
+                let ended = match job.state {
+                    RunState::Running => None,
+                    RunState::Completed => Some("completed"),
+                    RunState::Cancelled => Some("cancelled"),
+                    RunState::Failed => Some("failed"),
+                };
+                if let Some(state) = ended {
                     let text = format!(
                         "Job {id} has ended already, and is {state}. {}",
                         sentence(&job)
                     );
                     return Err(CommandError::Refused(text));
                 }
-                let job = self.client.ask(Method::DELETE, &path, None, &[]).await?;
+                let cancelled = self.client.ask(Method::DELETE, &path, None, &[]);
+                let job: Job = cancelled.await?;
                 self.done(&job, &sentence(&job));
             }
         }
@@ -501,10 +506,9 @@ fn tested(message: Option<&str>, kept: Option<&str>) -> Result<Value, CommandErr
 
 /// Returns the properties of an entity that was read, with those that are given. One without a value gets its default, which it has
 /// when it is left out.
-fn changed(kind: &str, entity: &Value, given: &Map<String, Value>) -> Map<String, Value> {
-    let read = entity.get("properties").and_then(Value::as_object);
-    let mut properties = read.cloned().unwrap_or_default();
-    if kind == "subscription" {
+fn changed(entity: &Entity, given: &Map<String, Value>) -> Map<String, Value> {
+    let mut properties = by_name(entity);
+    if entity.kind == Kind::Subscription {
         properties.retain(|name, _| !OF_TOPIC.contains(&name.as_str()));
     }
     for (name, value) in given {
@@ -575,32 +579,40 @@ fn properties_of(given: &[String]) -> Result<Map<String, Value>, CommandError> {
 }
 
 /// Says which messages an entity has.
-fn contents(entity: &Value) -> String {
-    let count = |name: &str| {
-        let count = entity.pointer(&format!("/counts/{name}"));
-        count.and_then(Value::as_u64).unwrap_or_default()
-    };
-    let messages = count("active") + count("deferred") + count("scheduled");
-    let mut text = words::count(messages, "message");
-    if count("dead_letters") != 0 {
+fn contents(entity: &Entity) -> String {
+    let counts = &entity.counts;
+    let messages = counts.active + counts.deferred + counts.scheduled;
+    let mut text = words::count(words::whole(messages), "message");
+    let further = [
+        (counts.dead_letters, "dead letter"),
+        (entity.subscriptions.unwrap_or_default(), "subscription"),
+    ];
+    for (count, thing) in further.into_iter().filter(|(count, _)| *count != 0) {
         text.push_str(" and ");
-        text.push_str(&words::count(count("dead_letters"), "dead letter"));
-    }
-    let subscriptions = entity.get("subscriptions").and_then(Value::as_u64);
-    if let Some(subscriptions) = subscriptions.filter(|count| *count != 0) {
-        text.push_str(" and ");
-        text.push_str(&words::count(subscriptions, "subscription"));
+        text.push_str(&words::count(words::whole(count), thing));
     }
     text
 }
 
-/// Returns what has changed between two states of an entity, in words for people.
-fn changes(before: &Value, after: &Value) -> Vec<String> {
-    let of = |entity: &Value| {
-        let properties = entity.get("properties").and_then(Value::as_object);
-        properties.cloned().unwrap_or_default()
+const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Queue => "queue",
+        Kind::Topic => "topic",
+        Kind::Subscription => "subscription",
+    }
+}
+
+/// Returns the properties of an entity by their names.
+fn by_name(entity: &Entity) -> Map<String, Value> {
+    let Value::Object(properties) = to_json(&entity.properties) else {
+        unreachable!("properties are an object")
     };
-    let (before, after) = (of(before), of(after));
+    properties
+}
+
+/// Returns what has changed between two states of an entity, in words for people.
+fn changes(before: &Entity, after: &Entity) -> Vec<String> {
+    let (before, after) = (by_name(before), by_name(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let changed = names
         .into_iter()
@@ -615,41 +627,41 @@ fn changes(before: &Value, after: &Value) -> Vec<String> {
 }
 
 /// Joins the parts of connections that have more links than a page.
-fn join_connections(answer: &mut Value) {
-    let all = answer.get_mut("connections").and_then(Value::as_array_mut);
-    let Some(all) = all else { return };
-    let mut joined: Vec<Value> = Vec::new();
-    for mut connection in all.drain(..) {
-        let last = joined.last_mut();
-        let last = last.filter(|last| last.get("id") == connection.get("id"));
-        let known = last.and_then(|last| last.get_mut("links")?.as_array_mut());
-        let further = connection.get_mut("links").and_then(Value::as_array_mut);
-        match (known, further) {
-            (Some(known), Some(further)) => known.append(further),
-            _ => joined.push(connection),
+fn joined(parts: Vec<Connection>) -> Vec<Connection> {
+    let mut joined: Vec<Connection> = Vec::new();
+    for mut part in parts {
+        match joined.last_mut().filter(|last| last.id == part.id) {
+            Some(known) => known.links.append(&mut part.links),
+            None => joined.push(part),
         }
     }
-    all.append(&mut joined);
+    joined
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn entity(kind: Kind, properties: &Value) -> Entity {
+        let counts = json!({"active": 2, "deferred": 1, "locked": 0, "scheduled": 0, "dead_letters": 1, "transfer": 0,
+            "transfer_dead_letters": 0});
+        let entity = json!({"path": "q", "kind": kind, "properties": properties, "counts": counts, "size_bytes": 0,
+            "created_at": "", "updated_at": ""});
+        serde_json::from_value(entity).unwrap()
+    }
+
     #[test]
     fn a_change_names_what_it_changes_and_nothing_else() {
-        let entity = json!({"path": "q", "properties": {
-            "lock_duration": "PT30S", "max_delivery_count": 4, "forward_to": "other", "max_size_megabytes": 1024}});
+        let properties = json!({"lock_duration": "PT30S", "max_delivery_count": 4, "forward_to": "other",
+            "max_size_megabytes": 1024});
         let given = properties_of(&["max_delivery_count=7".to_owned(), "forward_to=".to_owned()]);
         let given = given.ok().unwrap();
         let wanted =
             json!({"lock_duration": "PT30S", "max_delivery_count": 7, "max_size_megabytes": 1024});
-        assert_eq!(Value::Object(changed("queue", &entity, &given)), wanted);
+        let changed = |kind| Value::Object(changed(&entity(kind, &properties), &given));
+        assert_eq!(changed(Kind::Queue), wanted);
         let wanted = json!({"lock_duration": "PT30S", "max_delivery_count": 7});
-        assert_eq!(
-            Value::Object(changed("subscription", &entity, &given)),
-            wanted
-        );
+        assert_eq!(changed(Kind::Subscription), wanted);
     }
 
     #[test]
@@ -686,11 +698,11 @@ mod tests {
 
     #[test]
     fn changes_and_contents_are_in_words() {
-        let entity = |lock: &str, more: Value| {
-            json!({"properties": {"lock_duration": lock, "forward_to": more},
-                "counts": {"active": 2, "deferred": 1, "scheduled": 0, "dead_letters": 1}})
+        let queue = |lock: &str, forward_to: Option<&str>| {
+            let properties = json!({"lock_duration": lock, "forward_to": forward_to});
+            entity(Kind::Queue, &properties)
         };
-        let (before, after) = (entity("PT1M", Value::Null), entity("PT30S", "b".into()));
+        let (before, after) = (queue("PT1M", None), queue("PT30S", Some("b")));
         let said = ["forward_to none → b", "lock_duration 1m → 30s"];
         assert_eq!(changes(&before, &after), said);
         assert_eq!(changes(&before, &before), [] as [String; 0]);

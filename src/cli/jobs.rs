@@ -17,16 +17,8 @@ use super::error::CommandError;
 use super::shell::Shell;
 use super::words;
 use crate::system::print;
-
-fn moving(to: Option<&str>, action: Option<&str>, body: Option<&str>) -> Value {
-    let mut moving = json!({"kind": "move"});
-    for (name, value) in [("to", to), ("action", action), ("body", body)] {
-        if let (Some(value), Some(fields)) = (value, moving.as_object_mut()) {
-            fields.insert(name.to_owned(), value.into());
-        }
-    }
-    moving
-}
+use jitney_api::jobs::{Action, Job, RunState};
+use jitney_api::selection::{MessageSelection, SelectionCount};
 
 /// Asks before something that cannot be undone, unless `--yes` answers.
 pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
@@ -115,7 +107,7 @@ impl Shell {
     pub(super) async fn purge(&self, args: &PurgeArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
         args.job.confirm(&format!("Delete messages of {place}?"))?;
-        let action = json!({"kind": "delete"});
+        let action = Action::Delete {};
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -123,7 +115,11 @@ impl Shell {
         let place = args.selection.place();
         let question = format!("Move messages of {place} to {}?", args.to);
         args.job.confirm(&question)?;
-        let action = moving(Some(&args.to), args.action.as_deref(), args.body.as_deref());
+        let action = Action::Move {
+            to: Some(args.to.clone()),
+            action: args.action.clone(),
+            body: args.body.clone(),
+        };
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -131,11 +127,11 @@ impl Shell {
         let entity = &args.selection.entity;
         args.job
             .confirm(&format!("Send dead letters of {entity} again?"))?;
-        let action = moving(
-            args.to.as_deref(),
-            args.action.as_deref(),
-            args.body.as_deref(),
-        );
+        let action = Action::Move {
+            to: args.to.clone(),
+            action: args.action.clone(),
+            body: args.body.clone(),
+        };
         self.job(&dead(entity), &args.selection, action, &args.job)
             .await
     }
@@ -148,16 +144,10 @@ impl Shell {
         args.job.confirm(&format!(
             "Send messages of {place} to the dead-letter queue?"
         ))?;
-        let mut action = json!({"kind": "dead_letter"});
-        let texts = [
-            ("reason", &args.dead_letter_reason),
-            ("description", &args.dead_letter_description),
-        ];
-        for (name, text) in texts {
-            if let (Some(text), Some(fields)) = (text, action.as_object_mut()) {
-                fields.insert(name.to_owned(), text.as_str().into());
-            }
-        }
+        let action = Action::DeadLetter {
+            reason: args.dead_letter_reason.clone(),
+            description: args.dead_letter_description.clone(),
+        };
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -165,7 +155,7 @@ impl Shell {
         let place = args.selection.place();
         args.job
             .confirm(&format!("Activate messages of {place}?"))?;
-        let action = json!({"kind": "activate"});
+        let action = Action::Activate {};
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -173,7 +163,9 @@ impl Shell {
         let place = args.selection.place();
         let question = format!("Reschedule messages of {place} to {}?", args.at);
         args.job.confirm(&question)?;
-        let action = json!({"kind": "reschedule", "scheduled_for": args.at});
+        let action = Action::Reschedule {
+            scheduled_for: args.at.clone(),
+        };
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -182,7 +174,7 @@ impl Shell {
         &self,
         place: &str,
         selection: &SelectionArgs,
-        action: Value,
+        action: Action,
         args: &JobArgs,
     ) -> Result<ExitCode, CommandError> {
         let mut body = json!({"entity": place, "selection": selection.conditions.to_json()?, "action": action});
@@ -198,25 +190,19 @@ impl Shell {
             return self.count_selected(place, body).await;
         }
         let wait = u64::from(!args.detach);
-        let mut job = self
-            .client
-            .ask(Method::POST, &format!("jobs?wait={wait}"), Some(&body), &[])
-            .await?;
-        let count =
-            |job: &Value, name: &str| job.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let path = format!("jobs?wait={wait}");
+        let begun = self.client.ask(Method::POST, &path, Some(&body), &[]);
+        let mut job: Job = begun.await?;
         let mut progress = Progress::new();
-        while !args.detach && job.get("state").and_then(Value::as_str) == Some("running") {
-            let counts = (count(&job, "changed"), count(&job, "skipped"));
-            let waits = job.get("waits").and_then(Value::as_str);
-            progress.show(counts, args.limit, waits);
-            job = self
-                .get(&format!("jobs/{}?wait=1", count(&job, "id")))
-                .await?;
+        while !args.detach && job.state == RunState::Running {
+            let counts = (job.changed, job.skipped);
+            progress.show(counts, args.limit, job.waits.as_deref());
+            job = self.get(&format!("jobs/{}?wait=1", job.id)).await?;
         }
         progress.clear();
         self.done(&job, &sentence(&job));
-        let is_done = job.get("state").and_then(Value::as_str) == Some("completed");
-        let is_whole = args.detach || is_done && count(&job, "skipped") == 0;
+        let is_done = job.state == RunState::Completed;
+        let is_whole = args.detach || is_done && job.skipped == 0;
         Ok(if is_whole {
             ExitCode::SUCCESS
         } else {
@@ -233,17 +219,16 @@ impl Shell {
         loop {
             let page = self
                 .client
-                .ask(Method::POST, "jobs/count", Some(&body), &[])
-                .await?;
-            let count = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or_default();
-            messages += count("messages");
-            locked += count("locked");
-            size += count("size_bytes");
-            undecided += count("undecided");
-            let (Some(next), Some(fields)) = (page.get("next"), body.as_object_mut()) else {
+                .ask(Method::POST, "jobs/count", Some(&body), &[]);
+            let page: SelectionCount = page.await?;
+            messages += page.messages;
+            locked += page.locked;
+            size += page.size_bytes;
+            undecided += page.undecided;
+            let (Some(next), Some(fields)) = (page.next, body.as_object_mut()) else {
                 break;
             };
-            fields.insert("from".to_owned(), next.clone());
+            fields.insert("from".to_owned(), next.into());
         }
         let mut counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
         let mut text = format!(
@@ -283,7 +268,7 @@ fn split(place: &str) -> (&str, &'static str) {
     }
 }
 
-/// Says what a job is to do: its action and its selection.
+/// Says what a job of the audit log was to do: its action and its selection.
 pub(super) fn intention(job: &Value) -> String {
     let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
     let mut said = match text("/action/kind").unwrap_or_default() {
@@ -324,15 +309,16 @@ pub(super) fn intention(job: &Value) -> String {
 }
 
 /// Says in one sentence what a job has done, of how many messages of which entity, in which time.
-pub(super) fn sentence(job: &Value) -> String {
-    let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str);
-    let count = |name: &str| job.get(name).and_then(Value::as_u64);
-    let changed = count("changed").unwrap_or_default();
-    let (entity, thing) = split(text("/entity").unwrap_or_default());
-    let has_selection = job.get("selection").and_then(Value::as_object);
-    let has_selection = has_selection.is_some_and(|selection| !selection.is_empty());
-    let of = if has_selection { "matched" } else { "total" };
-    let what = match count(of).filter(|of| changed <= *of) {
+pub(super) fn sentence(job: &Job) -> String {
+    let changed = job.changed;
+    let (entity, thing) = split(&job.entity);
+    let has_selection = job.selection != MessageSelection::default();
+    let of = if has_selection {
+        Some(job.matched)
+    } else {
+        job.total
+    };
+    let what = match of.filter(|of| changed <= *of) {
         Some(of) if has_selection => format!(
             "{} of {}",
             words::number(changed),
@@ -342,48 +328,42 @@ pub(super) fn sentence(job: &Value) -> String {
         None => words::count(changed, thing),
     };
     let what = format!("{what} of {entity}");
-    let did = match text("/action/kind").unwrap_or_default() {
-        "delete" => format!("Deleted {what}"),
-        "move" => match text("/action/to") {
-            Some(to) => format!("Moved {what} to {to}"),
-            None => format!("Sent {what} again"),
-        },
-        "dead_letter" => format!("Dead-lettered {what}"),
-        "activate" => format!("Made {what} active"),
-        "reschedule" => {
-            let at = text("/action/scheduled_for").unwrap_or_default();
-            format!("Rescheduled {what} to {at}")
-        }
-        other => format!("Changed {what} ({other})"),
+    let did = match &job.action {
+        Action::Delete {} => format!("Deleted {what}"),
+        Action::Move { to: Some(to), .. } => format!("Moved {what} to {to}"),
+        Action::Move { to: None, .. } => format!("Sent {what} again"),
+        Action::DeadLetter { .. } => format!("Dead-lettered {what}"),
+        Action::Activate {} => format!("Made {what} active"),
+        Action::Reschedule { scheduled_for } => format!("Rescheduled {what} to {scheduled_for}"),
     };
-    let time = |pointer: &str| text(pointer)?.parse::<jiff::Timestamp>().ok();
-    let taken = time("/created_at")
-        .zip(time("/ended_at"))
+    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    let ended = job.ended_at.as_deref().and_then(time);
+    let taken = time(&job.created_at)
+        .zip(ended)
         .and_then(|(began, ended)| Duration::try_from(ended.duration_since(began)).ok());
-    let id = count("id").unwrap_or_default();
-    let mut said = match text("/state").unwrap_or_default() {
-        "running" => format!("Job {id} runs: {}", lower(&did)),
-        "cancelled" => format!("Job {id} was cancelled: {}", lower(&did)),
-        "failed" => {
-            let why = text("/error").unwrap_or("no reason is known");
+    let id = job.id;
+    let mut said = match job.state {
+        RunState::Running => format!("Job {id} runs: {}", lower(&did)),
+        RunState::Cancelled => format!("Job {id} was cancelled: {}", lower(&did)),
+        RunState::Failed => {
+            let why = job.error.as_deref().unwrap_or("no reason is known");
             format!("Job {id} has failed, because of: {why}. {did}")
         }
-        _ => did,
+        RunState::Completed => did,
     };
     if let Some(taken) = taken {
         let _ = write!(said, " in {}", words::taken(taken));
     }
-    let skipped = count("skipped").unwrap_or_default();
-    if skipped != 0 {
-        let _ = write!(said, "; {} skipped", words::number(skipped));
-        if let Some(why) = text("/last_skipped") {
+    if job.skipped != 0 {
+        let _ = write!(said, "; {} skipped", words::number(job.skipped));
+        if let Some(why) = &job.last_skipped {
             let _ = write!(said, ", the last because of: {why}");
         }
     }
     said.push('.');
-    if text("/state") == Some("running") {
+    if job.state == RunState::Running {
         let _ = write!(said, " `jitney jobs show {id}` follows it.");
-        if let Some(waits) = text("/waits") {
+        if let Some(waits) = &job.waits {
             let _ = write!(said, " It waits: {waits}");
         }
     }
@@ -401,13 +381,13 @@ fn lower(sentence: &str) -> String {
 mod tests {
     use super::*;
 
-    fn job(action: Value, more: &Value) -> Value {
+    fn job(action: Value, more: &Value) -> Job {
         let mut job = json!({"id": 3, "entity": "orders", "selection": {}, "action": action, "state": "completed",
             "created_at": "2026-11-27T11:00:00.000Z", "ended_at": "2026-11-27T11:00:00.13Z",
             "total": 200_001, "matched": 200_001, "changed": 200_000, "skipped": 0});
         let (fields, more) = (job.as_object_mut().unwrap(), more.as_object().unwrap());
         fields.extend(more.clone());
-        job
+        serde_json::from_value(job).unwrap()
     }
 
     #[test]

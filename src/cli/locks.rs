@@ -10,7 +10,8 @@ use super::arguments::dead;
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
-use super::table;
+use super::table::{self, to_json};
+use jitney_api::locks::{LockRequest, Outcome, Received, Settlements};
 
 /// Lock messages by their sequence numbers, and show them with their lock tokens.
 #[derive(Debug, Args)]
@@ -61,12 +62,12 @@ enum OutcomeArg {
 }
 
 impl OutcomeArg {
-    const fn name(self) -> &'static str {
+    const fn outcome(self) -> Outcome {
         match self {
-            Self::Complete => "complete",
-            Self::Abandon => "abandon",
-            Self::DeadLetter => "dead_letter",
-            Self::Defer => "defer",
+            Self::Complete => Outcome::Complete,
+            Self::Abandon => Outcome::Abandon,
+            Self::DeadLetter => Outcome::DeadLetter,
+            Self::Defer => Outcome::Defer,
         }
     }
 }
@@ -82,12 +83,13 @@ fn place(entity: &str, dead_letters: bool) -> String {
 impl Shell {
     pub(super) async fn lock(&self, args: &LockArgs) -> Result<ExitCode, CommandError> {
         let place = encoded(&place(&args.entity, args.dead_letters));
-        let body = json!({"sequence_numbers": args.numbers});
+        let request = LockRequest {
+            sequence_numbers: args.numbers.clone(),
+        };
+        let body = to_json(&request);
         let path = format!("entities/{place}/lock");
-        let locked = self
-            .client
-            .ask(Method::POST, &path, Some(&body), &[])
-            .await?;
+        let locked = self.client.ask(Method::POST, &path, Some(&body), &[]);
+        let locked: Received = locked.await?;
         self.show(&locked, "messages", &table::LOCKED);
         Ok(ExitCode::SUCCESS)
     }
@@ -96,7 +98,7 @@ impl Shell {
     pub(super) async fn settle(&self, args: &SettleArgs) -> Result<ExitCode, CommandError> {
         let place = encoded(&place(&args.entity, args.dead_letters));
         let settlements = args.tokens.iter().map(|token| {
-            let mut settlement = json!({"lock_token": token, "outcome": args.outcome.name()});
+            let mut settlement = json!({"lock_token": token, "outcome": args.outcome.outcome()});
             let texts = [("reason", &args.reason), ("description", &args.description)];
             for (name, text) in texts {
                 if let (Some(text), Some(fields)) = (text, settlement.as_object_mut()) {
@@ -108,15 +110,10 @@ impl Shell {
         let settlements: Vec<Value> = settlements.collect();
         let body = json!({"settlements": settlements});
         let path = format!("entities/{place}/settle");
-        let done = self
-            .client
-            .ask(Method::POST, &path, Some(&body), &[])
-            .await?;
+        let done = self.client.ask(Method::POST, &path, Some(&body), &[]);
+        let done: Settlements = done.await?;
         self.show(&done, "results", &table::SETTLED);
-        let results = done.get("results").and_then(Value::as_array);
-        let is_settled = |result: &Value| result.get("settled") == Some(&Value::Bool(true));
-        let all = results.is_some_and(|results| results.iter().all(is_settled));
-        Ok(if all {
+        Ok(if done.results.iter().all(|result| result.settled) {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE

@@ -13,6 +13,12 @@ use super::path::encoded;
 use super::shell::{Output, Shell};
 use super::{jobs, table, words};
 use crate::system::print;
+use jitney_api::audit::{AuditLog, Entry};
+use jitney_api::entities::Entity;
+use jitney_api::history::HourShown;
+use jitney_api::messages::{DeadLetterGroups, MessageShown, Messages};
+use jitney_api::schedule::{ScheduledCounts, ScheduledSpan};
+use jitney_api::search::Found;
 use jitney_gateway::limits::INSPECTED_MAX;
 
 /// Returns how many messages are asked for when so many are wanted: a whole page where some of them may not be chosen.
@@ -39,29 +45,21 @@ fn rest(shown: usize, total: Option<u64>, next: u64) -> String {
 }
 
 /// Returns the spans that have messages; those of one millisecond are one.
-fn with_messages(answer: &Value) -> Vec<Value> {
-    let spans = answer.get("spans").and_then(Value::as_array);
-    let mut all: Vec<(Value, u64)> = Vec::new();
-    for span in spans.into_iter().flatten() {
-        let messages = span.get("messages").and_then(Value::as_u64);
-        let messages = messages.unwrap_or_default();
-        let from = span.get("from").cloned().unwrap_or_default();
-        match all.last_mut().filter(|last| last.0 == from) {
-            Some(last) => last.1 += messages,
-            None => all.push((from, messages)),
+fn with_messages(spans: Vec<ScheduledSpan>) -> Vec<ScheduledSpan> {
+    let mut all: Vec<ScheduledSpan> = Vec::new();
+    for span in spans {
+        match all.last_mut().filter(|last| last.from == span.from) {
+            Some(last) => last.messages += span.messages,
+            None => all.push(span),
         }
     }
-    let all = all.into_iter().filter(|(_, messages)| *messages != 0);
-    all.map(|(from, messages)| json!({"from": from, "messages": messages}))
-        .collect()
+    all.retain(|span| span.messages != 0);
+    all
 }
 
 /// Gives an entry of the audit log words for people instead of what the broker writes for programs.
-fn in_words(entry: &mut Value) {
-    let Some(detail) = entry.get_mut("detail") else {
-        return;
-    };
-    let Some(text) = detail.as_str() else { return };
+fn in_words(entry: &mut Entry) {
+    let text = entry.detail.as_str();
     let job = text.split_once(": ").and_then(|(job, rest)| {
         let described: Value = serde_json::from_str(rest).ok()?;
         Some(format!("{job}: {}", jobs::intention(&described)))
@@ -78,7 +76,7 @@ fn in_words(entry: &mut Value) {
         });
         parts.collect::<Vec<_>>().join(" ")
     });
-    *detail = text.into();
+    entry.detail = text;
 }
 
 impl Shell {
@@ -99,7 +97,7 @@ impl Shell {
                     entity.clone()
                 };
                 let path = format!("entities/{}/messages/{number}", encoded(&place));
-                self.show_one(&self.get(&path).await?);
+                self.show_one(&self.get::<MessageShown>(&path).await?);
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -115,15 +113,12 @@ impl Shell {
             let left = args.limit - all.len();
             let limit = page_of(left, conditions);
             let path = format!("entities/{place}/messages?from={start}&limit={limit}{query}");
-            let page = self.get(&path).await?;
-            let found = page.get("messages").and_then(Value::as_array);
-            let chosen = found.into_iter().flatten();
-            let mut chosen = chosen.filter(|message| conditions.choose(message)).cloned();
+            let page: Messages = self.get(&path).await?;
+            let found = page.messages.into_iter();
+            let mut chosen = found.filter(|message| conditions.choose(message));
             all.extend(chosen.by_ref().take(left));
             // The page has more than was left: the next one begins with the first of these.
-            let further = chosen.next();
-            let further = further.and_then(|one| one.get("sequence_number")?.as_u64());
-            from = further.or_else(|| page.get("next").and_then(Value::as_u64));
+            from = chosen.next().map(|one| one.sequence_number).or(page.next);
         }
         let mut answer = json!({"messages": all});
         if let (Some(next), Some(fields)) = (from, answer.as_object_mut()) {
@@ -141,22 +136,19 @@ impl Shell {
     async fn total(&self, selection: &SelectionArgs) -> Option<u64> {
         let states = selection.conditions.only_states()?;
         let path = format!("entities/{}", encoded(&selection.entity));
-        let entity = self.get(&path).await.ok()?;
-        let count = |name: &str| entity.pointer(&format!("/counts/{name}"))?.as_u64();
+        let counts = self.get::<Entity>(&path).await.ok()?.counts;
         if selection.dead_letters {
-            return count("dead_letters").filter(|_| states.is_empty());
+            return Some(words::whole(counts.dead_letters)).filter(|_| states.is_empty());
         }
-        let mut total = 0;
-        for (state, name) in [
-            (StateArg::Active, "active"),
-            (StateArg::Deferred, "deferred"),
-            (StateArg::Scheduled, "scheduled"),
-        ] {
-            if states.is_empty() || states.contains(&state) {
-                total += count(name)?;
-            }
-        }
-        Some(total)
+        let of_states = [
+            (StateArg::Active, counts.active),
+            (StateArg::Deferred, counts.deferred),
+            (StateArg::Scheduled, counts.scheduled),
+        ];
+        let meant = of_states
+            .into_iter()
+            .filter(|(state, _)| states.is_empty() || states.contains(state));
+        Some(meant.map(|(_, count)| words::whole(count)).sum())
     }
 
     /// Searches all queues of the namespace.
@@ -170,26 +162,19 @@ impl Shell {
             && let Some(from) = place.take()
         {
             let limit = page_of(args.limit - all.len(), &args.conditions);
-            let page = self
-                .get(&format!("messages?limit={limit}{query}{from}"))
-                .await?;
-            let found = page.get("messages").and_then(Value::as_array);
-            let chosen = found.into_iter().flatten().filter(|found| {
-                let message = found.get("message");
-                message.is_some_and(|message| args.conditions.choose(message))
-            });
-            all.extend(chosen.cloned());
-            let queue = page.get("next_queue").and_then(Value::as_str);
-            let number = page.get("next_number").and_then(Value::as_u64);
-            place = queue.map(|queue| {
-                let number = number.unwrap_or_default();
-                format!("&from_queue={}&from_number={number}", encoded(queue))
-            });
+            let path = format!("messages?limit={limit}{query}{from}");
+            let page: Found = self.get(&path).await?;
+            let found = page.messages.into_iter();
+            all.extend(found.filter(|found| args.conditions.choose(&found.message)));
+            let number = page.next_number.unwrap_or_default();
+            place = page
+                .next_queue
+                .map(|queue| format!("&from_queue={}&from_number={number}", encoded(&queue)));
         }
         let is_cut = place.is_some() || args.limit < all.len();
         all.truncate(args.limit);
         let found = all.len();
-        self.show(&json!({"messages": all}), "messages", &table::FOUND);
+        self.show_list(&all, "messages", &table::FOUND);
         if is_cut && self.output == Output::Table {
             print::line(format_args!(
                 "The first {} that were found; there may be more: --limit N shows more.",
@@ -202,16 +187,17 @@ impl Shell {
     /// Counts scheduled messages in equal spans of time.
     pub(super) async fn scheduled(&self, args: &ScheduledArgs) -> Result<ExitCode, CommandError> {
         let (place, spans) = (encoded(&args.entity), args.spans);
-        let answer = self
-            .get(&format!("entities/{place}/schedule?spans={spans}"))
-            .await?;
+        let path = format!("entities/{place}/schedule?spans={spans}");
+        let answer: ScheduledCounts = self.get(&path).await?;
         if self.output == Output::Json {
             self.show_one(&answer);
             return Ok(ExitCode::SUCCESS);
         }
-        let total = answer.get("total").and_then(Value::as_u64);
-        let total = words::count(total.unwrap_or_default(), "scheduled message");
-        let spans = with_messages(&answer);
+        let total = words::count(words::whole(answer.total), "scheduled message");
+        let spans: Vec<Value> = with_messages(answer.spans)
+            .iter()
+            .map(table::to_json)
+            .collect();
         if !spans.is_empty() {
             print::line(table::SCHEDULED.render(&spans));
         }
@@ -225,7 +211,8 @@ impl Shell {
             Some(entity) => format!("entities/{}/history", encoded(entity)),
             None => "history".to_owned(),
         };
-        self.show(&self.get(&path).await?, "points", &table::HISTORY);
+        let hour: HourShown = self.get(&path).await?;
+        self.show(&hour, "points", &table::HISTORY);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -248,20 +235,17 @@ impl Shell {
             && let Some(end) = before.take()
         {
             let limit = (args.limit - all.len()).min(INSPECTED_MAX);
-            let mut page = self
-                .get(&format!("audit?limit={limit}{query}{end}"))
-                .await?;
-            let found = page.get_mut("entries").and_then(Value::as_array_mut);
-            all.append(found.unwrap_or(&mut Vec::new()));
-            let next = page.get("next_before").and_then(Value::as_u64);
-            before = next.map(|next| format!("&before={next}"));
+            let path = format!("audit?limit={limit}{query}{end}");
+            let mut page: AuditLog = self.get(&path).await?;
+            all.append(&mut page.entries);
+            before = page.next_before.map(|next| format!("&before={next}"));
         }
         let is_cut = before.is_some();
         if self.output == Output::Table {
             all.iter_mut().for_each(in_words);
         }
         let shown = all.len();
-        self.show(&json!({"entries": all}), "entries", &table::AUDIT);
+        self.show_list(&all, "entries", &table::AUDIT);
         if is_cut && self.output == Output::Table {
             print::line(format_args!("The newest {shown}; --limit N shows more."));
         }
@@ -269,9 +253,8 @@ impl Shell {
     }
 
     pub(super) async fn dead_letters(&self, entity: &str) -> Result<ExitCode, CommandError> {
-        let answer = self
-            .get(&format!("entities/{}/dead-letters", encoded(entity)))
-            .await?;
+        let path = format!("entities/{}/dead-letters", encoded(entity));
+        let answer: DeadLetterGroups = self.get(&path).await?;
         self.show(&answer, "groups", &table::DEAD_LETTERS);
         Ok(ExitCode::SUCCESS)
     }
@@ -292,10 +275,16 @@ mod tests {
 
     #[test]
     fn spans_without_messages_are_left_out() {
-        let span = |from: &str, messages: u64| json!({"from": from, "messages": messages});
-        let answer = json!({"spans": [span("a", 0), span("a", 2), span("a", 0), span("b", 0), span("c", 1)]});
-        assert_eq!(with_messages(&answer), [span("a", 2), span("c", 1)]);
-        assert_eq!(with_messages(&json!({"spans": []})), [] as [Value; 0]);
+        let spans = |all: &[(&str, usize)]| {
+            let all = all.iter().map(|&(from, messages)| ScheduledSpan {
+                from: from.to_owned(),
+                messages,
+            });
+            all.collect::<Vec<_>>()
+        };
+        let given = spans(&[("a", 0), ("a", 2), ("a", 0), ("b", 0), ("c", 1)]);
+        assert_eq!(with_messages(given), spans(&[("a", 2), ("c", 1)]));
+        assert!(with_messages(Vec::new()).is_empty());
     }
 
     #[test]
@@ -315,9 +304,19 @@ mod tests {
                 "job 0: delete",
             ),
         ] {
-            let mut entry = json!({"detail": detail});
+            let mut entry = Entry {
+                number: 1,
+                at: String::new(),
+                count: None,
+                last_at: None,
+                actor: "operator".to_owned(),
+                peer: String::new(),
+                operation: "update".to_owned(),
+                entity: String::new(),
+                detail: detail.to_owned(),
+            };
             in_words(&mut entry);
-            assert_eq!(entry, json!({"detail": shown}));
+            assert_eq!(entry.detail, shown);
         }
     }
 }

@@ -15,6 +15,7 @@ mod jobs;
 mod locks;
 mod log;
 mod messages;
+mod pages;
 mod path;
 mod screen;
 mod server;

@@ -12,6 +12,8 @@ use super::jobs::confirm;
 use super::path::encoded;
 use super::shell::Shell;
 use super::{table, words};
+use jitney_api::namespaces::{Namespace, NamespaceList};
+use jitney_api::server::Server;
 
 /// Show the server.
 #[derive(Debug, Args)]
@@ -39,7 +41,7 @@ pub(super) enum NamespaceCommand {
 
 impl Shell {
     pub(super) async fn server(&self, _: &ServerArgs) -> Result<ExitCode, CommandError> {
-        self.show_one(&self.get("server").await?);
+        self.show_one(&self.get::<Server>("server").await?);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -50,11 +52,13 @@ impl Shell {
         let path = |name: &str| format!("namespaces/{}", encoded(name));
         match command {
             NamespaceCommand::List => {
-                let answer = self.get("namespaces").await?;
+                let answer: NamespaceList = self.get("namespaces").await?;
                 self.show(&answer, "namespaces", &table::NAMESPACES);
             }
             NamespaceCommand::Create { name } => {
-                let made = self.client.ask(Method::PUT, &path(name), None, &[]).await?;
+                let path = path(name);
+                let made = self.client.ask(Method::PUT, &path, None, &[]);
+                let made: Namespace = made.await?;
                 self.done(&made, &format!("Created the namespace {name}."));
             }
             NamespaceCommand::Delete { name, yes } => {
@@ -62,9 +66,7 @@ impl Shell {
                     format!("Delete the namespace {name} with all its entities and messages?");
                 confirm(*yes, &question)?;
                 let began = Instant::now();
-                self.client
-                    .ask(Method::DELETE, &path(name), None, &[])
-                    .await?;
+                self.remove(&path(name)).await?;
                 let taken = words::taken(began.elapsed());
                 let said =
                     format!("Deleted the namespace {name} with all its entities in {taken}.");

@@ -4,12 +4,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::client::{Client, ClientArgs};
 use super::error::CommandError;
+use super::pages::Page;
 use super::path::encoded;
-use super::table::{self, Table};
+use super::table::{self, Table, to_json};
 use crate::system::print;
 
 /// The format of a command's output.
@@ -47,14 +50,20 @@ impl Shell {
         })
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Value, CommandError> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandError> {
         self.client.ask(Method::GET, path, None, &[]).await
     }
 
+    /// Deletes or ends what a path names.
+    pub(super) async fn remove(&self, path: &str) -> Result<(), CommandError> {
+        self.client.ask(Method::DELETE, path, None, &[]).await
+    }
+
     /// Shows an answer: as it is, or the list in it as a table.
-    pub(super) fn show(&self, answer: &Value, list: &str, table: &Table) {
+    pub(super) fn show(&self, answer: &impl Serialize, list: &str, table: &Table) {
+        let answer = to_json(answer);
         match self.output {
-            Output::Json => print::json(answer),
+            Output::Json => print::json(&answer),
             Output::Table => {
                 let rows = answer.get(list).and_then(Value::as_array);
                 print::line(table.render(rows.map(Vec::as_slice).unwrap_or_default()));
@@ -63,52 +72,42 @@ impl Shell {
     }
 
     /// Shows what a command has done: a sentence for people, and the answer for programs.
-    pub(super) fn done(&self, answer: &Value, sentence: &str) {
+    pub(super) fn done(&self, answer: &impl Serialize, sentence: &str) {
         match self.output {
-            Output::Json => print::json(answer),
+            Output::Json => print::json(&to_json(answer)),
             Output::Table => print::line(sentence),
         }
     }
 
     /// Shows one thing, with a line for each of its fields.
-    pub(super) fn show_one(&self, answer: &Value) {
+    pub(super) fn show_one(&self, answer: &impl Serialize) {
+        let answer = to_json(answer);
         match self.output {
-            Output::Json => print::json(answer),
-            Output::Table => print::line(table::fields(answer)),
+            Output::Json => print::json(&answer),
+            Output::Table => print::line(table::fields(&answer)),
         }
     }
 
-    /// Returns a list with the entries of all its pages.
-    pub(super) async fn all_pages(&self, query: &str, list: &str) -> Result<Value, CommandError> {
+    /// Returns the entries of all pages of a list.
+    pub(super) async fn all_pages<P: Page>(
+        &self,
+        query: &str,
+    ) -> Result<Vec<P::Entry>, CommandError> {
         let separator = if query.contains('?') { '&' } else { '?' };
         let mut all = Vec::new();
-        let mut next = String::new();
+        let mut place = String::new();
         loop {
-            let mut page = self.get(&format!("{query}{next}")).await?;
-            let found = page.get_mut(list).and_then(Value::as_array_mut);
-            all.append(found.unwrap_or(&mut Vec::new()));
-            let places = [
-                ("next_skip", "skip"),
-                ("next_after", "after"),
-                ("next_before", "before"),
-                ("next", "from"),
-            ];
-            let mut further = places.iter().filter_map(|(told, asked)| {
-                let place = match page.get(told)? {
-                    Value::String(text) => encoded(text),
-                    place @ (Value::Null
-                    | Value::Bool(_)
-                    | Value::Number(_)
-                    | Value::Array(_)
-                    | Value::Object(_)) => place.to_string(),
-                };
-                Some(format!("{separator}{asked}={place}"))
-            });
-            next = match further.next() {
-                Some(further) => further,
-                None => return Ok(json!({ list: all })),
-            };
+            let page: P = self.get(&format!("{query}{place}")).await?;
+            let next = page.next();
+            all.append(&mut page.into_entries());
+            let Some(next) = next else { return Ok(all) };
+            place = format!("{separator}{}={}", P::FROM, encoded(&next));
         }
+    }
+
+    /// Shows the entries of a list.
+    pub(super) fn show_list(&self, entries: &[impl Serialize], list: &str, table: &Table) {
+        self.show(&json!({ list: entries }), list, table);
     }
 }
 

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
 use super::table;
+use jitney_api::entities::{Entities, Entity, Kind};
 
 /// Count messages.
 #[derive(Debug, Args)]
@@ -22,28 +22,26 @@ impl Shell {
         let entities = match &args.entity {
             None => self.every_entity().await?,
             Some(path) => {
-                let entity = self.get(&format!("entities/{}", encoded(path))).await?;
+                let entity: Entity = self.get(&format!("entities/{}", encoded(path))).await?;
+                let is_topic = entity.kind == Kind::Topic;
                 let mut all = vec![entity];
-                if all.iter().any(is_topic) {
+                if is_topic {
                     all.extend(self.subscriptions(path).await?);
                 }
                 all
             }
         };
-        self.show(&json!({"entities": entities}), "entities", &table::STATS);
+        self.show_list(&entities, "entities", &table::STATS);
         Ok(ExitCode::SUCCESS)
     }
 
     /// Returns queues, topics, and their subscriptions behind them.
-    pub(super) async fn every_entity(&self) -> Result<Vec<Value>, CommandError> {
+    pub(super) async fn every_entity(&self) -> Result<Vec<Entity>, CommandError> {
         let mut all = Vec::new();
         for kind in ["queue", "topic"] {
-            let answer = self
-                .all_pages(&format!("entities?kind={kind}"), "entities")
-                .await?;
-            for entity in list(answer) {
-                let topic = entity.get("path").and_then(Value::as_str);
-                let topic = topic.filter(|_| is_topic(&entity)).map(ToOwned::to_owned);
+            let path = format!("entities?kind={kind}");
+            for entity in self.all_pages::<Entities>(&path).await? {
+                let topic = (entity.kind == Kind::Topic).then(|| entity.path.clone());
                 all.push(entity);
                 if let Some(topic) = topic {
                     all.extend(self.subscriptions(&topic).await?);
@@ -53,17 +51,8 @@ impl Shell {
         Ok(all)
     }
 
-    async fn subscriptions(&self, topic: &str) -> Result<Vec<Value>, CommandError> {
+    async fn subscriptions(&self, topic: &str) -> Result<Vec<Entity>, CommandError> {
         let query = format!("entities?kind=subscription&topic={}", encoded(topic));
-        Ok(list(self.all_pages(&query, "entities").await?))
+        self.all_pages::<Entities>(&query).await
     }
-}
-
-fn is_topic(entity: &Value) -> bool {
-    entity.get("kind").and_then(Value::as_str) == Some("topic")
-}
-
-fn list(mut answer: Value) -> Vec<Value> {
-    let found = answer.get_mut("entities").and_then(Value::as_array_mut);
-    found.map(std::mem::take).unwrap_or_default()
 }

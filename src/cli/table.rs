@@ -1,12 +1,17 @@
 //! Answers of the API as tables for people.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use comfy_table::{CellAlignment, Table as Drawn, presets};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::system::print;
+use jitney_api::connections::{Connection, Link};
+use jitney_api::rule_tests::{SubscriptionTest, TestedCondition};
+use jitney_api::rules::{Rule, RuleFilter};
 
 /// A table: its columns, each with the JSON pointer of its values [RFC 6901].
 #[derive(Debug)]
@@ -317,55 +322,38 @@ impl Table {
 }
 
 /// Returns the product with its version, whose the credentials are, and the address with the port.
-fn client_texts(connection: &Value) -> impl Iterator<Item = (&'static str, String)> + use<> {
-    let text = |name| {
-        connection
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let product = format!("{} {}", text("product"), text("version"));
-    let identities = connection.get("identities").and_then(Value::as_array);
-    let identities = identities.into_iter().flatten().filter_map(Value::as_str);
-    let identities: Vec<&str> = identities.collect();
-    let peer = match connection.get("port") {
+fn client_texts(connection: &Connection) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let product = format!("{} {}", connection.product, connection.version);
+    let peer = match connection.port {
         // Of IPv6 the address is a network.
-        Some(port) if text("peer").contains(':') => format!("{} port {port}", text("peer")),
-        Some(port) => format!("{}:{port}", text("peer")),
-        None => text("peer").to_owned(),
+        Some(port) if connection.peer.contains(':') => format!("{} port {port}", connection.peer),
+        Some(port) => format!("{}:{port}", connection.peer),
+        None => connection.peer.clone(),
     };
     let texts = [
         ("product", product.trim().to_owned()),
-        ("identity", identities.join(", ")),
+        ("identity", connection.identities.join(", ")),
         ("peer", peer),
     ];
     texts.into_iter().filter(|(_, text)| !text.is_empty())
 }
 
 /// Draws connections with a row for each link.
-pub(super) fn connections(answer: &Value) -> String {
-    let connections = answer.get("connections").and_then(Value::as_array);
+pub(super) fn connections(connections: &[Connection]) -> String {
     let mut rows = Vec::new();
-    for connection in connections.into_iter().flatten() {
-        let links = connection.get("links").and_then(Value::as_array);
-        let links = links.map(Vec::as_slice).unwrap_or_default();
-        let none = [Value::Object(serde_json::Map::new())];
-        let mut links: Vec<&Value> = if links.is_empty() { &none } else { links }
-            .iter()
-            .collect();
+    for connection in connections {
+        let mut links: Vec<Option<&Link>> = connection.links.iter().map(Some).collect();
+        if links.is_empty() {
+            links.push(None);
+        }
         // The links by which every client proves its rights say the least.
-        links.sort_by_key(|link| link.get("entity").and_then(Value::as_str) == Some("$cbs"));
+        links.sort_by_key(|link| link.is_some_and(|link| link.entity == "$cbs"));
         for link in links {
-            let mut row = link.clone();
+            let mut row = link.map_or_else(|| json!({}), to_json);
             if let Some(fields) = row.as_object_mut() {
-                for (name, of) in [
-                    ("connection", "id"),
-                    ("container_id", "container_id"),
-                    ("peer", "peer"),
-                ] {
-                    let value = connection.get(of).cloned();
-                    fields.insert(name.to_owned(), value.unwrap_or_default());
-                }
+                fields.insert("connection".to_owned(), connection.id.into());
+                let name = connection.container_id.as_str();
+                fields.insert("container_id".to_owned(), name.into());
                 let texts = client_texts(connection);
                 fields.extend(texts.map(|(name, text)| (name.to_owned(), text.into())));
             }
@@ -376,12 +364,11 @@ pub(super) fn connections(answer: &Value) -> String {
 }
 
 /// Draws rules: a correlation filter as the values that it compares.
-pub(super) fn rules(answer: &Value) -> String {
-    let rules = answer.get("rules").and_then(Value::as_array);
-    let rows = rules.into_iter().flatten().map(|rule| {
-        let mut row = rule.clone();
+pub(super) fn rules(rules: &[Rule]) -> String {
+    let rows = rules.iter().map(|rule| {
+        let mut row = to_json(rule);
         let filter = row.get_mut("filter").and_then(Value::as_object_mut);
-        if let Some(filter) = filter.filter(|filter| !filter.contains_key("expression")) {
+        if let (RuleFilter::Correlation(_), Some(filter)) = (&rule.filter, filter) {
             let text = compared(filter);
             if !text.is_empty() {
                 filter.insert("expression".to_owned(), text.into());
@@ -393,7 +380,7 @@ pub(super) fn rules(answer: &Value) -> String {
 }
 
 /// Returns what a correlation filter compares, the system's properties first; nothing of another filter.
-fn compared(filter: &serde_json::Map<String, Value>) -> String {
+fn compared(filter: &Map<String, Value>) -> String {
     let quoted = |value: &Value| match value {
         Value::String(text) => format!("'{}'", text.replace('\'', "''")),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -410,48 +397,56 @@ fn compared(filter: &serde_json::Map<String, Value>) -> String {
     of_system.chain(own).collect::<Vec<_>>().join(", ")
 }
 
-/// Draws tests of rules: a line for each condition, and for its parts below it.
-pub(super) fn rule_tests(answer: &Value) -> String {
-    fn add(rows: &mut Vec<Value>, row: &Value, condition: &Value, depth: usize, values: &Value) {
-        let mut row = row.clone();
-        if let (Some(fields), Some(condition)) = (row.as_object_mut(), condition.as_object()) {
-            let parts = ["text", "result", "error"].into_iter();
-            let known =
-                parts.filter_map(|name| Some((name.to_owned(), condition.get(name)?.clone())));
-            fields.extend(known);
-            // The answer has each value once.
-            let names = condition.get("properties").and_then(Value::as_array);
-            let names = names.into_iter().flatten().filter_map(Value::as_str);
-            let read = names.map(|name| {
-                let value = values.get(name).cloned();
-                (name.to_owned(), value.unwrap_or_default())
-            });
-            let read: serde_json::Map<String, Value> = read.collect();
-            if !read.is_empty() {
-                fields.insert("values".to_owned(), read.into());
-            }
-            if let Some(Value::String(text)) = fields.get_mut("text") {
-                text.insert_str(0, &"  ".repeat(depth));
-            }
+/// Draws tests of rules: a line for each condition, and for its parts below it. The answers have each value once.
+pub(super) fn rule_tests(tests: &[SubscriptionTest], values: &BTreeMap<String, Value>) -> String {
+    fn add(
+        rows: &mut Vec<Value>,
+        mut row: Map<String, Value>,
+        condition: &TestedCondition,
+        depth: usize,
+        values: &BTreeMap<String, Value>,
+    ) {
+        let text = format!("{}{}", "  ".repeat(depth), condition.text);
+        row.insert("text".to_owned(), text.into());
+        row.insert("result".to_owned(), to_json(&condition.result));
+        if let Some(error) = &condition.error {
+            row.insert("error".to_owned(), error.as_str().into());
         }
-        rows.push(row);
-        let empty = Value::Object(serde_json::Map::new());
-        let parts = condition.get("parts").and_then(Value::as_array);
-        for part in parts.into_iter().flatten() {
-            add(rows, &empty, part, depth + 1, values);
+        let read = condition.properties.iter().map(|name| {
+            let value = values.get(name).cloned();
+            (name.clone(), value.unwrap_or_default())
+        });
+        let read: Map<String, Value> = read.collect();
+        if !read.is_empty() {
+            row.insert("values".to_owned(), read.into());
+        }
+        rows.push(row.into());
+        for part in &condition.parts {
+            add(rows, Map::new(), part, depth + 1, values);
         }
     }
     let mut rows = Vec::new();
-    let values = answer.get("values").unwrap_or(&Value::Null);
-    let subscriptions = answer.get("subscriptions").and_then(Value::as_array);
-    for subscription in subscriptions.into_iter().flatten() {
-        let rules = subscription.get("rules").and_then(Value::as_array);
-        for rule in rules.into_iter().flatten() {
-            let row = serde_json::json!({"subscription": subscription.get("path"), "rule": rule.get("name")});
-            add(&mut rows, &row, rule, 0, values);
+    for subscription in tests {
+        for rule in &subscription.rules {
+            let names = [
+                ("subscription".to_owned(), subscription.path.as_str().into()),
+                ("rule".to_owned(), rule.name.as_str().into()),
+            ];
+            add(
+                &mut rows,
+                names.into_iter().collect(),
+                &rule.condition,
+                0,
+                values,
+            );
         }
     }
     TESTS.render(&rows)
+}
+
+/// Returns what the API has as JSON.
+pub(super) fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("texts and numbers are JSON")
 }
 
 /// Draws one thing: a line for each of its fields, those of objects in it with a dot.
@@ -580,19 +575,17 @@ fn trimmed(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_correlation_filter_is_shown_with_what_it_compares() {
-        let answer = json!({"rules": [
-            {"name": "all", "filter": {"kind": "true"}},
-            {"name": "some", "filter": {"kind": "sql", "expression": "a = 1"}, "action": "SET b = 2"},
+        let drawn = |rows: Value| rules(&serde_json::from_value::<Vec<Rule>>(rows).unwrap());
+        let text = drawn(json!([
+            {"name": "all", "filter": {"kind": "true"}, "created_at": ""},
+            {"name": "some", "filter": {"kind": "sql", "expression": "a = 1"}, "action": "SET b = 2", "created_at": ""},
             {"name": "those", "filter": {"kind": "correlation", "correlation_id": "x", "reply_to_session_id": "it's",
-                "properties": {"color": "red", "size": 3}}},
-        ]});
-        let text = rules(&answer);
+                "properties": {"color": "red", "size": 3}}, "created_at": ""},
+        ]));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         assert!(
@@ -605,9 +598,8 @@ mod tests {
         );
         let shown = "correlation-id = 'x', reply-to-session-id = 'it''s', color = 'red', size = 3";
         assert!(lines[3].ends_with(shown), "{text}");
-        let short = json!({"rules": [{"name": "r", "filter":
-            {"kind": "correlation", "correlation_id": "x", "properties": {"color": "red", "size": 3}}}]});
-        let text = rules(&short);
+        let text = drawn(json!([{"name": "r", "created_at": "", "filter":
+            {"kind": "correlation", "correlation_id": "x", "properties": {"color": "red", "size": 3}}}]));
         let shown = "correlation-id = 'x', color = 'red', size = 3";
         assert!(text.ends_with(shown), "{text}");
     }
@@ -680,11 +672,13 @@ mod tests {
     fn links_of_authorization_are_behind_the_others() {
         let link = |id: u32, entity: &str| json!({"id": id, "role": "sender", "entity": entity});
         let links = [link(1, "$cbs"), link(2, "$cbs"), link(3, "orders")];
-        let text = connections(&json!({"connections": [{"id": 7, "links": links}]}));
+        let connection = json!({"id": 7, "container_id": "c", "host": "h", "peer": "p", "secure": false, "opened_at": "",
+            "identities": [], "authorized": true, "links": links});
+        let text = connections(&[serde_json::from_value(connection).unwrap()]);
         let ids: Vec<&str> = text
             .lines()
             .skip(1)
-            .filter_map(|line| line.split_whitespace().nth(1))
+            .filter_map(|line| line.split_whitespace().nth(3))
             .collect();
         assert_eq!(ids, ["3", "1", "2"], "{text}");
     }
