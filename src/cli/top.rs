@@ -1,6 +1,6 @@
 //! `jitney top`: entities, their messages and their rates, live in the terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -14,6 +14,8 @@ use super::screen::{Action, Screen, Size};
 use super::shell::{Output, Shell};
 use super::{table, words};
 use crate::system::print;
+use jitney_api::changes::{EntityDeleted, EntityNow, Gone};
+use jitney_api::connections::Connection;
 
 /// Show entities and their rates, the busiest first: in a terminal until q, where j, k and the arrow keys scroll.
 #[derive(Debug, Args)]
@@ -42,8 +44,9 @@ const LINES_AROUND: usize = 3;
 struct Seen {
     /// The id of the last event.
     last: String,
-    entities: BTreeMap<String, Value>,
-    connections: BTreeMap<u64, Value>,
+    entities: BTreeMap<String, EntityNow>,
+    /// The ids of the connections.
+    connections: BTreeSet<u64>,
 }
 
 impl Shell {
@@ -227,44 +230,65 @@ impl Seen {
             if let Some(id) = field("id") {
                 id.clone_into(&mut self.last);
             }
-            let data = field("data").and_then(|data| serde_json::from_str(data).ok());
-            let data: Value = data.unwrap_or_default();
-            let path = data.get("path").and_then(Value::as_str).unwrap_or_default();
-            let id = data.get("id").and_then(Value::as_u64).unwrap_or_default();
-            match field("event") {
-                Some("reset") => {
-                    self.entities.clear();
-                    self.connections.clear();
-                }
-                Some("entity") => drop(self.entities.insert(path.to_owned(), data)),
-                Some("entity_deleted") => drop(self.entities.remove(path)),
-                Some("connection") => drop(self.connections.insert(id, data)),
-                Some("connection_closed") => drop(self.connections.remove(&id)),
-                _ => {}
-            }
+            let (event, data) = (field("event"), field("data"));
+            let _ = self.take_one(event.unwrap_or_default(), data.unwrap_or_default());
         }
     }
 
+    /// Takes the data of an event; what is of a broker that knows more is passed over.
+    fn take_one(&mut self, event: &str, data: &str) -> serde_json::Result<()> {
+        match event {
+            "reset" => {
+                self.entities.clear();
+                self.connections.clear();
+            }
+            "entity" => {
+                let entity: EntityNow = serde_json::from_str(data)?;
+                self.entities.insert(entity.path.clone(), entity);
+            }
+            "entity_deleted" => {
+                let deleted: EntityDeleted = serde_json::from_str(data)?;
+                self.entities.remove(&deleted.path);
+            }
+            "connection" => {
+                let connection: Connection = serde_json::from_str(data)?;
+                self.connections.insert(connection.id.into());
+            }
+            "connection_closed" => {
+                let closed: Gone = serde_json::from_str(data)?;
+                self.connections.remove(&closed.id);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Returns the entities with their rates since an earlier picture, the busiest first.
-    fn rows(&self, before: &BTreeMap<String, Value>, seconds: f64) -> Vec<Value> {
-        let count = |entity: &Value, name: &str| entity.get(name).and_then(Value::as_u64);
+    fn rows(&self, before: &BTreeMap<String, EntityNow>, seconds: f64) -> Vec<Value> {
         let mut rows = Vec::new();
         for (path, entity) in &self.entities {
-            let mut row = entity.clone();
+            let mut row = table::to_json(entity);
             let mut happened = 0;
-            for name in ["incoming", "completed", "dead_lettered"] {
-                let now = count(entity, name).unwrap_or_default();
-                let then = before.get(path).and_then(|entity| count(entity, name));
-                let more = now.saturating_sub(then.unwrap_or(now));
+            // What was not there has done nothing since.
+            let then = before.get(path).unwrap_or(entity);
+            for (name, now, then) in [
+                ("incoming_rate", entity.incoming, then.incoming),
+                ("completed_rate", entity.completed, then.completed),
+                (
+                    "dead_lettered_rate",
+                    entity.dead_lettered,
+                    then.dead_lettered,
+                ),
+            ] {
+                let more = now.saturating_sub(then);
                 happened += more;
                 let rate = f64::from(u32::try_from(more).unwrap_or(u32::MAX)) / seconds;
                 if let Some(fields) = row.as_object_mut() {
                     let rate = (rate * 10.0).round() / 10.0;
-                    fields.insert(format!("{name}_rate"), rate.into());
+                    fields.insert(name.to_owned(), rate.into());
                 }
             }
-            let waiting = count(entity, "active").unwrap_or_default();
-            rows.push(((happened, waiting), row));
+            rows.push(((happened, entity.active), row));
         }
         rows.sort_by_key(|(busy, _)| std::cmp::Reverse(*busy));
         rows.into_iter().map(|(_, row)| row).collect()
@@ -325,7 +349,10 @@ mod tests {
     fn events_become_rows_with_rates() {
         let mut seen = Seen::default();
         let event = |path: &str, active: u64, incoming: u64| {
-            let data = json!({"path": path, "active": active, "incoming": incoming});
+            let data = json!({"path": path, "kind": "queue", "active": active, "deferred": 0, "scheduled": 0, "locked": 0,
+                "dead_letters": 0, "size_bytes": 0, "receivers": 0, "status": "active", "requires_session": false,
+                "transfer_dead_letters": 0, "sessions": 0, "sessions_held": 0, "incoming": incoming, "completed": 0,
+                "abandoned": 0, "expired": 0, "locks_expired": 0, "dead_lettered": 0});
             format!("event: entity\ndata: {data}\n\n")
         };
         seen.take(&format!(
