@@ -1,16 +1,14 @@
 //! Arguments of the commands over the JSON API.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
 
 use super::error::CommandError;
 use super::path::encoded;
 use super::words;
 use jitney_api::messages::MessageShown;
-use jitney_api::selection::State;
+use jitney_api::selection::{MessageSelection, State};
 
 /// What can be done with the entities of one kind.
 #[derive(Debug, Subcommand)]
@@ -384,14 +382,12 @@ pub(super) enum StateArg {
     Scheduled,
 }
 
-impl StateArg {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Locked => "locked",
-            Self::Deferred => "deferred",
-            Self::Scheduled => "scheduled",
-        }
+/// Returns a state as queries have it.
+const fn word(state: State) -> &'static str {
+    match state {
+        State::Active => "active",
+        State::Deferred => "deferred",
+        State::Scheduled => "scheduled",
     }
 }
 
@@ -564,14 +560,17 @@ impl ConditionArgs {
     }
 
     /// Returns the states in which the broker is to look. It has no state for what is locked, which is active or deferred.
-    fn states(&self) -> BTreeSet<&'static str> {
-        let asked = self.states.iter().flat_map(|state| match state {
-            StateArg::Locked => &[StateArg::Active, StateArg::Deferred][..],
-            StateArg::Active | StateArg::Deferred | StateArg::Scheduled => {
-                std::slice::from_ref(state)
-            }
-        });
-        asked.map(|state| state.name()).collect()
+    fn states(&self) -> Vec<State> {
+        let asks = |state: &State| {
+            self.states.iter().any(|asked| match asked {
+                StateArg::Active => *state == State::Active,
+                StateArg::Locked => matches!(state, State::Active | State::Deferred),
+                StateArg::Deferred => *state == State::Deferred,
+                StateArg::Scheduled => *state == State::Scheduled,
+            })
+        };
+        let all = [State::Active, State::Deferred, State::Scheduled];
+        all.into_iter().filter(asks).collect()
     }
 
     /// Returns whether messages are selected by what the broker does not select by.
@@ -601,7 +600,7 @@ impl ConditionArgs {
     pub(super) fn to_query(&self) -> String {
         let mut query = String::new();
         for state in self.states() {
-            query.extend(["&state=", state]);
+            query.extend(["&state=", word(state)]);
         }
         for (name, value) in self.conditions() {
             query.extend(["&", name, "=", &encoded(value)]);
@@ -616,31 +615,35 @@ impl ConditionArgs {
     }
 
     /// Returns the conditions of a job.
-    pub(super) fn to_json(&self) -> Result<Value, CommandError> {
+    pub(super) fn to_selection(&self) -> Result<MessageSelection, CommandError> {
         if self.are_chosen_here() {
             let text = "--state locked selects what a receiver has, and a job leaves that as it is. `jitney connections close` gives \
                         locked messages back";
             return Err(CommandError::Usage(text.to_owned()));
         }
-        let conditions = self.conditions().into_iter();
-        let mut selection: Map<String, Value> = conditions
-            .map(|(name, value)| (name.to_owned(), value.into()))
-            .collect();
-        if !self.states.is_empty() {
-            selection.insert("states".to_owned(), json!(self.states()));
-        }
-        if self.without_reason {
-            selection.insert("without_reason".to_owned(), true.into());
-        }
-        if self.without_description {
-            selection.insert("without_description".to_owned(), true.into());
-        }
-        Ok(Value::Object(selection))
+        Ok(MessageSelection {
+            states: self.states(),
+            session_id: self.session.clone(),
+            scheduled_from: self.due_from.clone(),
+            scheduled_before: self.due_before.clone(),
+            message_id: self.message_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            reason: self.reason.clone(),
+            without_reason: self.without_reason,
+            description: self.description.clone(),
+            without_description: self.without_description,
+            filter: self.filter.clone(),
+            text: self.text.clone(),
+            json_path: self.json_path.clone(),
+            ..MessageSelection::default()
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -662,9 +665,13 @@ mod tests {
         assert!(locked.choose(&message("active", json!({"until": "2030"}))));
         assert!(locked.choose(&message("scheduled", Value::Null)));
         assert!(!locked.choose(&message("active", Value::Null)));
-        assert!(locked.to_json().is_err());
+        assert!(locked.to_selection().is_err());
         let active = of(&[StateArg::Active]);
-        assert_eq!(active.to_json().ok(), Some(json!({"states": ["active"]})));
+        let selection = MessageSelection {
+            states: vec![State::Active],
+            ..MessageSelection::default()
+        };
+        assert_eq!(active.to_selection().ok(), Some(selection));
         assert!(of(&[]).choose(&message("deferred", Value::Null)));
     }
 }

@@ -22,12 +22,12 @@ use super::{table, words};
 use crate::system::print;
 use jitney_api::authorization_rules::{AuthorizationRuleShown, AuthorizationRules};
 use jitney_api::connections::{Connection, Connections};
-use jitney_api::entities::{Entities, Entity, Kind};
+use jitney_api::entities::{Entities, Entity, FirstRule, Kind};
 use jitney_api::jobs::{Job, Jobs, RunState};
 use jitney_api::namespaces::Access;
 use jitney_api::receives::Receives;
 use jitney_api::rule_tests::RuleTests;
-use jitney_api::rules::{Rule, Rules};
+use jitney_api::rules::{Rule, RuleFilter, RuleRequest, Rules};
 use jitney_api::sessions::{Session, SessionStateRequest, Sessions};
 
 /// How often a change is tried that others come before: each time it is made of what they have changed.
@@ -88,12 +88,12 @@ impl Shell {
                 rule,
             } => {
                 let mut body = json!({"kind": kind, "properties": properties_of(properties)?});
-                if let (Some(rule), Some(fields)) = (rule.to_json(), body.as_object_mut()) {
+                if let (Some(rule), Some(fields)) = (rule.rule(), body.as_object_mut()) {
                     if kind != Kind::Subscription {
                         let text = "only subscriptions have rules".to_owned();
                         return Err(CommandError::Usage(text));
                     }
-                    fields.insert("rule".to_owned(), rule);
+                    fields.insert("rule".to_owned(), to_json(&rule));
                 }
                 let place = format!("entities/{}", encoded(path));
                 let made = self.client.ask(Method::PUT, &place, Some(&body), &[]);
@@ -235,10 +235,12 @@ impl Shell {
                 filter,
                 action,
             } => {
-                let mut body = json!({"filter": {"kind": "sql", "expression": filter}});
-                if let (Some(action), Some(fields)) = (action, body.as_object_mut()) {
-                    fields.insert("action".to_owned(), action.as_str().into());
-                }
+                let body = to_json(&RuleRequest {
+                    filter: RuleFilter::Sql {
+                        expression: filter.clone(),
+                    },
+                    action: action.clone(),
+                });
                 let path = format!("entities/{}/rules/{}", encoded(subscription), encoded(name));
                 let made = self.client.ask(Method::PUT, &path, Some(&body), &[]);
                 let made: Rule = made.await?;
@@ -463,13 +465,15 @@ impl Shell {
 
 impl FirstRuleArgs {
     /// Returns the rule, as the API takes it.
-    fn to_json(&self) -> Option<Value> {
-        let (name, filter) = (self.rule.as_ref()?, self.filter.as_ref()?);
-        let mut rule = json!({"name": name, "filter": {"kind": "sql", "expression": filter}});
-        if let (Some(action), Some(fields)) = (&self.action, rule.as_object_mut()) {
-            fields.insert("action".to_owned(), action.as_str().into());
-        }
-        Some(rule)
+    fn rule(&self) -> Option<FirstRule> {
+        let filter = RuleFilter::Sql {
+            expression: self.filter.clone()?,
+        };
+        Some(FirstRule {
+            name: self.rule.clone()?,
+            filter,
+            action: self.action.clone(),
+        })
     }
 }
 

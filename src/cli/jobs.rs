@@ -15,10 +15,11 @@ use super::arguments::{
 };
 use super::error::CommandError;
 use super::shell::Shell;
+use super::table::to_json;
 use super::words;
 use crate::system::print;
-use jitney_api::jobs::{Action, Job, RunState};
-use jitney_api::selection::{MessageSelection, SelectionCount};
+use jitney_api::jobs::{Action, Job, JobRequest, RunState};
+use jitney_api::selection::{CountRequest, MessageSelection, SelectionCount};
 
 /// Asks before something that cannot be undone, unless `--yes` answers.
 pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
@@ -177,18 +178,18 @@ impl Shell {
         action: Action,
         args: &JobArgs,
     ) -> Result<ExitCode, CommandError> {
-        let mut body = json!({"entity": place, "selection": selection.conditions.to_json()?, "action": action});
-        if let (Some(limit), Some(fields)) = (args.limit, body.as_object_mut()) {
-            fields.insert("limit".to_owned(), limit.into());
-        }
-        if !args.numbers.is_empty()
-            && let Some(selection) = body.get_mut("selection").and_then(Value::as_object_mut)
-        {
-            selection.insert("numbers".to_owned(), json!(args.numbers));
-        }
+        let mut selection = selection.conditions.to_selection()?;
+        selection.numbers.clone_from(&args.numbers);
+        let entity = place.to_owned();
         if args.dry_run {
-            return self.count_selected(place, body).await;
+            return self.count_selected(entity, selection).await;
         }
+        let body = to_json(&JobRequest {
+            entity,
+            selection,
+            action,
+            limit: args.limit,
+        });
         let wait = u64::from(!args.detach);
         let path = format!("jobs?wait={wait}");
         let begun = self.client.ask(Method::POST, &path, Some(&body), &[]);
@@ -211,12 +212,19 @@ impl Shell {
     }
 
     /// Counts the messages that a job would change.
-    async fn count_selected(&self, place: &str, mut body: Value) -> Result<ExitCode, CommandError> {
+    async fn count_selected(
+        &self,
+        entity: String,
+        selection: MessageSelection,
+    ) -> Result<ExitCode, CommandError> {
         let (mut messages, mut locked, mut size, mut undecided) = (0, 0, 0, 0);
-        if let Some(fields) = body.as_object_mut() {
-            fields.retain(|name, _| name == "entity" || name == "selection");
-        }
+        let mut request = CountRequest {
+            entity,
+            selection,
+            from: 0,
+        };
         loop {
+            let body = to_json(&request);
             let page = self
                 .client
                 .ask(Method::POST, "jobs/count", Some(&body), &[]);
@@ -225,15 +233,13 @@ impl Shell {
             locked += page.locked;
             size += page.size_bytes;
             undecided += page.undecided;
-            let (Some(next), Some(fields)) = (page.next, body.as_object_mut()) else {
-                break;
-            };
-            fields.insert("from".to_owned(), next.into());
+            let Some(next) = page.next else { break };
+            request.from = next;
         }
         let mut counted = json!({"messages": messages, "locked": locked, "size_bytes": size});
         let mut text = format!(
             "{} ({}) would be changed, and nothing was",
-            messages_of(messages, place),
+            messages_of(messages, &request.entity),
             words::size(size)
         );
         // Writing to a string does not fail.
