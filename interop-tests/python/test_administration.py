@@ -308,7 +308,7 @@ async def test_s170_changed_rules_survive_a_kill(suite_administrator, topic, bro
     assert messages[0].application_properties == {b"n": 1, b"seen": True, b"RuleName": b"one"}
 
 
-@pytest.mark.restart
+@pytest.mark.restart_secured
 async def test_s290_what_an_administrator_did_survives_a_kill(administrator, secured):
     speaker = access("speaker", "Send")
     await administrator.create_queue(

@@ -28,7 +28,6 @@ use crate::net::exchange::exchange;
 use crate::net::fetch::{self, FetchError};
 use crate::net::listen::EMULATOR_HTTP_PORT;
 use crate::system::print;
-use jitney_api::problem::Problem;
 use jitney_base::limits;
 use jitney_base::secret::Secret;
 
@@ -365,8 +364,8 @@ impl Client {
 impl Answer {
     fn json<T: DeserializeOwned>(&self) -> Result<T, CommandError> {
         serde_json::from_slice(&self.body).map_err(|error| match error.classify() {
-            Category::Data => CommandError::Unreachable(format!(
-                "the answer ({}) is not what this version of jitney knows: {error}",
+            Category::Data => CommandError::Refused(format!(
+                "The broker has done it, and its answer ({}) is not what this version of jitney knows: {error}",
                 self.status
             )),
             Category::Eof | Category::Syntax | Category::Io => not_json(self.status),
@@ -375,15 +374,15 @@ impl Answer {
 
     /// Says what a problem that the broker answers with says.
     fn refused(&self) -> CommandError {
-        let Ok(told) = self.json::<Value>() else {
+        // What is no broker may answer with other JSON, or with a problem of fewer fields.
+        let Ok(problem) = self.json::<Value>() else {
             return not_json(self.status);
         };
-        // What is no broker may answer with other JSON.
-        let problem = self.json::<Problem>().ok();
-        let detail = problem.as_ref().map(|problem| problem.detail.clone());
-        let (text, is_missing) = words::said(&detail.unwrap_or_else(|| told.to_string()));
-        let is_wrong = |problem: Problem| problem.field.is_some() || problem.reason == "argument";
-        let is_wrong = problem.is_some_and(is_wrong);
+        let detail = problem.get("detail").and_then(Value::as_str);
+        let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
+        let (text, is_missing) = words::said(&detail);
+        let is_argument = problem.get("reason").and_then(Value::as_str) == Some("argument");
+        let is_wrong = is_argument || problem.get("field").is_some();
         match self.status {
             _ if is_missing => CommandError::NotFound(text),
             StatusCode::NOT_FOUND => CommandError::NotFound(text),

@@ -74,6 +74,8 @@ struct Own {
     bytes: AtomicUsize,
     /// It had its share at the last query.
     is_used: AtomicBool,
+    /// That it has its share was told.
+    is_told: AtomicBool,
 }
 
 impl Drop for Own {
@@ -102,8 +104,6 @@ pub struct Share {
     pub used: usize,
     /// Bytes that it may have, as long as others have what they have now.
     pub most: usize,
-    /// It had some left at the last query.
-    pub is_new: bool,
 }
 
 /// The purpose of memory.
@@ -148,6 +148,7 @@ impl Memory {
             shared: Arc::clone(&self.shared),
             bytes: AtomicUsize::new(0),
             is_used: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
         };
         Self {
             own: Some(Arc::new(own)),
@@ -224,7 +225,7 @@ impl Memory {
     }
 
     /// Returns the share of this namespace if it has all of it, until a sixteenth of that is free again. Without a budget, or
-    /// without another namespace, there is none.
+    /// without another namespace, there is none; nor where the others have everything, which is full then for all.
     #[must_use]
     pub fn used_share(&self) -> Option<Share> {
         let own = self.own.as_ref()?;
@@ -237,10 +238,19 @@ impl Memory {
         let most = left - left / limits::NAMESPACE_SHARE_LEFT;
         let was_used = own.is_used.load(Ordering::Relaxed);
         let bound = if was_used { most - most / 16 } else { most };
-        let is_used = bound <= used;
+        let is_used = 0 < left && bound <= used;
         own.is_used.store(is_used, Ordering::Relaxed);
-        let is_new = !was_used;
-        is_used.then_some(Share { used, most, is_new })
+        if used < most / 2 {
+            own.is_told.store(false, Ordering::Relaxed);
+        }
+        is_used.then_some(Share { used, most })
+    }
+
+    /// Returns whether it is still to be told that this namespace has its share: once, until it has less than half of it.
+    #[must_use]
+    pub fn is_to_be_told(&self) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| !own.is_told.swap(true, Ordering::Relaxed))
     }
 
     /// Returns the bytes of open parts beyond their budget.
@@ -415,19 +425,26 @@ mod tests {
         let mut held = one.hold(Purpose::Other, 1_590);
         assert_eq!(one.used_share(), None, "there is no other");
         let other = memory.of_namespace();
-        let share = |used, most, is_new| Some(Share { used, most, is_new });
-        assert_eq!(one.used_share(), share(1_590, 1_400, true));
-        assert_eq!(one.used_share(), share(1_590, 1_400, false));
+        let share = |used, most| Some(Share { used, most });
+        assert_eq!(one.used_share(), share(1_590, 1_400));
+        assert!(one.is_to_be_told() && !one.is_to_be_told());
         held.resize(1_399);
-        assert_eq!(one.used_share(), share(1_399, 1_400, false));
+        assert_eq!(one.used_share(), share(1_399, 1_400));
         held.resize(1_312);
         assert_eq!(one.used_share(), None);
         held.resize(1_399);
         assert_eq!(one.used_share(), None, "less than its share");
         let parts = other.hold(Purpose::Open, 176);
-        assert_eq!(other.used_share(), share(176, 176, true));
-        assert_eq!(one.used_share(), share(1_399, 1_246, true));
+        assert_eq!(other.used_share(), share(176, 176));
+        assert_eq!(one.used_share(), share(1_399, 1_246));
         assert!(!memory.is_full() && memory.counted() == 1_575);
+        assert!(!one.is_to_be_told(), "it had no less than half of it");
+        held.resize(600);
+        assert_eq!(one.used_share(), None);
+        assert!(one.is_to_be_told());
+        held.resize(1_424);
+        let (_, third) = (memory.is_full(), memory.of_namespace());
+        assert_eq!(third.used_share(), None, "it has nothing, and all is full");
         let copy = parts.clone();
         drop((parts, held));
         assert_eq!(memory.counted(), 176);

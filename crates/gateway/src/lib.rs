@@ -197,7 +197,7 @@ pub struct Gateway {
     interpreted: Interpreted,
     /// The rest of a turn's budget for requests that look at messages.
     budget: ScanBudget,
-    /// Links whose next answer needs more looks than there were.
+    /// Links whose next answer needs more of the budget than there was.
     unfinished: VecDeque<(ConnectionId, LinkId)>,
     /// Refusals since the process started, by [`DeniedKind`].
     refused: [u64; DeniedKind::ALL.len()],

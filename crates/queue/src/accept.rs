@@ -93,7 +93,7 @@ impl SessionList {
         }
     }
 
-    /// Returns the session behind which the list continues when its share of looks is used up.
+    /// Returns the session behind which the list continues when its share of the budget is used up.
     #[must_use]
     pub fn continues_behind(&self) -> Option<&str> {
         self.after.as_deref()

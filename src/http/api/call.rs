@@ -178,7 +178,9 @@ impl<'a> Call<'a> {
         path: &str,
         request: R,
     ) -> Result<R::Answer, Problem> {
-        if self.missing.is_some() || self.is_operator() {
+        // A peer that is unauthenticated so far is to be so no longer than its token takes, and not until the answer is durable.
+        let is_first = request::held_permit(&self.caller.permit).is_some();
+        if is_first || self.missing.is_some() || self.is_operator() {
             let authority = self.authorize(path).await?;
             return self.request(authority, request).await;
         }

@@ -317,9 +317,18 @@ fn nothing_that_a_broker_answers_steers_the_terminal() {
     let place = tempfile::tempdir().unwrap();
     let message = serde_json::json!({
         "sequence_number": 1, "state": "active", "message_id": evil, "session_id": evil,
+        "enqueued_at": evil, "delivery_count": 0, "size_bytes": 1,
         "properties": {&evil: evil}, "body": {"text": evil}, "dead_letter": {"reason": evil},
     });
-    let list = serde_json::json!({"messages": [message], "entities": [{"path": evil}]});
+    let counts = serde_json::json!({
+        "active": 0, "deferred": 0, "locked": 0, "scheduled": 0, "dead_letters": 0, "transfer": 0,
+        "transfer_dead_letters": 0,
+    });
+    let entity = serde_json::json!({
+        "path": evil, "kind": "queue", "properties": {}, "counts": counts, "size_bytes": 0,
+        "created_at": evil, "updated_at": evil,
+    });
+    let list = serde_json::json!({"messages": [message], "entities": [entity]});
     let problem = serde_json::json!({"status": 409, "detail": evil, "reason": "x"});
     let cases: [(&'static str, String, &[&str]); 6] = [
         (

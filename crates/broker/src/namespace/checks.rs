@@ -94,7 +94,7 @@ impl Namespaces {
             return Ok(());
         };
         let (used, most) = (share.used >> 20, share.most >> 20);
-        if share.is_new {
+        if memory.is_some_and(Memory::is_to_be_told) {
             warn!(
                 namespace = self.directory.name_of(path),
                 used_bytes = share.used,
@@ -133,7 +133,10 @@ impl Namespaces {
             let text = format!("There are {max} entities already, and no more may be.");
             return Err(Denied::new(DeniedKind::Limit, text, ""));
         }
-        let own = self.directory.len_of(address::namespace_of(path)) - replaced;
+        if replaced != 0 {
+            return Ok(());
+        }
+        let own = self.directory.len_of(address::namespace_of(path));
         let left = max - (all - own);
         let most = left - left / NAMESPACE_SHARE_LEFT;
         if own < most || !self.directory.has_several() {

@@ -241,9 +241,11 @@ impl Operation<'_, '_> {
 
     fn receive_deferred(&mut self, map: Map<'_>) -> Answer {
         /// Each may be among packed entries of its own.
-        const LOOKS_PER_NUMBER: usize = 64;
+        const SCANNED_PER_NUMBER: usize = 64;
         let numbers = map.sequence_numbers("sequence-numbers")?;
-        self.gateway.budget.spend(numbers.len() * LOOKS_PER_NUMBER);
+        self.gateway
+            .budget
+            .spend(numbers.len() * SCANNED_PER_NUMBER);
         let mode = match map.integer("receiver-settle-mode")? {
             0 => ReceiveMode::ReceiveAndDelete,
             1 => ReceiveMode::PeekLock,

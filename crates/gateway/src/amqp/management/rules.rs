@@ -105,7 +105,7 @@ impl Operation<'_, '_> {
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
         /// The cost of describing a rule, in messages looked at.
-        const LOOKS_PER_RULE: usize = 64;
+        const SCANNED_PER_RULE: usize = 64;
         let number = |name| {
             let number = map.integer(name)?;
             usize::try_from(number).map_err(|_| format!("'{name}' must not be negative"))
@@ -113,7 +113,7 @@ impl Operation<'_, '_> {
         let (skip, top) = (number("skip")?, number("top")?);
         let (topic, subscription) = self.subscription()?;
         let top = top.min(limits::REQUEST_ITEMS_MAX);
-        let described = top.saturating_mul(LOOKS_PER_RULE);
+        let described = top.saturating_mul(SCANNED_PER_RULE);
         self.gateway.budget.spend(skip.saturating_add(described));
         let rules = self
             .gateway
