@@ -318,7 +318,7 @@ fn nothing_that_a_broker_answers_steers_the_terminal() {
     let message = serde_json::json!({
         "sequence_number": 1, "state": "active", "message_id": evil, "session_id": evil,
         "enqueued_at": evil, "delivery_count": 0, "size_bytes": 1,
-        "properties": {&evil: evil}, "body": {"text": evil}, "dead_letter": {"reason": evil},
+        "properties": {&evil: evil}, "body": {"size_bytes": 1, "text": evil}, "dead_letter": {"reason": evil},
     });
     let counts = serde_json::json!({
         "active": 0, "deferred": 0, "locked": 0, "scheduled": 0, "dead_letters": 0, "transfer": 0,
