@@ -89,10 +89,12 @@ async fn follow(io: &mut impl HeartbeatIo, memory: &mut HeartbeatMemory, sent: u
         Pace::Late if io.others_may_take() => {
             memory.lateness.released();
             if let Err(error) = io.give_all().await {
+                // Other servers may have them by now: this one must not answer for them when its next beat is answered.
                 warn!(
                     store = io.store(),
-                    "namespaces are given away one by one, because they could not be given away at once: {error}"
+                    "it is unknown whether namespaces were given away: {error}"
                 );
+                io.begin_anew();
             }
         }
         Pace::Well => io.is_well(),

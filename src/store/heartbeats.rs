@@ -236,12 +236,13 @@ impl FleetStore {
         });
     }
 
-    /// The other servers have taken what this one had, or one with its name has: it is to join as one that is new.
+    /// The other servers have taken what this one had, or may have, or one with its name has: it is to join as one that is new.
     fn begin_anew(&self) {
         warn!(
             server = self.server,
             store = self.store.name(),
-            "the other servers have declared this one dead, or one with its name has come: its namespaces are dropped, and it joins anew"
+            "the other servers have declared this one dead, or may have its namespaces, or one with its name has come: its namespaces \
+             are dropped, and it joins anew"
         );
         self.state().incarnation.clear();
         self.lease.load().end();

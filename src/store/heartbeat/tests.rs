@@ -21,6 +21,7 @@ struct Rig {
     sent: usize,
     hangs: bool,
     lease: Lease,
+    begun_anew: usize,
     is_replaced: bool,
     others: bool,
     /// How often it has given all namespaces away, and when.
@@ -37,6 +38,7 @@ impl Rig {
             sent: 0,
             hangs: false,
             lease: Lease::begun(),
+            begun_anew: 0,
             is_replaced: false,
             others: true,
             given: Vec::new(),
@@ -111,6 +113,7 @@ impl HeartbeatIo for Rig {
     }
 
     fn begin_anew(&mut self) {
+        self.begun_anew += 1;
         self.lease.end();
     }
 
@@ -211,6 +214,7 @@ async fn a_late_server_takes_no_namespaces_also_if_it_could_not_give_its_own_awa
     rig.run(&mut memory, 30_000, 2_500).await;
     assert_eq!(rig.given.len(), 1);
     assert!(rig.is_given);
+    assert_eq!(rig.begun_anew, 1, "others may have its namespaces");
 }
 
 /// healthy-beat-hung-owner: the session of the beats is well, and an owner hangs. A server that said that it is alive would keep

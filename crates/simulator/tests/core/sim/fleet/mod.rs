@@ -645,3 +645,14 @@ fn no_two_servers_answer_and_each_namespace_has_a_server_when_faults_have_ended(
     println!("fleets: {all:?}");
     assert!(0 < all.acknowledged && 0 < all.takeovers);
 }
+
+/// Seeds that have found an error, which was mended: a release that failed while its server rested, a take-over that ended
+/// after its server had released everything, a release of everything whose answer was lost.
+const FIXED: [u64; 3] = [2_279, 6_718, 7_301_682];
+
+#[test]
+fn fleet_seeds_of_fixed_errors_stay_fixed() {
+    for seed in FIXED {
+        check(seed).unwrap_or_else(|error| panic!("{error}"));
+    }
+}

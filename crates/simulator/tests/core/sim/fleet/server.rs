@@ -290,8 +290,15 @@ impl Server {
                     served.is_appending = false;
                 }
             }
-            Purpose::Enter(_) | Purpose::Heartbeat(_) | Purpose::Name | Purpose::ReleaseAll => {
+            Purpose::Enter(_) | Purpose::Heartbeat(_) | Purpose::Name => {
                 self.sends_heartbeat = false;
+            }
+            // Other servers may have the namespaces by now.
+            Purpose::ReleaseAll => {
+                self.sends_heartbeat = false;
+                self.state.incarnation.clear();
+                self.lease.end();
+                self.served.clear();
             }
             Purpose::DeclareDead | Purpose::Poll(_) | Purpose::PollAgain => {
                 self.is_polling = false;
