@@ -9,7 +9,7 @@
 //! shares the parts of its queue, and each counts once.
 //!
 //! What one namespace has is counted for it besides. Where there are several, one of them has at most
-//! seven eighths of what the others leave, so that none of them takes the room of all.
+//! two thirds of what the others leave, so that none of them takes the room of all.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
@@ -426,28 +426,28 @@ mod tests {
         assert_eq!(one.used_share(), None, "there is no other");
         let other = memory.of_namespace();
         let share = |used, most| Some(Share { used, most });
-        assert_eq!(one.used_share(), share(1_590, 1_400));
+        assert_eq!(one.used_share(), share(1_590, 1_067));
         assert!(one.is_to_be_told() && !one.is_to_be_told());
-        held.resize(1_399);
-        assert_eq!(one.used_share(), share(1_399, 1_400));
-        held.resize(1_312);
+        held.resize(1_066);
+        assert_eq!(one.used_share(), share(1_066, 1_067));
+        held.resize(1_000);
         assert_eq!(one.used_share(), None);
-        held.resize(1_399);
+        held.resize(1_066);
         assert_eq!(one.used_share(), None, "less than its share");
-        let parts = other.hold(Purpose::Open, 176);
-        assert_eq!(other.used_share(), share(176, 176));
-        assert_eq!(one.used_share(), share(1_399, 1_246));
-        assert!(!memory.is_full() && memory.counted() == 1_575);
+        let parts = other.hold(Purpose::Open, 356);
+        assert_eq!(other.used_share(), share(356, 356));
+        assert_eq!(one.used_share(), share(1_066, 830));
+        assert!(!memory.is_full() && memory.counted() == 1_422);
         assert!(!one.is_to_be_told(), "it had no less than half of it");
-        held.resize(600);
+        held.resize(400);
         assert_eq!(one.used_share(), None);
         assert!(one.is_to_be_told());
-        held.resize(1_424);
+        held.resize(1_244);
         let (_, third) = (memory.is_full(), memory.of_namespace());
         assert_eq!(third.used_share(), None, "it has nothing, and all is full");
         let copy = parts.clone();
         drop((parts, held));
-        assert_eq!(memory.counted(), 176);
+        assert_eq!(memory.counted(), 356);
         drop((copy, other));
         assert_eq!(one.used_share(), None);
         assert_eq!(memory.counted(), 0);

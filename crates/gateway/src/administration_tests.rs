@@ -751,7 +751,7 @@ fn one_of_several_namespaces_leaves_entities_to_the_others() {
     let mut bench = Bench::new();
     let base = bench.id("q");
     let namespaces = bench.gateway.namespaces_mut();
-    namespaces.fill_directory(max - max / 8, base);
+    namespaces.fill_directory(max - max / 3, base);
     assert!(namespaces.check_entity_count("another", None).is_ok());
     namespaces.set_namespaces(["first", "other"].into_iter());
     let refused = namespaces.check_entity_count("another", None).unwrap_err();
@@ -759,7 +759,7 @@ fn one_of_several_namespaces_leaves_entities_to_the_others() {
         (refused.kind, refused.text.as_str()),
         (
             DeniedKind::Limit,
-            "The namespace has 87500 entities, and 87500 are its share of the broker's 100000."
+            "The namespace has 66667 entities, and 66667 are its share of the broker's 100000."
         )
     );
     assert!(namespaces.check_entity_count("//other/queue", None).is_ok());

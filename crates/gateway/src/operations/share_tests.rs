@@ -85,7 +85,7 @@ fn the_states_of_a_namespace_leave_memory_to_others() {
     const MIB: usize = 1 << 20;
     let mut bench = Bench::new();
     let budget = Budget {
-        total: 8 * MIB,
+        total: 9 * MIB,
         ..Budget::default()
     };
     let namespaces = bench.gateway.namespaces_mut();
@@ -122,17 +122,17 @@ fn the_states_of_a_namespace_leave_memory_to_others() {
         })
     };
     let taken = (0..16).take_while(|&number| set(number, Some(MIB)).is_ok());
-    assert_eq!(taken.count(), 7, "seven eighths of 8 MiB");
-    let refused = set(7, Some(MIB)).unwrap_err();
+    assert_eq!(taken.count(), 6, "two thirds of 9 MiB");
+    let refused = set(6, Some(MIB)).unwrap_err();
     assert_eq!(
         (refused.kind, refused.text.as_str()),
         (
             DeniedKind::Full,
-            "The namespace has its share of the broker's memory (7 MiB are counted, 7 MiB may be): no state is set until there is room again."
+            "The namespace has its share of the broker's memory (6 MiB are counted, 6 MiB may be): no state is set until there is room again."
         )
     );
-    assert!(set(6, None).is_ok(), "a state is taken away");
-    assert!(set(7, Some(MIB)).is_ok(), "and another has its room");
+    assert!(set(5, None).is_ok(), "a state is taken away");
+    assert!(set(6, Some(MIB)).is_ok(), "and another has its room");
     let mut send = |path: &str| {
         bench.run(|gateway, cx| {
             let queue = gateway.namespaces.resolve_path(path).unwrap();
