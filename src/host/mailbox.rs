@@ -104,7 +104,7 @@ impl Mailbox {
         let answer = self
             .ask(|answer| OwnerMessage::Request(call, room, answer))
             .await?;
-        // Who asks was authorized before.
+        // The requester was authorized before this call, so the owner does not refuse a token here.
         answer.ok()?.of::<R>()
     }
 

@@ -91,7 +91,7 @@ pub(super) async fn request_by_token<R: Request>(
     answer
 }
 
-/// Counts and logs that a request was refused for its token; returns what its client is told.
+/// Counts and logs the refusal of a request's token. Returns the error for the client.
 fn not_authorized(caller: &Caller, path: &str, refused: &TokenRefused) -> Denied {
     caller.refused.fetch_add(1, Ordering::Relaxed);
     if refused.is_logged {

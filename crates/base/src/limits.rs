@@ -13,8 +13,9 @@ pub const MESSAGE_SIZE_STANDARD: u64 = 256 * 1024;
 pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
 /// Length of an entity's path, characters.
 pub const PATH_LENGTH_MAX: usize = 260;
-/// Divisor: one of several namespaces leaves at least this part of what they share, beyond what the others have, to them. What it has is
-/// less than the three quarters of counted memory from which on a process that is too large refuses messages of all.
+/// Divisor. Namespaces share counted memory and entities. One of several namespaces leaves one part in three of what
+/// the others do not use. Its share is less than three quarters of counted memory: from three quarters on, a process
+/// with too much resident memory refuses the messages of all namespaces.
 pub const NAMESPACE_SHARE_LEFT: usize = 3;
 /// Bytes of the open parts of queues' indexes: some 300,000 messages at the ends of queues. The
 /// parts between are packed.

@@ -30,11 +30,11 @@ pub struct SendMessages {
     pub path: String,
     /// The messages.
     pub messages: Vec<Message>,
-    /// What they are.
+    /// Whether the messages are one batch.
     pub sent_as: SentAs,
 }
 
-/// What messages are that are sent together.
+/// How a request sends its messages: as one batch or one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentAs {
     /// One batch, which is for one partition of an entity that has several.

@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use jitney_api::problem::Problem as Body;
 use jitney_broker::namespace::{Denied, DeniedKind};
 
-/// Why a request was not carried out: what the client is told in the body, and what the answer has beside it.
+/// An error answer: the body that gives the reason, and the headers that go with it.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Problem {
     #[serde(flatten)]
