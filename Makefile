@@ -42,7 +42,8 @@ build: ## build the release binaries: the broker and the load generator
 quick: ## build the broker as `make run` does
 	$(CARGO) build --locked --profile quick --bin jitney
 
-test: unit sim quick .venv/core ## unit tests, simulation, the Python SDK, kills, hostile clients; needs Rust, a C compiler and Python
+# The suites run the broker that `unit` has built, with its checks on: a second build of it would take minutes.
+test: unit sim .venv/core ## unit tests, simulation, the Python SDK, kills, hostile clients; needs Rust, a C compiler and Python
 	JITNEY_BINARY=$(CURDIR)/target/quick/jitney interop-tests/run --tier test
 
 test-all: test test-rest ## everything CI runs: make test, lints, documentation, planted bugs, and the suites of tier `ci`

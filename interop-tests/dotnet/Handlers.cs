@@ -19,7 +19,7 @@ class Handlers : MoreScenarios
     }
 
     static Task<string> Run(ServiceBusSessionProcessor processor, int count,
-        Func<ProcessSessionMessageEventArgs, Task> handle, Func<bool>? isDone = null)
+        Func<ProcessSessionMessageEventArgs, Task> handle, Func<bool>? isDone = null, Func<string>? seen = null)
     {
         var work = new Work();
         processor.ProcessMessageAsync += async arguments =>
@@ -28,15 +28,17 @@ class Handlers : MoreScenarios
             work.Add(arguments.Message);
         };
         processor.ProcessErrorAsync += work.Failed;
-        return Run(work, processor.StartProcessingAsync, processor.StopProcessingAsync, count, isDone ?? (() => true));
+        return Run(work, processor.StartProcessingAsync, processor.StopProcessingAsync, count, isDone ?? (() => true),
+            seen);
     }
 
     static async Task<string> Run(Work work, Func<CancellationToken, Task> start, Func<CancellationToken, Task> stop,
-        int count, Func<bool> isDone)
+        int count, Func<bool> isDone, Func<string>? seen = null)
     {
         await start(CancellationToken.None);
         await Check.Eventually(
-            () => Task.FromResult((work.Count >= count && isDone()) || work.Complaints.Count > 0), $"{count} messages");
+            () => Task.FromResult((work.Count >= count && isDone()) || work.Complaints.Count > 0),
+            () => $"{count} messages; found {work.Count}{(seen is null ? "" : $", and {seen()}")}");
         await stop(CancellationToken.None);
         return string.Join("; ", work.Complaints);
     }
@@ -195,7 +197,7 @@ class Handlers : MoreScenarios
         {
             events.Enqueue($"message of {arguments.SessionId}");
             return Task.CompletedTask;
-        }, () => events.Contains("closes x"));
+        }, () => events.Contains("closes x"), () => string.Join(", ", events));
         await processor.DisposeAsync();
         Check.Equal("", errors);
         Check.Equal("opens x, message of x, message of x, closes x", string.Join(", ", events.Take(4)));

@@ -298,6 +298,7 @@ inBrowser("new entity", (test) => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByText("The rule $Default was deleted.").first().waitFor();
     assert.deepEqual((await rulesOf(path)).map(({ name }) => name), ["wanted"]);
+    await button(page, "Delete the rule $Default").waitFor({ state: "detached" });
     await button(page, "Delete the rule wanted").focus();
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").getByText("It is the only rule").waitFor();

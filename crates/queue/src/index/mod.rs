@@ -147,6 +147,9 @@ const CHUNK_ENTRIES: usize = 1 << CHUNK_BITS;
 const CANDIDATES: usize = 32;
 /// Chunks that are packed when one is opened or begun, so that what is too much becomes less.
 const PACKED_AT_ONCE: usize = 2;
+/// Chunks with expired messages of which the lowest goes first: beyond them, the earliest expiry decides. A partitioned queue has
+/// some in each of its sixteen partitions.
+const DUE_CHUNKS_COMPARED: usize = 64;
 /// The cost of skipping a packed chunk, in entries looked at.
 const PASSING_OVER: usize = 4;
 
@@ -355,13 +358,16 @@ impl Index {
     }
 
     /// Returns the ordinals of some messages whose life is over at `now`, in order; to be called
-    /// until it returns none. The caller removes each of them.
+    /// until it returns none. The caller removes each of them. All calls together go by ordinal, if
+    /// no more than [`DUE_CHUNKS_COMPARED`] chunks have such messages.
     pub(super) fn expired(&mut self, now: Timestamp) -> Vec<u64> {
-        while let Some(&(at, number)) = self.expiry.first() {
-            if now < at {
-                break;
-            }
-            self.expiry.pop_first();
+        loop {
+            let due = self.expiry.iter().take_while(|&&(at, _)| at <= now);
+            let compared = due.take(DUE_CHUNKS_COMPARED);
+            let Some(&(at, number)) = compared.min_by_key(|&&(_, number)| number) else {
+                return Vec::new();
+            };
+            self.expiry.remove(&(at, number));
             let found = self.find(number).ok();
             let Some(chunk) = found.and_then(|at| self.open(at)) else {
                 continue;
@@ -375,7 +381,6 @@ impl Index {
                 return due;
             }
         }
-        Vec::new()
     }
 
     /// Packs up to `most` chunks if the open ones of all queues take more than their budget.

@@ -377,7 +377,6 @@ impl Pair {
                 found.push(ordinal);
             }
         }
-        found.sort_unstable();
         expected.sort_unstable();
         assert_eq!(found, expected);
     }

@@ -40,7 +40,7 @@ use jitney_amqp::Condition;
 use jitney_base::ids::LockToken;
 use jitney_base::time::Timestamp;
 
-use self::model::{Entity, Model, Queue, Shown};
+use self::model::{Entity, Link, Model, Queue, Shown};
 use super::acts::{ClientAction, LinkKind, Part, Place, Session, session_name};
 use super::plan::Planned;
 use super::receives::is_receive;
@@ -128,28 +128,33 @@ impl Auditor {
             });
         }
         let status = description.status;
-        let links = self.model.links.iter();
-        let doomed = links.filter(|(_, link)| match link.kind {
-            LinkKind::Sender => !status.can_send(),
+        // As when they attach: forwarding is the reason, whatever the status.
+        let reason = |link: &Link| match link.kind {
+            LinkKind::Sender => (!status.can_send()).then_some(Condition::EntityDisabled),
             LinkKind::Receiver { .. } => {
                 let forwards = match link.place.part {
                     Part::Main => description.forward_to.is_some(),
                     Part::Dead => description.forward_dead_letters_to.is_some(),
                     Part::Transfer => false,
                 };
-                forwards || !status.can_receive()
+                if forwards {
+                    Some(Condition::NotAllowed)
+                } else {
+                    (!status.can_receive()).then_some(Condition::EntityDisabled)
+                }
             }
-            LinkKind::Requests | LinkKind::Responses | LinkKind::Coordinator => false,
-        });
-        let doomed: Vec<_> = doomed
+            LinkKind::Requests | LinkKind::Responses | LinkKind::Coordinator => None,
+        };
+        let links = self.model.links.iter();
+        let doomed: Vec<_> = links
             .filter(|(_, link)| link.place.queue == queue)
-            .map(|(&at, _)| at)
+            .filter_map(|(&at, link)| Some((at, reason(link)?)))
             .collect();
-        for at in doomed {
+        for (at, reason) in doomed {
             if is_receive(at) {
                 round.answer(&format!("{at:?} ended"), |sight| {
                     matches!(sight, ClientObservation::Refused(link, condition)
-                        if *link == at && condition == Condition::EntityDisabled.as_str())
+                        if *link == at && condition == reason.as_str())
                 })?;
                 self.model.end_receive(at);
                 continue;
@@ -161,7 +166,7 @@ impl Auditor {
                     ClientObservation::Refused(link, condition) if waits => (link, condition),
                     _ => return false,
                 };
-                *link == at && condition == Condition::EntityDisabled.as_str()
+                *link == at && condition == reason.as_str()
             })?;
             self.model.detach(&mut round, at)?;
         }
