@@ -28,7 +28,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build quick check lint unit test test-all test-rest sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
+.PHONY: help run build check lint unit test test-all test-rest sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,9 +38,6 @@ run: ## build the broker without link-time optimization, and start it with its d
 
 build: ## build the release binaries: the broker and the load generator
 	$(CARGO) build --locked --release --workspace
-
-quick: ## build the broker as `make run` does
-	$(CARGO) build --locked --profile quick --bin jitney
 
 # The suites run the broker that `unit` has built, with its checks on: a second build of it would take minutes.
 test: unit sim .venv/core ## unit tests, simulation, the Python SDK, kills, hostile clients; needs Rust, a C compiler and Python

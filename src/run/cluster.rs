@@ -81,7 +81,7 @@ pub(super) async fn prepare(
     config: &Configuration,
     profile: Profile,
 ) -> Result<Option<Shared>, StartError> {
-    let stores = Store::all(&args.store)?;
+    let stores = Store::all(&args.store.options())?;
     if stores.is_empty() {
         return Ok(None);
     }

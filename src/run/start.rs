@@ -409,7 +409,7 @@ fn descriptors_of_connections(
     stores: usize,
 ) -> Result<usize, StartError> {
     let of_shards = limits::SHARD_DESCRIPTORS * shards.saturating_sub(1);
-    let further = of_shards + limits::STORE_DESCRIPTORS * stores;
+    let further = of_shards + jitney_postgres::limits::STORE_DESCRIPTORS * stores;
     let least = limits::DESCRIPTORS_MIN + further;
     if found < least {
         return Err(StartError::Descriptors { found, least });
@@ -567,12 +567,14 @@ mod tests {
         let without = descriptors_of_connections(found, 0, 0).unwrap();
         assert_eq!(without, found);
         for stores in [1, 2, jitney_cluster::limits::STORES_MAX] {
-            let sessions = 1 + limits::STORE_APPEND_SESSIONS + limits::STORE_SESSIONS_MAX;
+            let sessions = 1
+                + jitney_postgres::limits::STORE_APPEND_SESSIONS
+                + jitney_postgres::limits::STORE_SESSIONS_MAX;
             let with = descriptors_of_connections(found, 0, stores).unwrap();
             assert_eq!(with, without - stores * sessions);
         }
         let refused = descriptors_of_connections(limits::DESCRIPTORS_MIN, 0, 1);
-        let least = limits::DESCRIPTORS_MIN + limits::STORE_DESCRIPTORS;
+        let least = limits::DESCRIPTORS_MIN + jitney_postgres::limits::STORE_DESCRIPTORS;
         let text = refused.unwrap_err().to_string();
         assert!(text.contains(&least.to_string()), "{text}");
     }

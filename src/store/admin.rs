@@ -6,14 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::connect::{self, Session, Store, StoreArgs};
-use super::fence::{Fence, Owned, Uuid, random_bits, random_id};
-use super::ownership;
-use super::sql::unsigned;
-use super::stores::Reserving;
-use super::{StoreError, checks, schema};
 use crate::host::placement::PlacementError;
 use jitney_journal::appender::Claim;
+use jitney_postgres::{
+    Fence, Owned, Reserving, Session, Store, StoreError, StoreOptions, Uuid, ownership,
+    random_bits, random_id, schema, unsigned,
+};
 
 /// Why a command on a store was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -189,15 +187,12 @@ pub(crate) async fn open(
                 .to_owned(),
         ));
     }
-    let args = StoreArgs {
-        store: vec![url.to_owned().into()],
-        store_ca: ca,
-        store_unchecked: false,
+    let options = StoreOptions {
+        urls: vec![url.to_owned().into()],
+        ca,
         server: Some("command".to_owned()),
-        peer_listen: ([127, 0, 0, 1], 0).into(),
-        peer_address: None,
     };
-    let store = Store::all(&args)?.pop();
+    let store = Store::all(&options)?.pop();
     let store = store.ok_or_else(|| NotDone::Refused("--store is missing".to_owned()))?;
     let session = store.bare_session().await?;
     let query = "select to_regclass('jitney.store') is not null";
@@ -210,13 +205,13 @@ pub(crate) async fn open(
             )));
         }
         Tables::Needed => {}
-        Tables::Made => checks::check(&store, &session, false).await?,
-        Tables::MadeUnchecked => checks::check(&store, &session, true).await?,
+        Tables::Made => jitney_postgres::check(&store, &session, false).await?,
+        Tables::MadeUnchecked => jitney_postgres::check(&store, &session, true).await?,
     }
     drop(session);
     schema::make(&store).await?;
     let name = Reserving::read(&store).await?.name;
-    let is_named = store.name() != connect::ONLY;
+    let is_named = store.name() != jitney_postgres::ONLY;
     if let Some(name) = name.filter(|name| is_named && name != store.name()) {
         return Err(NotDone::Refused(format!(
             "the servers of the store {} call it {name}, and not {}",
@@ -365,7 +360,7 @@ pub(super) async fn hold(
                paused = null \
                returning quarantined, pending) \
                select r.epoch, case when h.pending is null then h.quarantined end from raised r cross join held h";
-    let params: connect::Params<'_> = &[
+    let params: jitney_postgres::Params<'_> = &[
         &found.owned.id,
         &found.owned.epoch,
         &Uuid(owner),
@@ -445,7 +440,7 @@ pub(super) async fn reserve(
                where a.name is not null on conflict do nothing) \
                insert into namespace_state (namespace, quarantined, pending) select id, $4, $5 from made \
                returning namespace";
-    let params: connect::Params<'_> = &[
+    let params: jitney_postgres::Params<'_> = &[
         &name,
         &log_store,
         &Uuid(owner),

@@ -10,15 +10,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout_at};
-use tokio_postgres::Statement;
 use tracing::{error, info, warn};
 
-use super::connect::{Session, Store};
-use super::fence::{Fence, Uuid};
-use super::log::StoreLog;
-use super::ownership::QuarantinedBy;
-use super::sql::signed;
-use super::{StoreError, chain, ownership, schema};
 use crate::host::committer::{LogCommand, LogSink, SyncProgress};
 use crate::host::owner::StoreEvent;
 use crate::limits;
@@ -30,6 +23,10 @@ use jitney_journal::appender::{
 };
 use jitney_journal::rows::{self, Row, RowPlace};
 use jitney_journal::{Frame, SegmentId};
+use jitney_postgres::{
+    Fence, Session, Statement, Store, StoreError, StoreLog, Uuid, chain, ownership,
+    ownership::QuarantinedBy, schema, signed,
+};
 
 /// The owner's handle of the committer.
 pub(super) struct StoreCommitter {
@@ -110,7 +107,7 @@ impl StoreCommitter {
             made: Arc::new(AtomicU64::new(last.segment().0)),
             ahead: last.segment().0,
             sent: VecDeque::new(),
-            wait: limits::STORE_RETRY_FIRST.as_duration(),
+            wait: jitney_postgres::limits::STORE_RETRY_FIRST.as_duration(),
             pause: Duration::ZERO,
         };
         let task = supervisor::spawn("committer of a namespace", driver.run());
@@ -168,7 +165,7 @@ impl LogSink for StoreCommitter {
     }
 }
 
-type Pending = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
+type Pending = Pin<Box<dyn Future<Output = Result<u64, jitney_postgres::StatementError>> + Send>>;
 
 /// The answer to a question that the store did not answer, with the reason.
 type NoAnswer = fn(String) -> Answer;
@@ -179,7 +176,7 @@ struct Sent {
     began: Instant,
     answer: Pending,
     /// The answer, if it has come early.
-    done: Option<Result<u64, tokio_postgres::Error>>,
+    done: Option<Result<u64, jitney_postgres::StatementError>>,
 }
 
 struct Driver {
@@ -334,7 +331,7 @@ impl Driver {
         };
         match asked {
             Ok(answer) => {
-                self.wait = limits::STORE_RETRY_FIRST.as_duration();
+                self.wait = jitney_postgres::limits::STORE_RETRY_FIRST.as_duration();
                 if matches!(question, Question::Raise { .. }) {
                     self.pause = longer(self.pause);
                 }
@@ -357,7 +354,7 @@ impl Driver {
 
     /// Waits before the next question after one that the store did not answer, longer each time.
     async fn wait_for_store(&mut self, why: &StoreError) {
-        let is_first = self.wait == limits::STORE_RETRY_FIRST.as_duration();
+        let is_first = self.wait == jitney_postgres::limits::STORE_RETRY_FIRST.as_duration();
         if is_first && self.pause.is_zero() && !self.store.is_closed() {
             let namespace = self.fence.name();
             warn!(namespace, "suspended until the store answers: {why}");
@@ -593,20 +590,23 @@ fn tell_owner(events: &watch::Sender<StoreEvent>, event: StoreEvent) {
 
 /// Returns how long to wait the next time.
 fn longer(wait: Duration) -> Duration {
-    let [first, max] =
-        [limits::STORE_RETRY_FIRST, limits::STORE_RETRY_MAX].map(Millis::as_duration);
+    let [first, max] = [
+        jitney_postgres::limits::STORE_RETRY_FIRST,
+        jitney_postgres::limits::STORE_RETRY_MAX,
+    ]
+    .map(Millis::as_duration);
     (2 * wait).clamp(first, max)
 }
 
 /// Writes the bodies of a large row first, in parts; returns how many.
 async fn send_parts(session: &Session, fence: &Fence, row: &Row) -> Result<i32, StoreError> {
-    if row.body.len() <= limits::STORE_PART_BYTES {
+    if row.body.len() <= jitney_postgres::limits::STORE_PART_BYTES {
         return Ok(0);
     }
     let (namespace, (epoch, owner)) = (fence.namespace(), fence.current());
     let at = signed(row.position);
     let mut parts = 0;
-    for bytes in row.body.chunks(limits::STORE_PART_BYTES) {
+    for bytes in row.body.chunks(jitney_postgres::limits::STORE_PART_BYTES) {
         let sql = "insert into body_part (namespace, at, part, bytes) select $1, $2, $3, $4 from namespace f \
                    where f.id = $1 and f.epoch = $5 and f.owner = $6 for share of f \
                    on conflict (namespace, at, part) do update set bytes = excluded.bytes";

@@ -12,11 +12,9 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
 
-use super::StoreError;
-use super::connect::Store;
-use super::stores::Stores;
 use crate::limits;
 use crate::net::certs::shared::{self, LatestAuthority};
+use jitney_postgres::{Store, StoreError, Stores};
 
 /// The authority, as a server follows it.
 pub(crate) struct FleetAuthority {

@@ -6,10 +6,9 @@ use std::time::Instant;
 
 use tracing::{error, info, warn};
 
-use super::connect::{Session, Store};
-use super::stores::{Recorded, Refused, Stores};
-use super::{StoreError, authority, checks, schema};
+use super::authority;
 use crate::limits;
+use jitney_postgres::{Recorded, Refused, Session, Store, StoreError, Stores, schema};
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
 pub(crate) struct Wanted<'a> {
@@ -87,7 +86,7 @@ impl Values {
             || is_missing(&found.first, &self.first)
             || is_missing(&found.peer_authority, &self.peer_authority)
         {
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [
+            let params: [&(dyn jitney_postgres::ToSql + Sync); 4] = [
                 &self.root_key,
                 &self.operator_key,
                 &self.first,
@@ -165,7 +164,7 @@ pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Comm
 /// Reaches a store, checks it, and makes its tables.
 async fn reach(at: usize, store: &Store, is_unchecked: bool) -> Result<Recorded, StoreError> {
     let session = store.bare_session().await?;
-    checks::check(store, &session, is_unchecked).await?;
+    jitney_postgres::check(store, &session, is_unchecked).await?;
     drop(session);
     schema::make(store).await?;
     Recorded::read(at, store).await

@@ -11,15 +11,14 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
-use super::StoreError;
 use super::common;
 use super::configuration::{Published, StoreConfiguration, hash_of, parse, report_refused};
-use super::connect::Store;
 use super::fleet::{Fleet, FleetStore};
 use crate::host::owner_message::{NamespaceKeys, Reload, Reloaded};
 use crate::host::reload;
 use crate::system::supervisor;
 use jitney_config::Configuration;
+use jitney_postgres::{Store, StoreError};
 
 /// A namespace that this server has, to which another configuration was applied.
 struct Outdated {

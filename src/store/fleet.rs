@@ -13,11 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{info, warn};
 
-use super::StoreError;
-use super::connect::Store;
-use super::ownership;
 use super::served::{ServedNamespaces, ServedParts};
-use super::stores::Stores;
 use crate::limits;
 use crate::system::clock::{Clock, since_boot};
 use crate::system::supervisor::{self, Task};
@@ -26,6 +22,7 @@ use jitney_cluster::lease::Lease;
 use jitney_cluster::member::MemberState;
 use jitney_cluster::planner::{NamespaceKey, Planner};
 use jitney_cluster::view::{FleetView, ServerRow, StoreView};
+use jitney_postgres::{Store, StoreError, Stores, ownership};
 
 /// Returns the newest kind of record that this release reads.
 pub(super) fn formats() -> i32 {
@@ -237,7 +234,7 @@ impl Fleet {
 
     /// Waits for a while until each namespace of the stores that are reached has a server, and those of this one are served.
     pub(crate) async fn settle(&self) {
-        let until = Instant::now() + limits::STORE_ANSWER_WAIT.as_duration();
+        let until = Instant::now() + jitney_postgres::limits::STORE_ANSWER_WAIT.as_duration();
         while Instant::now() < until {
             let view = self.view();
             let mut reached = view
@@ -373,7 +370,7 @@ impl FleetStore {
                     );
                     return;
                 }
-                Err(_) => sleep(limits::STORE_RETRY_MAX.as_duration()).await,
+                Err(_) => sleep(jitney_postgres::limits::STORE_RETRY_MAX.as_duration()).await,
             }
         }
     }

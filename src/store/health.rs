@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tracing::info;
 
-use super::StoreError;
 use super::admin::{self, Release};
 use super::fleet::{Fleet, FleetStore};
 use crate::system::clock::{since_boot, uptime};
 use jitney_broker::access::Actor;
 use jitney_cluster::view::StoreView;
+use jitney_postgres::StoreError;
 
 /// The state of the fleet, as this server sees it now.
 #[derive(Debug, Clone, Default)]

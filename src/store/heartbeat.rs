@@ -3,8 +3,8 @@
 
 use tracing::{error, info, warn};
 
-use super::StoreError;
 use jitney_cluster::lateness::{Lateness, Pace};
+use jitney_postgres::StoreError;
 
 /// What has become of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,16 +6,15 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
-use super::connect::Session;
-use super::fence::random_uuid;
+use super::common;
 use super::fleet::{FleetStore, formats};
 use super::heartbeat::{self, HeartbeatIo, HeartbeatOutcome};
-use super::{StoreError, checks, common};
 use crate::system::clock;
 use jitney_cluster::deaths;
 use jitney_cluster::lease::Lease;
 use jitney_cluster::name::{Name, NameRow};
 use jitney_cluster::view::StoreView;
+use jitney_postgres::{Session, StoreError, random_uuid};
 
 impl FleetStore {
     /// Joins the other servers at the start, under a new incarnation.
@@ -130,7 +129,7 @@ impl FleetStore {
             )));
         };
         let deaths = self.store.get(&entered, 0)?;
-        checks::check_connections(&self.store, &session).await?;
+        jitney_postgres::check_connections(&self.store, &session).await?;
         self.store.give_back(session);
         self.begin_rest(deaths);
         self.state().incarnation = incarnation;
@@ -201,7 +200,7 @@ impl FleetStore {
                    given as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from own \
                    where n.server = own.name and n.incarnation = own.incarnation returning n.id) \
                    select own.deaths, (select count(*) from given) from own";
-        let params: super::connect::Params<'_> = &[&self.server, &incarnation];
+        let params: jitney_postgres::Params<'_> = &[&self.server, &incarnation];
         let Some(row) = session.optional(sql, params).await? else {
             // The next beat finds out why.
             return Ok(());

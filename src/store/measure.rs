@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::debug;
 
-use super::StoreError;
 use super::fleet::FleetStore;
 use crate::host::mailbox::Mailbox;
 use crate::host::owner_message::ShardReport;
 use crate::limits;
 use crate::system::clock::uptime;
+use jitney_postgres::StoreError;
 
 /// Returns how many messages have come and were handed out.
 fn messages(report: &ShardReport) -> u64 {

@@ -10,13 +10,8 @@ use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, error, info, warn};
 
-use super::StoreError;
-use super::connect::Session;
-use super::fence::{Fence, Owned};
 use super::fleet::{self, Fleet, FleetStore};
-use super::ownership::{self, QuarantinedBy};
 use super::take_over::{self, Taker};
-use super::view;
 use crate::system::clock::{Testimony, since_boot, uptime};
 use crate::system::supervisor;
 use jitney_cluster::clocks::{self, Skew};
@@ -25,6 +20,7 @@ use jitney_cluster::planner::{Fitness, NamespaceKey};
 use jitney_cluster::view::{
     FleetView, NamespaceRow, ServerRow, StoreView, cluster_view, formats_to_write,
 };
+use jitney_postgres::{Fence, Owned, Session, StoreError, ownership, ownership::QuarantinedBy};
 
 impl Fleet {
     /// Looks at a store until the stop, and does what is to be done.
@@ -143,11 +139,11 @@ impl FleetStore {
     async fn poll_once(&self) -> Result<(), StoreError> {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
-        let mut view = view::read(&self.store, &session).await?;
+        let mut view = jitney_postgres::read_view(&self.store, &session, uptime()).await?;
         self.tell_fitness(&session, &mut view.servers).await?;
         if self.declare_dead(&session, &view.servers).await? {
             // Their namespaces have no owner now, and need not wait for the next look.
-            view = view::read(&self.store, &session).await?;
+            view = jitney_postgres::read_view(&self.store, &session, uptime()).await?;
         }
         self.serving.lose_taken(&self.server, &view.namespaces);
         self.serving.set_quotas(&view.namespaces);
@@ -252,7 +248,8 @@ impl FleetStore {
         let sql = "update server set skewed = case when $3::bool then incarnation end, resting = case when $4::bool then incarnation end \
                    where name = $1 and incarnation::text = $2";
         let (takes_none, rests) = (fitness != Fitness::Fit, fitness == Fitness::Resting);
-        let params: super::connect::Params<'_> = &[&self.server, &incarnation, &takes_none, &rests];
+        let params: jitney_postgres::Params<'_> =
+            &[&self.server, &incarnation, &takes_none, &rests];
         session.execute(sql, params).await?;
         own.fitness = fitness;
         Ok(())

@@ -9,12 +9,9 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use super::admin::{self, NotDone, Pending};
-use super::connect::{Session, Store};
-use super::fence::Fence;
 use super::fleet::{Fleet, FleetStore};
-use super::stores::Reserving;
-use super::{StoreError, schema};
 use crate::limits;
+use jitney_postgres::{Fence, Reserving, Session, Store, StoreError, schema};
 
 /// Removes a namespace with all that it has, and the reservation of its name.
 ///

@@ -8,13 +8,10 @@ use tokio::sync::watch;
 
 use super::admin::NotDone;
 use super::append::wait_durable;
-use super::connect::{Session, Store};
-use super::fence::{Fence, random_uuid};
-use super::sql::unsigned;
-use super::{StoreError, schema};
 use crate::host::committer::SyncProgress;
 use crate::limits;
 use jitney_journal::SegmentId;
+use jitney_postgres::{Fence, Session, Store, StoreError, random_uuid, schema, unsigned};
 
 /// What was done.
 #[derive(Debug)]

@@ -11,11 +11,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{error, info, warn};
 
-use super::StoreError;
 use super::configuration::{self, StoreConfiguration};
-use super::connect::Store;
-use super::fence::{Fence, Owned};
-use super::ownership;
 use super::take_over::OwnedShard;
 use crate::host::mailbox::Mailbox;
 use crate::host::memory::Plan;
@@ -40,6 +36,7 @@ use jitney_cluster::view::NamespaceRow;
 use jitney_config::Namespace;
 use jitney_gateway::Gateway;
 use jitney_journal::Checkpoints;
+use jitney_postgres::{Fence, Owned, Store, StoreError, ownership};
 use jitney_shard::routing::ShardIndex;
 use jitney_shard::{Input, Recovering, Shard};
 

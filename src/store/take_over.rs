@@ -10,13 +10,8 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use super::append::StoreCommitter;
-use super::connect::Store;
-use super::fence::{Fence, Owned, Uuid, random_bits};
-use super::log::StoreLog;
-use super::ownership::unblocked;
+use super::restored;
 use super::restored::Skipped;
-use super::timeline::Timeline;
-use super::{StoreError, restored, schema};
 use crate::host::committer::LogSink as _;
 use crate::host::owner::StoreEvent;
 use crate::system::supervisor::Task;
@@ -24,6 +19,10 @@ use jitney_gateway::Gateway;
 use jitney_journal::Checkpoints;
 use jitney_journal::appender::{Answer, Appended, Appender, Command, Question};
 use jitney_journal::rows::RowPlace;
+use jitney_postgres::{
+    Fence, Owned, Store, StoreError, StoreLog, Timeline, Uuid, ownership::unblocked, random_bits,
+    schema,
+};
 use jitney_shard::Recovering;
 use jitney_shard::limits;
 
@@ -167,7 +166,7 @@ async fn acquire(
                  died_at = coalesce(excluded.died_at, namespace_state.died_at), skips = namespace_state.skips + excluded.skips \
                  returning case when $6::text is null then 0 else failures end as failures) \
                  select r.epoch, coalesce(c.failures, 0) from raised r left join counted c on true";
-    let params: super::connect::Params<'_> = &[
+    let params: jitney_postgres::Params<'_> = &[
         &namespace.id,
         &namespace.epoch,
         &Uuid(to),

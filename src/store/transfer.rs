@@ -16,11 +16,7 @@ use tokio::sync::watch;
 
 use super::admin::{self, Held, NotDone, Pending};
 use super::append::StoreCommitter;
-use super::connect::Store;
-use super::fence::{Fence, Owned, random_bits};
-use super::log::StoreLog;
-use super::stores::Reserving;
-use super::{StoreError, removal, restored, schema, take_over};
+use super::{removal, restored, take_over};
 use crate::host::disk::FileDisk;
 use crate::host::owner::StoreEvent;
 use crate::host::placement::{self, Placement};
@@ -32,6 +28,7 @@ use jitney_gateway::Gateway;
 use jitney_journal::appender::Appender;
 use jitney_journal::rows::{self, RowPlace};
 use jitney_journal::{Disk, Frame, LogReader};
+use jitney_postgres::{Fence, Owned, Reserving, Store, StoreError, StoreLog, random_bits, schema};
 use jitney_shard::Recovering;
 use jitney_shard::transfer::{Contents, Summary, put_into_files};
 

@@ -564,7 +564,9 @@ impl Run {
         self.settle_log()?;
         loop {
             let acts = self.clients.read_all();
-            let is_silent = !self.world.has_reports() && !self.world.has_returned();
+            let is_silent = !self.world.has_reports()
+                && !self.world.has_returned()
+                && !self.world.has_unwritten();
             self.report()?;
             if acts.is_empty() && is_silent {
                 self.inspect()?;

@@ -331,6 +331,11 @@ impl Harness {
         self.wires.as_ref().is_some_and(Wires::has_reports)
     }
 
+    /// Returns whether something is to be written or read, of which more can come.
+    pub(super) fn has_unwritten(&self) -> bool {
+        !self.frames.is_empty() || !self.reads.is_empty()
+    }
+
     fn move_clock(&mut self, millis: i64) {
         self.latest = self.latest.max(self.now);
         self.now += millis;

@@ -29,7 +29,7 @@ struct Settings {
 /// # Errors
 ///
 /// What is wrong, and what to do.
-pub(super) async fn check(
+pub async fn check(
     store: &Store,
     session: &Session,
     is_overridden: bool,
@@ -121,7 +121,7 @@ const RESERVED: usize = 10;
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn check_connections(store: &Store, session: &Session) -> Result<(), StoreError> {
+pub async fn check_connections(store: &Store, session: &Session) -> Result<(), StoreError> {
     let query = "select current_setting('max_connections')::int, count(*) from server where alive";
     let row = session.one(query, &[]).await?;
     let (max, servers): (i32, i64) = (store.get(&row, 0)?, store.get(&row, 1)?);

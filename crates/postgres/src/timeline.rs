@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A timeline of a database cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Timeline {
+pub struct Timeline {
     /// The system identifier, which a primary has in common with its standbys.
     system: i64,
     /// Each promotion raises it.
@@ -30,27 +30,31 @@ impl fmt::Display for Timeline {
 
 impl Timeline {
     /// Returns it as the fence row of a namespace has it.
-    pub(super) fn recorded(self) -> String {
+    #[must_use]
+    pub fn recorded(self) -> String {
         format!("{}/{}", self.system, self.number)
     }
 
     /// Returns whether the database was promoted since an owner of a namespace has recorded the timeline that it knew: a log that has lost
     /// what this owner acknowledged looks like any other. Nothing is known of another system, or without a record.
-    pub(super) fn is_after(self, recorded: Option<&str>) -> bool {
+    #[must_use]
+    pub fn is_after(self, recorded: Option<&str>) -> bool {
         let (system, number) = recorded.and_then(|it| it.split_once('/')).unzip();
         let system = system.and_then(|system| system.parse::<i64>().ok());
         let number = number.and_then(|number| number.parse::<u32>().ok());
         system == Some(self.system) && number.is_some_and(|number| number < self.number)
     }
 
-    pub(super) const fn new(system: i64, number: u32) -> Self {
+    /// Returns the timeline of this number of a database system.
+    #[must_use]
+    pub const fn new(system: i64, number: u32) -> Self {
         Self { system, number }
     }
 }
 
 /// The newest timeline that a session was opened on.
 #[derive(Debug, Default)]
-pub(super) struct NewestTimeline(Mutex<State>);
+pub(crate) struct NewestTimeline(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -67,7 +71,7 @@ impl NewestTimeline {
     /// # Errors
     ///
     /// The newest timeline, if the session's is older: it is connected to a former primary.
-    pub(super) fn record(&self, opened: Timeline) -> Result<bool, Timeline> {
+    pub(crate) fn record(&self, opened: Timeline) -> Result<bool, Timeline> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = state.newest.replace(opened) else {
             return Ok(false);
@@ -89,7 +93,7 @@ impl NewestTimeline {
     }
 
     /// Returns whether a session may be used: it is on the newest timeline, or its timeline is unknown.
-    pub(super) fn is(&self, timeline: Option<Timeline>) -> bool {
+    pub(crate) fn is(&self, timeline: Option<Timeline>) -> bool {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         timeline.is_none() || timeline == state.newest
     }

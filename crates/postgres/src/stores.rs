@@ -21,7 +21,7 @@ use super::fence::random_id;
 
 /// The stores of a fleet, by their names.
 #[derive(Debug)]
-pub(crate) struct Stores {
+pub struct Stores {
     all: Vec<Arc<Store>>,
     /// The names and identities of all, as stores record them.
     set: OnceLock<String>,
@@ -37,17 +37,18 @@ pub(crate) struct Stores {
 
 /// Why a store cannot be used that was away at the start.
 #[derive(Debug, Clone)]
-pub(super) struct Refused {
+pub struct Refused {
     /// When it was found out.
-    pub(super) at: Instant,
-    pub(super) why: String,
+    pub at: Instant,
+    /// The reason.
+    pub why: String,
 }
 
 /// What a store says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Recorded {
+pub struct Recorded {
     /// Its place among the stores.
-    pub(super) at: usize,
+    pub at: usize,
     identity: String,
     /// Its first identity.
     origin: String,
@@ -61,7 +62,7 @@ const CHANGING: &str = "changing ";
 
 impl Recorded {
     /// Asks a store.
-    pub(super) async fn read(at: usize, store: &Store) -> Result<Self, StoreError> {
+    pub async fn read(at: usize, store: &Store) -> Result<Self, StoreError> {
         let session = store.bare_session().await?;
         let row = session
             .one(
@@ -81,11 +82,11 @@ impl Recorded {
 
 /// Where the names of namespaces are reserved, as a store says.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reserving {
+pub struct Reserving {
     /// What its servers call the store; none before they share it.
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// The names and identities of all stores of its fleet, as it records them.
-    pub(super) stores: Option<String>,
+    pub stores: Option<String>,
 }
 
 impl Reserving {
@@ -94,7 +95,7 @@ impl Reserving {
     /// # Errors
     ///
     /// The store's; or its servers call it otherwise than this process was told.
-    pub(super) async fn read(store: &Store) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store) -> Result<Self, StoreError> {
         let session = store.take().await?;
         let row = session.one("select name, stores from store", &[]).await?;
         store.give_back(session);
@@ -105,13 +106,15 @@ impl Reserving {
     }
 
     /// Returns whether another set of stores is being taken into use.
-    pub(super) fn is_changing(&self) -> bool {
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
         let stores = self.stores.as_deref().unwrap_or_default();
         stores.starts_with(CHANGING)
     }
 
     /// Returns the store in which a name is reserved, in lower case, if it is another one.
-    pub(super) fn elsewhere(&self, namespace: &str) -> Option<&str> {
+    #[must_use]
+    pub fn elsewhere(&self, namespace: &str) -> Option<&str> {
         let of = reserved_in(self.stores.as_deref()?, namespace)?;
         (self.name.as_deref() != Some(of)).then_some(of)
     }
@@ -135,7 +138,7 @@ fn stores_of(set: &str) -> impl Iterator<Item = (&str, &str)> {
 
 impl Stores {
     /// Takes the stores, of which there is one at least.
-    pub(crate) fn new(all: Vec<Store>) -> Self {
+    pub fn new(all: Vec<Store>) -> Self {
         Self {
             all: all.into_iter().map(Arc::new).collect(),
             set: OnceLock::new(),
@@ -147,40 +150,42 @@ impl Stores {
     }
 
     /// Uses databases all the same with which messages can be lost.
-    pub(super) fn use_unchecked(&self) {
+    pub fn use_unchecked(&self) {
         self.is_unchecked.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_unchecked(&self) -> bool {
+    /// Returns whether databases are used with which messages can be lost.
+    pub fn is_unchecked(&self) -> bool {
         self.is_unchecked.load(Ordering::Relaxed)
     }
 
     /// Returns the stores that were away at the start and that this server cannot use.
-    pub(super) fn refused(&self) -> MutexGuard<'_, BTreeMap<usize, Refused>> {
+    pub fn refused(&self) -> MutexGuard<'_, BTreeMap<usize, Refused>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn all(&self) -> &[Arc<Store>] {
+    /// Returns the stores, in the order of their names.
+    pub fn all(&self) -> &[Arc<Store>] {
         &self.all
     }
 
     /// Returns the names and identities of all, as stores record them.
-    pub(super) fn set(&self) -> &str {
+    pub fn set(&self) -> &str {
         self.set.get().map_or("", String::as_str)
     }
 
     /// Returns the store with a place.
-    pub(super) fn store(&self, at: usize) -> &Arc<Store> {
+    pub fn store(&self, at: usize) -> &Arc<Store> {
         self.all.get(at).expect("places are those of this list")
     }
 
     /// Returns the store whose configuration counts: the others have copies of it.
-    pub(super) fn home(&self) -> &Arc<Store> {
+    pub fn home(&self) -> &Arc<Store> {
         self.all.first().expect("there is one at least")
     }
 
     /// Returns what a store had recorded at the start.
-    pub(super) fn before(&self, at: usize) -> &str {
+    pub fn before(&self, at: usize) -> &str {
         let before = self.before.get().and_then(|all| all.get(&at));
         before.map_or("", String::as_str)
     }
@@ -190,7 +195,7 @@ impl Stores {
     /// # Errors
     ///
     /// They are of another fleet, or its servers have other stores.
-    pub(super) fn check(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
+    pub fn check(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
         for of_store in recorded {
             let store = self.store(of_store.at);
             store.expect_origin(&of_store.origin)?;
@@ -260,7 +265,7 @@ impl Stores {
     }
 
     /// Returns the store in which the name of a namespace is reserved.
-    pub(super) fn of(&self, namespace: &str) -> usize {
+    pub fn of(&self, namespace: &str) -> usize {
         let all = self.all.iter().enumerate();
         let first = all.max_by_key(|(_, store)| weight(store.name(), namespace));
         first.map_or(0, |(at, _)| at)
@@ -352,7 +357,7 @@ impl Stores {
     /// # Errors
     ///
     /// A store cannot be reached, or its servers have other stores; the namespaces of the other stores were made.
-    pub(super) async fn make(&self, server: &str, names: &[String]) -> Result<u64, StoreError> {
+    pub async fn make(&self, server: &str, names: &[String]) -> Result<u64, StoreError> {
         self.agree(server).await?;
         let mut all: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for name in names {
@@ -406,19 +411,16 @@ fn weight(store: &str, namespace: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreArgs;
+    use crate::StoreOptions;
 
     fn stores(names: &[&str]) -> Stores {
         let store = |name: &&str| format!("{name}=postgres://u@127.0.0.1/{name}");
-        let args = StoreArgs {
-            store: names.iter().map(store).map(Into::into).collect(),
-            store_ca: None,
-            store_unchecked: false,
+        let options = StoreOptions {
+            urls: names.iter().map(store).map(Into::into).collect(),
+            ca: None,
             server: Some("one".to_owned()),
-            peer_listen: "127.0.0.1:5670".parse().unwrap(),
-            peer_address: None,
         };
-        Stores::new(Store::all(&args).unwrap())
+        Stores::new(Store::all(&options).unwrap())
     }
 
     fn recorded(at: usize, identity: &str, stores: Option<&str>) -> Recorded {

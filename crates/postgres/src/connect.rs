@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use clap::Args;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -24,46 +23,25 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, info, warn};
 
 use super::StoreError;
+use super::fence::random_uuid;
 use super::hosts::{Hosts, place};
 use super::timeline::{NewestTimeline, Timeline};
-use crate::host::root_key;
 use crate::limits;
-use crate::system::supervisor;
 use jitney_base::secret::Secret;
 
-/// The arguments of namespaces in a store.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct StoreArgs {
-    /// Keep namespaces in this PostgreSQL database, and share them with the other servers that have it. Without this they are in
-    /// the data directory of this server. Given several times, as `--store NAME=URL`, namespaces are spread over several databases;
-    /// all servers name the same ones.
-    #[arg(long, value_name = "[NAME=]URL", env = "JITNEY_STORE", hide_env_values = true, value_delimiter = '\n',
-        conflicts_with_all = ["ephemeral", "sync", "accept_data_loss"], requires = "server")]
-    pub(crate) store: Vec<Secret>,
-    /// The certificate authorities of the database, as PEM. The default is those of the system.
-    #[arg(long, value_name = "FILE", requires = "store")]
-    pub(crate) store_ca: Option<PathBuf>,
-    /// Use the store although its version or a setting that durability needs is refused: for offers that replicate below PostgreSQL.
-    #[arg(long, requires = "store")]
-    pub(crate) store_unchecked: bool,
-    /// The name of this server. No other server of the store may have it.
-    #[arg(long, value_name = "NAME", env = "JITNEY_SERVER", requires = "store")]
-    pub(crate) server: Option<String>,
-    /// The address at which the other servers reach this one.
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:5670",
-        requires = "store"
-    )]
-    pub(crate) peer_listen: std::net::SocketAddr,
-    /// The address at which the other servers reach this one, where it is not the one of `--peer-listen`, as behind NAT.
-    #[arg(long, value_name = "HOST:PORT", requires = "store")]
-    pub(crate) peer_address: Option<String>,
+/// How stores are reached: what the operator says of all of them.
+#[derive(Debug, Clone, Default)]
+pub struct StoreOptions {
+    /// The URL of each, after `NAME=` where there are several.
+    pub urls: Vec<Secret>,
+    /// The file of the authorities of their certificates, as PEM; none means those of the system.
+    pub ca: Option<PathBuf>,
+    /// The name of this server, which the database shows of its sessions.
+    pub server: Option<String>,
 }
 
 /// A store, and how it is reached.
-pub(crate) struct Store {
+pub struct Store {
     /// Its name among the stores of the fleet.
     name: String,
     hosts: Hosts,
@@ -99,7 +77,7 @@ impl std::fmt::Debug for Store {
 }
 
 /// The name of a store that was given without one.
-pub(super) const ONLY: &str = "store";
+pub const ONLY: &str = "store";
 
 /// Takes `NAME=URL` apart. A URL has a `:` before the first `=`, and settings in its place (`host=... user=...`) have no URL behind that.
 fn named(text: &str) -> Option<(&str, &str)> {
@@ -135,7 +113,7 @@ const SETTINGS: [(&str, &str); 8] = [
 ];
 
 /// What to do about a pooler by which a session has what another has set.
-pub(super) const POOLED: &str = "a pooler hands the statements of a session to several sessions of the database. Use \
+pub(crate) const POOLED: &str = "a pooler hands the statements of a session to several sessions of the database. Use \
                                  pooling by session, or the database's own address";
 
 /// A prepared statement is there that another session made, or one is not there that this session made.
@@ -148,26 +126,26 @@ const OF_POOLERS: [SqlState; 2] = [
 const TIMEOUTS: [&str; 2] = ["idle_session_timeout", "transaction_timeout"];
 
 impl Store {
-    /// Takes the arguments; returns the stores in the order of their names, and none if namespaces are in the data directory.
+    /// Takes the options; returns the stores in the order of their names, and none if namespaces are in the data directory.
     ///
     /// # Errors
     ///
     /// What is wrong in them.
-    pub(crate) fn all(args: &StoreArgs) -> Result<Vec<Self>, StoreError> {
+    pub fn all(options: &StoreOptions) -> Result<Vec<Self>, StoreError> {
         let malformed = |what: String| Err(StoreError::Url(what));
-        if jitney_cluster::limits::STORES_MAX < args.store.len() {
+        if jitney_cluster::limits::STORES_MAX < options.urls.len() {
             let max = jitney_cluster::limits::STORES_MAX;
             return malformed(format!(
                 "there are {}, and {max} at most are possible",
-                args.store.len()
+                options.urls.len()
             ));
         }
         let mut stores = BTreeMap::new();
-        for text in &args.store {
+        for text in &options.urls {
             let text = text.expose();
             let (name, url) = match named(text) {
                 Some((name, url)) => (name.to_lowercase(), url),
-                None if 1 < args.store.len() => {
+                None if 1 < options.urls.len() => {
                     return malformed(
                         "each of several stores has a name that the servers agree on: --store NAME=URL".to_owned(),
                     );
@@ -178,7 +156,7 @@ impl Store {
                 let max = limits::STORE_NAME_BYTES_MAX;
                 return malformed(format!("the name {name} is longer than {max} characters"));
             }
-            let store = Self::new(name.clone(), url, args)?;
+            let store = Self::new(name.clone(), url, options)?;
             if stores.insert(name.clone(), store).is_some() {
                 return malformed(format!("two stores have the name {name}"));
             }
@@ -186,8 +164,8 @@ impl Store {
         Ok(stores.into_values().collect())
     }
 
-    /// Takes the URL of a store, and the arguments of all.
-    fn new(name: String, url: &str, args: &StoreArgs) -> Result<Self, StoreError> {
+    /// Takes the URL of a store, and the options of all.
+    fn new(name: String, url: &str, options: &StoreOptions) -> Result<Self, StoreError> {
         let malformed = |what: String| StoreError::Url(what);
         let mut config = Config::from_str(url).map_err(|error| {
             malformed(format!(
@@ -212,11 +190,14 @@ impl Store {
         config.keepalives_interval(limits::STORE_KEEPALIVE.as_duration());
         config.keepalives_retries(3);
         config.tcp_user_timeout(limits::STORE_USER_TIMEOUT.as_duration());
-        config.application_name(format!("jitney {}", args.server.as_deref().unwrap_or("")));
+        config.application_name(format!(
+            "jitney {}",
+            options.server.as_deref().unwrap_or("")
+        ));
         let tls = if config.get_ssl_mode() == SslMode::Disable {
             None
         } else {
-            Some(MakeRustlsConnect::new(client_tls(args)?))
+            Some(MakeRustlsConnect::new(client_tls(options)?))
         };
         Ok(Self {
             name,
@@ -236,17 +217,17 @@ impl Store {
     }
 
     /// Returns its name among the stores of the fleet.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns what the store says it is, if it was reached.
-    pub(super) fn identity(&self) -> Option<&str> {
+    pub fn identity(&self) -> Option<&str> {
         self.identity.get().map(String::as_str)
     }
 
     /// Returns its first identity, if it was reached or the other stores know it.
-    pub(super) fn origin(&self) -> Option<&str> {
+    pub fn origin(&self) -> Option<&str> {
         self.origin.get().map(String::as_str)
     }
 
@@ -255,7 +236,7 @@ impl Store {
     /// # Errors
     ///
     /// It was another before.
-    pub(super) fn expect(&self, identity: &str) -> Result<(), StoreError> {
+    pub fn expect(&self, identity: &str) -> Result<(), StoreError> {
         self.compare(&self.identity, identity)
     }
 
@@ -264,7 +245,7 @@ impl Store {
     /// # Errors
     ///
     /// It was another before.
-    pub(super) fn expect_origin(&self, origin: &str) -> Result<(), StoreError> {
+    pub fn expect_origin(&self, origin: &str) -> Result<(), StoreError> {
         self.compare(&self.origin, origin)
     }
 
@@ -283,26 +264,27 @@ impl Store {
     }
 
     /// Returns the host and the database.
-    pub(crate) fn place(&self) -> &str {
+    pub fn place(&self) -> &str {
         &self.place
     }
 
     /// Ends the waits for the store: the process would wait for them, and they for a store that is away.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.is_closed.send_replace(true);
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    /// Returns whether the waits for the store have been ended.
+    pub fn is_closed(&self) -> bool {
         *self.is_closed.borrow()
     }
 
     /// Returns how many other primaries the database has had.
-    pub(super) fn promotions(&self) -> watch::Receiver<u64> {
+    pub fn promotions(&self) -> watch::Receiver<u64> {
         self.promotions.subscribe()
     }
 
     /// Waits until the store is closed.
-    pub(super) async fn until_closed(&self) {
+    pub async fn until_closed(&self) {
         let mut is_closed = self.is_closed.subscribe();
         // The sender is this store's own.
         let _ = is_closed.wait_for(|is_closed| *is_closed).await;
@@ -313,7 +295,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be reached, or is not what it was.
-    pub(super) async fn session(&self) -> Result<Session, StoreError> {
+    pub async fn session(&self) -> Result<Session, StoreError> {
         let mut session = self.bare_session().await?;
         let query = "select identity::text, coalesce(origin, identity::text) from store";
         let row = session.one(query, &[]).await?;
@@ -376,18 +358,18 @@ impl Store {
     }
 
     /// Returns whether a session is not one to a former primary, as far as this server knows.
-    pub(super) fn is_current(&self, session: &Session) -> bool {
+    pub fn is_current(&self, session: &Session) -> bool {
         self.timeline.is(session.timeline)
     }
 
     /// Returns whether something new may be asked on a session.
-    pub(super) fn is_usable(&self, session: &Session) -> bool {
+    pub fn is_usable(&self, session: &Session) -> bool {
         let is_condemned = session.is_condemned.load(Ordering::SeqCst);
         !is_condemned && !session.client.is_closed() && self.is_current(session)
     }
 
     /// Opens a session as [`Store::session`] does, also where the tables are not there yet.
-    pub(super) async fn bare_session(&self) -> Result<Session, StoreError> {
+    pub async fn bare_session(&self) -> Result<Session, StoreError> {
         let session = match &self.tls {
             Some(tls) => Box::pin(self.open(tls)).await?,
             None => Box::pin(self.open(&NoTls)).await?,
@@ -431,7 +413,7 @@ impl Store {
                 }
             }
         };
-        supervisor::spawn("session of the store", drive).allow_end();
+        tokio::spawn(drive);
         Ok(Session {
             client,
             warnings,
@@ -444,7 +426,7 @@ impl Store {
     }
 
     async fn set_up(&self, session: &Session) -> Result<(), StoreError> {
-        let token = root_key::random_key().map_err(|error| self.unfit(error.to_string()))?;
+        let token = random_uuid();
         let settings = SETTINGS.iter();
         let sets = settings.map(|(name, value)| format!("set {name} = '{value}';"));
         let sets: String = sets.collect();
@@ -496,7 +478,7 @@ impl Store {
     /// # Errors
     ///
     /// Those of [`Store::session`].
-    pub(super) async fn take(&self) -> Result<Session, StoreError> {
+    pub async fn take(&self) -> Result<Session, StoreError> {
         let permit = Arc::clone(&self.lent).acquire_owned().await;
         let permit = permit.expect("the semaphore of sessions is never closed");
         let idle = self.idle().pop();
@@ -513,7 +495,7 @@ impl Store {
     /// # Errors
     ///
     /// Those of [`Store::session`].
-    pub(super) async fn append_session(&self, namespace: i64) -> Result<Arc<Session>, StoreError> {
+    pub async fn append_session(&self, namespace: i64) -> Result<Arc<Session>, StoreError> {
         let count = i64::try_from(self.of_appends.len()).unwrap_or(1);
         let at = usize::try_from(namespace.rem_euclid(count)).unwrap_or_default();
         let place = self
@@ -531,7 +513,7 @@ impl Store {
     }
 
     /// Takes a session that is free again.
-    pub(super) fn give_back(&self, mut session: Session) {
+    pub fn give_back(&self, mut session: Session) {
         session.permit = None;
         let mut idle = self.idle();
         if self.is_current(&session) && idle.len() < limits::STORE_SESSIONS_IDLE {
@@ -543,13 +525,14 @@ impl Store {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn unfit(&self, what: String) -> StoreError {
+    /// Returns the error that the database is not what it should be.
+    pub fn unfit(&self, what: String) -> StoreError {
         let place = self.place.clone();
         StoreError::Unfit { place, what }
     }
 
     /// Reads a column.
-    pub(super) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
+    pub fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
         &self,
         row: &'r Row,
         column: usize,
@@ -563,7 +546,7 @@ impl Store {
 }
 
 /// A session of the database.
-pub(super) struct Session {
+pub struct Session {
     client: Client,
     /// Warnings that have come, without those that are [harmless](HARMLESS).
     warnings: Arc<AtomicU64>,
@@ -579,32 +562,32 @@ pub(super) struct Session {
 }
 
 /// The parameters of a statement.
-pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Session {
     /// Returns the timeline of the database that it is connected to; none if that is not told.
-    pub(super) const fn timeline(&self) -> Option<Timeline> {
+    pub const fn timeline(&self) -> Option<Timeline> {
         self.timeline
     }
 
     /// Returns how many warnings have come that are not harmless. One between a statement and its answer means that its commit did not
     /// wait for a standby.
-    pub(super) fn warnings(&self) -> u64 {
+    pub fn warnings(&self) -> u64 {
         self.warnings.load(Ordering::SeqCst)
     }
 
     /// Lets no append use it any more.
-    pub(super) fn condemn(&self) {
+    pub fn condemn(&self) {
         self.is_condemned.store(true, Ordering::SeqCst);
     }
 
     /// Returns the client, for statements whose answers are awaited elsewhere.
-    pub(super) fn client(&self) -> &Client {
+    pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Runs statements without parameters.
-    pub(super) async fn batch(&self, what: &'static str, sql: &str) -> Result<(), StoreError> {
+    pub async fn batch(&self, what: &'static str, sql: &str) -> Result<(), StoreError> {
         self.certain(what, self.client.batch_execute(sql)).await
     }
 
@@ -613,36 +596,32 @@ impl Session {
     /// # Errors
     ///
     /// It failed, or it is unknown whether it is durable.
-    pub(super) async fn execute(&self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
+    pub async fn execute(&self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
         self.certain("a statement", self.client.execute(sql, params))
             .await
     }
 
     /// Runs a query.
-    pub(super) async fn rows(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+    pub async fn rows(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         self.certain("a query", self.client.query(sql, params))
             .await
     }
 
     /// Runs a query for at most one row.
-    pub(super) async fn optional(
-        &self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<Option<Row>, StoreError> {
+    pub async fn optional(&self, sql: &str, params: Params<'_>) -> Result<Option<Row>, StoreError> {
         self.certain("a query", self.client.query_opt(sql, params))
             .await
     }
 
     /// Runs a query for one row.
-    pub(super) async fn one(&self, sql: &str, params: Params<'_>) -> Result<Row, StoreError> {
+    pub async fn one(&self, sql: &str, params: Params<'_>) -> Result<Row, StoreError> {
         self.certain("a query", self.client.query_one(sql, params))
             .await
     }
 
     /// Returns the number of the database's process that it has now. The statement is not prepared: also a pooler that
     /// cannot do that answers it.
-    pub(super) async fn backend(&self) -> Result<String, StoreError> {
+    pub async fn backend(&self) -> Result<String, StoreError> {
         let asked = self.client.simple_query("select pg_backend_pid()");
         let found = self.certain("a query", asked).await?;
         let number = found.iter().find_map(|message| {
@@ -656,7 +635,7 @@ impl Session {
     }
 
     /// Prepares a statement.
-    pub(super) async fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
+    pub async fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
         self.certain("prepare a statement", self.client.prepare(sql))
             .await
     }
@@ -720,9 +699,9 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-fn client_tls(args: &StoreArgs) -> Result<rustls::ClientConfig, StoreError> {
+fn client_tls(options: &StoreOptions) -> Result<rustls::ClientConfig, StoreError> {
     let mut roots = rustls::RootCertStore::empty();
-    match &args.store_ca {
+    match &options.ca {
         Some(file) => {
             let unreadable = |error: &dyn std::fmt::Display| {
                 StoreError::Url(format!("--store-ca {}: {error}", file.display()))
@@ -749,18 +728,14 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
-    use crate::store::hosts::tests::{accept, listener, send, skip_body};
+    use crate::hosts::tests::{accept, listener, send, skip_body};
 
     fn stores(texts: &[&str]) -> Result<Vec<Store>, StoreError> {
-        let args = StoreArgs {
-            store: texts.iter().copied().map(Secret::new).collect(),
-            store_ca: None,
-            store_unchecked: false,
+        Store::all(&StoreOptions {
+            urls: texts.iter().copied().map(Secret::new).collect(),
+            ca: None,
             server: Some("one".to_owned()),
-            peer_listen: "127.0.0.1:5670".parse().unwrap(),
-            peer_address: None,
-        };
-        Store::all(&args)
+        })
     }
 
     fn store(url: &str) -> Result<Store, StoreError> {

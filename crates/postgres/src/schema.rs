@@ -13,7 +13,7 @@ use jitney_journal::rows::RowPlace;
 
 /// The version of the tables. A server refuses a store with a newer one. Version 2 has `skips`, which every later owner of a log
 /// must heed, and `pending`.
-pub(super) const VERSION: i32 = 2;
+pub const VERSION: i32 = 2;
 
 /// Serializes the making of tables: any number that no other program uses.
 const LOCK: i64 = 0x6a69_746e_6579;
@@ -122,7 +122,7 @@ const ADDED: &str =
 /// # Errors
 ///
 /// The role may not; a newer release has made them; or a session keeps a table from being changed.
-pub(super) async fn make(store: &Store) -> Result<(), StoreError> {
+pub async fn make(store: &Store) -> Result<(), StoreError> {
     let session = store.bare_session().await?;
     for number in 1.. {
         // Not held during the pauses: else the starts of other servers would wait in vain.
@@ -243,7 +243,8 @@ async fn held(store: &Store, session: &Session, table: &str) -> Result<StoreErro
 }
 
 /// Returns the table of a segment of a namespace's log. No name is used twice.
-pub(super) fn table(namespace: i64, segment: SegmentId) -> String {
+#[must_use]
+pub fn table(namespace: i64, segment: SegmentId) -> String {
     format!("log_{namespace}_{}", segment.0)
 }
 
@@ -253,7 +254,7 @@ pub(super) fn table(namespace: i64, segment: SegmentId) -> String {
 /// # Errors
 ///
 /// The store's, or [`StoreError::Fenced`].
-pub(super) async fn make_segment(
+pub async fn make_segment(
     store: &Store,
     fence: &fence::Fence,
     segment: SegmentId,
@@ -319,7 +320,7 @@ async fn is_recorded(
 /// # Errors
 ///
 /// Another transaction uses it; the store's.
-pub(super) async fn drop_table(session: &Session, table: &str) -> Result<(), StoreError> {
+pub async fn drop_table(session: &Session, table: &str) -> Result<(), StoreError> {
     // Behind a drop that waits for a reader, every other statement on the table would wait.
     let drop =
         format!("begin; set local lock_timeout = '200ms'; drop table if exists {table}; commit");

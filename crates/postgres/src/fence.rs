@@ -14,16 +14,20 @@ use jitney_journal::appender::Claim;
 
 /// A namespace, as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owned {
-    pub(crate) id: i64,
-    pub(crate) name: String,
-    pub(super) log_store: u64,
-    pub(super) epoch: i64,
+pub struct Owned {
+    /// Its number in the store.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// The number of the log's store, with which its checksums begin.
+    pub log_store: u64,
+    /// How often it was claimed.
+    pub epoch: i64,
 }
 
 /// The fence of a namespace that this server owns.
 #[derive(Debug)]
-pub(super) struct Fence {
+pub struct Fence {
     namespace: i64,
     /// For the log of the server.
     name: String,
@@ -40,7 +44,9 @@ struct Current {
 }
 
 impl Fence {
-    pub(super) fn new(namespace: &Owned, claim: Claim) -> Self {
+    /// Makes the fence of a namespace that was claimed.
+    #[must_use]
+    pub fn new(namespace: &Owned, claim: Claim) -> Self {
         Self {
             namespace: namespace.id,
             name: namespace.name.clone(),
@@ -52,41 +58,44 @@ impl Fence {
         }
     }
 
-    pub(super) fn namespace(&self) -> i64 {
+    /// Returns the number of the namespace in the store.
+    pub fn namespace(&self) -> i64 {
         self.namespace
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// Returns the name of the namespace.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn log_store(&self) -> u64 {
+    /// Returns the number of the log's store.
+    pub fn log_store(&self) -> u64 {
         self.log_store
     }
 
     /// Returns the epoch and the owner.
-    pub(super) fn claim(&self) -> Claim {
+    pub fn claim(&self) -> Claim {
         self.locked().claim
     }
 
     /// Returns the epoch and the owner, as statements have them.
-    pub(super) fn current(&self) -> (i64, Uuid) {
+    pub fn current(&self) -> (i64, Uuid) {
         let claim = self.claim();
         (claim.epoch, Uuid(claim.owner))
     }
 
     /// Sets the epoch and the owner that the store has now.
-    pub(super) fn set(&self, claim: Claim) {
+    pub fn set(&self, claim: Claim) {
         self.locked().claim = claim;
     }
 
     /// Returns whether another server has the namespace.
-    pub(super) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.locked().is_lost
     }
 
     /// Records that another server has the namespace.
-    pub(super) fn lose(&self) {
+    pub fn lose(&self) {
         self.locked().is_lost = true;
     }
 
@@ -98,7 +107,7 @@ impl Fence {
 
 /// An identifier, as the database has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Uuid(pub(super) u128);
+pub struct Uuid(pub u128);
 
 impl ToSql for Uuid {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
@@ -124,14 +133,16 @@ impl<'a> FromSql<'a> for Uuid {
 }
 
 /// Makes random bits.
-pub(super) fn random_bits() -> u128 {
+#[must_use]
+pub fn random_bits() -> u128 {
     let mut bytes = [0; 16];
     rand::fill(&mut bytes).expect("the provider of cryptography has random bits");
     u128::from_be_bytes(bytes)
 }
 
 /// Makes a random identifier, as the database writes it.
-pub(super) fn random_uuid() -> String {
+#[must_use]
+pub fn random_uuid() -> String {
     // Version 4, variant 1 (RFC 9562 section 5.4).
     let mut value = random_bits();
     value = (value & !(0xf << 76)) | (0x4 << 76);
@@ -144,7 +155,8 @@ pub(super) fn random_uuid() -> String {
 }
 
 /// Makes a random number.
-pub(super) fn random_id() -> i64 {
+#[must_use]
+pub fn random_id() -> i64 {
     let mut bytes = [0; 8];
     rand::fill(&mut bytes).expect("the provider of cryptography has random bits");
     i64::from_be_bytes(bytes)

@@ -1,18 +1,22 @@
 //! Reads the servers and the namespaces of a store.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tokio_postgres::Row;
 
 use super::StoreError;
 use super::connect::{Session, Store};
 use super::sql::unsigned;
-use crate::system::clock::uptime;
 use jitney_cluster::planner::Fitness;
 use jitney_cluster::view::{DatabaseHealth, NamespaceRow, ServerRow, StoreView};
 
-/// Asks a store.
-pub(super) async fn read(store: &Store, session: &Session) -> Result<StoreView, StoreError> {
+/// Asks a store, at this time since the machine was started.
+pub async fn read(
+    store: &Store,
+    session: &Session,
+    now: Duration,
+) -> Result<StoreView, StoreError> {
     let database = database(store, session).await?;
     // In this order: a namespace whose server enters between the two is seen with the epoch before, by which it is not taken.
     let rows = namespaces(session).await?;
@@ -23,7 +27,7 @@ pub(super) async fn read(store: &Store, session: &Session) -> Result<StoreView, 
         servers,
         namespaces,
         database,
-        looked: Some(uptime()),
+        looked: Some(now),
         is_reached: true,
     })
 }

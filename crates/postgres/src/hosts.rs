@@ -13,24 +13,24 @@ use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::StoreError;
 use crate::limits;
-use crate::system::clock::since_boot;
 
 /// The hosts of a store, with how each is connected to.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(crate) struct Hosts {
     each: Vec<Config>,
     /// How long each may take, unless it is avoided.
     wait: Duration,
     /// One that takes as long to say that it cannot be connected to counts as one that did not answer: so does the system where a
     /// machine is gone.
     slow: Duration,
-    /// Until when each is tried after the others and for a shorter time, by the clock of the lease, because it did not answer.
+    made: Instant,
+    /// Until when each is tried after the others and for a shorter time, because it did not answer: milliseconds since these were made.
     avoided: Vec<AtomicU64>,
 }
 
 impl Hosts {
     /// Takes the settings of all.
-    pub(super) fn new(all: &Config) -> Self {
+    pub(crate) fn new(all: &Config) -> Self {
         let count = all.get_hosts().len();
         let fits = |others: usize| others == 0 || others == count;
         let each = if fits(all.get_hostaddrs().len())
@@ -44,6 +44,7 @@ impl Hosts {
         Self {
             wait: wait(each.len()),
             slow: limits::STORE_HOST_SLOW.as_duration(),
+            made: Instant::now(),
             avoided: each.iter().map(|_| AtomicU64::new(0)).collect(),
             each,
         }
@@ -54,7 +55,7 @@ impl Hosts {
     /// # Errors
     ///
     /// That of the host that was tried last.
-    pub(super) async fn connect<T>(
+    pub(crate) async fn connect<T>(
         &self,
         tls: &T,
     ) -> Result<(Client, Connection<Socket, T::Stream>), StoreError>
@@ -65,9 +66,9 @@ impl Hosts {
     {
         let mut last = None;
         let mut has_other = false;
-        for (config, avoided) in self.order(since_boot()) {
+        for (config, avoided) in self.order(self.now()) {
             let began = Instant::now();
-            let is_avoided = since_boot() < avoided.load(Ordering::Relaxed);
+            let is_avoided = self.now() < avoided.load(Ordering::Relaxed);
             // If all are avoided, none is better than another.
             let wait = if is_avoided && has_other {
                 self.wait.min(limits::STORE_HOST_WAIT_MIN.as_duration())
@@ -92,11 +93,16 @@ impl Hosts {
             if !is_avoided && self.slow.min(wait) <= began.elapsed() {
                 let span = limits::STORE_HOST_AVOIDED.as_millis();
                 let span = u64::try_from(span).unwrap_or_default();
-                avoided.store(since_boot() + span, Ordering::Relaxed);
+                avoided.store(self.now() + span, Ordering::Relaxed);
             }
             last = Some(error);
         }
         Err(last.expect("the URL of a store names a host"))
+    }
+
+    /// Returns the time since these were made, in milliseconds.
+    fn now(&self) -> u64 {
+        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the hosts in the order of the URL, after which come those that did not answer of late: a session of the beats must not
@@ -168,7 +174,7 @@ fn of_host(all: &Config, at: usize) -> Config {
 }
 
 /// Returns the hosts and the database, without the password.
-pub(super) fn place(config: &Config) -> String {
+pub(crate) fn place(config: &Config) -> String {
     let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
         let ports = config.get_ports();
         let port = ports.get(at).or_else(|| ports.first()).unwrap_or(&5432);
@@ -183,7 +189,7 @@ pub(super) fn place(config: &Config) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::net::SocketAddr;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -203,21 +209,21 @@ pub(super) mod tests {
         Hosts::new(&url.parse().unwrap())
     }
 
-    pub(in super::super) async fn listener() -> (TcpListener, SocketAddr) {
+    pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         (listener, address)
     }
 
     /// Writes a message of the protocol.
-    pub(in super::super) async fn send(to: &mut TcpStream, kind: u8, body: &[u8]) {
+    pub(crate) async fn send(to: &mut TcpStream, kind: u8, body: &[u8]) {
         let length = u32::try_from(body.len() + 4).unwrap();
         to.write_u8(kind).await.unwrap();
         to.write_u32(length).await.unwrap();
         to.write_all(body).await.unwrap();
     }
 
-    pub(in super::super) async fn skip_body(from: &mut TcpStream) {
+    pub(crate) async fn skip_body(from: &mut TcpStream) {
         let length = usize::try_from(from.read_u32().await.unwrap()).unwrap();
         let mut body = vec![0; length - 4];
         from.read_exact(&mut body).await.unwrap();
@@ -231,7 +237,7 @@ pub(super) mod tests {
     }
 
     /// Takes a connection as a database does.
-    pub(in super::super) async fn accept(listener: &TcpListener, is_read_only: &[u8]) -> TcpStream {
+    pub(crate) async fn accept(listener: &TcpListener, is_read_only: &[u8]) -> TcpStream {
         let (mut peer, _) = listener.accept().await.unwrap();
         skip_body(&mut peer).await;
         send(&mut peer, b'R', &[0; 4]).await;
@@ -267,9 +273,9 @@ pub(super) mod tests {
         }
         // The next session does not wait for the first.
         let [first, second, third] = [first, second, third].map(|it| it.port());
-        assert_eq!(ports(&hosts, since_boot()), [second, third, first]);
+        assert_eq!(ports(&hosts, hosts.now()), [second, third, first]);
         let later = limits::STORE_HOST_AVOIDED.as_millis();
-        let later = since_boot() + u64::try_from(later).unwrap();
+        let later = hosts.now() + u64::try_from(later).unwrap();
         assert_eq!(ports(&hosts, later), [first, second, third]);
     }
 
@@ -295,7 +301,7 @@ pub(super) mod tests {
         let (connected, ()) = tokio::join!(hosts.connect(&NoTls), fail);
         assert!(connected.is_err());
         let [first, second] = [first, second].map(|it| it.port());
-        assert_eq!(ports(&hosts, since_boot()), [second, first]);
+        assert_eq!(ports(&hosts, hosts.now()), [second, first]);
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use jitney_journal::appender::Claim;
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn raise(
+pub async fn raise(
     store: &Arc<Store>,
     session: &Session,
     fence: &Fence,
@@ -39,7 +39,7 @@ pub(super) async fn raise(
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn claim(
+pub async fn claim(
     store: &Store,
     session: &Session,
     namespace: i64,
@@ -55,7 +55,7 @@ pub(super) async fn claim(
 
 /// Waits for a statement that changes the fence. A session that was cut off in the middle of an append may hold the row,
 /// and no time-out of the database ends it: it is terminated.
-pub(super) async fn unblocked<T>(
+pub async fn unblocked<T>(
     store: &Arc<Store>,
     session: &Session,
     work: impl Future<Output = Result<T, StoreError>>,
@@ -82,11 +82,7 @@ pub(super) async fn unblocked<T>(
 
 /// Commits something of the namespace, if the claim is the store's: a commit that is on a standby carries all before it there. Records the
 /// timeline of the database then: the owner has compared what is there with what it has acknowledged.
-pub(super) async fn barrier(
-    session: &Session,
-    namespace: i64,
-    claim: Claim,
-) -> Result<bool, StoreError> {
+pub async fn barrier(session: &Session, namespace: i64, claim: Claim) -> Result<bool, StoreError> {
     let sql = "insert into barrier (namespace, number) select f.id, 1 from namespace f \
                where f.id = $1 and f.epoch = $2 and f.owner = $3 for share of f \
                on conflict (namespace) do update set number = barrier.number + 1";
@@ -108,7 +104,7 @@ pub(super) async fn barrier(
 /// # Errors
 ///
 /// The store's: this server takes it again, or gives it away when it stops ([`depart`]).
-pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), StoreError> {
+pub async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), StoreError> {
     fence.lose();
     let (epoch, owner) = fence.current();
     let sql = "update namespace set epoch = epoch + 1, owner = null, server = null, incarnation = null \
@@ -129,7 +125,7 @@ pub(super) async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), Sto
 /// # Errors
 ///
 /// The store's: it is tried again.
-pub(super) async fn give_back(
+pub async fn give_back(
     store: &Arc<Store>,
     namespace: i64,
     (server, incarnation): (&str, &str),
@@ -151,7 +147,7 @@ pub(super) async fn give_back(
 /// # Errors
 ///
 /// The store's: the other servers take these namespaces when this one's beat ends, and count that as a death of their owner.
-pub(super) async fn depart(
+pub async fn depart(
     store: &Arc<Store>,
     server: &str,
     incarnation: &str,
@@ -169,7 +165,7 @@ pub(super) async fn depart(
 
 /// Who puts a namespace into quarantine, because of its log.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum QuarantinedBy<'a> {
+pub enum QuarantinedBy<'a> {
     /// Its owner, of whose groups some are missing that were acknowledged: the next owner does not give their sequence numbers again.
     Owner,
     /// A server of this incarnation, which has taken it and cannot read the log. Nothing is done if another server or a command has the
@@ -184,7 +180,7 @@ pub(super) enum QuarantinedBy<'a> {
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn quarantine(
+pub async fn quarantine(
     store: &Store,
     namespace: i64,
     why: &str,
@@ -219,11 +215,7 @@ pub(super) async fn quarantine(
 /// # Errors
 ///
 /// The store's.
-pub(super) async fn end_pause(
-    session: &Session,
-    namespace: i64,
-    number: i32,
-) -> Result<bool, StoreError> {
+pub async fn end_pause(session: &Session, namespace: i64, number: i32) -> Result<bool, StoreError> {
     let sql = "with held as (select n.id from namespace n join namespace_state q on q.namespace = n.id \
                where n.id = $1 and q.paused = q.quarantined and q.pending is null and q.pauses = $2 for update of n, q), \
                freed as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null \

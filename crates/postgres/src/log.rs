@@ -24,14 +24,15 @@ use jitney_journal::rows::{self, RowLog, RowPlace, StoredRow, Tail, Unpacked};
 use jitney_journal::{CheckpointSink, Checkpoints, Error, LogReader, SegmentId};
 
 /// The log of a namespace in a store.
-pub(super) struct StoreLog {
+pub struct StoreLog {
     store: Arc<Store>,
     fence: Arc<Fence>,
     runtime: Handle,
 }
 
 impl StoreLog {
-    pub(super) fn new(store: Arc<Store>, fence: Arc<Fence>, runtime: Handle) -> Self {
+    /// Makes the log of a namespace, whose statements run on a runtime.
+    pub fn new(store: Arc<Store>, fence: Arc<Fence>, runtime: Handle) -> Self {
         Self {
             store,
             fence,
@@ -39,7 +40,9 @@ impl StoreLog {
         }
     }
 
-    pub(super) fn fence(&self) -> &Arc<Fence> {
+    /// Returns the right to append to it.
+    #[must_use]
+    pub fn fence(&self) -> &Arc<Fence> {
         &self.fence
     }
 
@@ -56,7 +59,7 @@ impl StoreLog {
     }
 
     /// Returns the rows from a position on, without their contents.
-    pub(super) async fn rows_from(
+    pub async fn rows_from(
         &self,
         session: &Session,
         from: u64,
@@ -203,7 +206,7 @@ impl StoreLog {
 
     /// Removes a segment that nothing needs, again and again until it is done, or this server has the namespace no more: it is
     /// recorded under the fence, and then its table is dropped, which waits for no reader.
-    pub(super) async fn remove(&self, segment: SegmentId) {
+    pub async fn remove(&self, segment: SegmentId) {
         let (mut is_recorded, mut is_reported) = (false, false);
         while let Err(error) = self.try_to_remove(segment, &mut is_recorded).await {
             if self.fence.is_lost() {
