@@ -12,7 +12,7 @@ from postgres import Cluster
 # For so long both are watched. A server that took its name back would do that twice a second.
 WATCHED_SECONDS = 8.0
 TAKEN = "another server with this name is alive: this one serves nothing of the store until the other has stopped"
-SILENT = "the other servers have declared this one dead, or one with its name has come"
+SILENT = "the other servers have declared this one dead, or may have its namespaces, or one with its name has come"
 
 
 def incarnations(cluster: Cluster) -> set[str | None]:

@@ -1,4 +1,5 @@
-//! A server says that it is alive, in each store, on a session of its own, and only while all its owners make progress.
+//! A server says that it is alive, in each store, on a session of its own, and only while all its owners make progress. This carries
+//! out what `cluster::heartbeat` decides.
 
 use std::sync::Arc;
 
@@ -8,9 +9,12 @@ use tracing::{error, info, warn};
 
 use super::common;
 use super::fleet::{FleetStore, formats};
-use super::heartbeat::{self, HeartbeatIo, HeartbeatOutcome};
 use crate::system::clock;
 use jitney_cluster::deaths;
+use jitney_cluster::heartbeat::{
+    Entry, HeartbeatEffect, HeartbeatFailure, HeartbeatRequest, HeartbeatStep, Moment, OwnRow,
+    Progress, Replaces,
+};
 use jitney_cluster::lease::Lease;
 use jitney_cluster::name::{Name, NameRow};
 use jitney_cluster::view::StoreView;
@@ -24,22 +28,176 @@ impl FleetStore {
     /// Another server with this name is alive; the store's.
     pub(super) async fn register(&self) -> Result<(), StoreError> {
         loop {
-            match self.try_to_join().await? {
-                Name::Free => return Ok(()),
-                // A server that was killed a moment ago is registered still, and beats no more.
-                Name::Unclear => sleep(jitney_cluster::limits::HEARTBEAT.as_duration()).await,
-                Name::Taken => {
-                    return Err(self.store.unfit(format!(
-                        "another server with the name {} is alive: give this one another --server",
-                        self.server
-                    )));
+            let mut next = Some(HeartbeatRequest::ReadName);
+            while let Some(request) = next.take() {
+                match request {
+                    HeartbeatRequest::ReadName => next = self.carry_out(self.read_name().await?),
+                    HeartbeatRequest::Enter(entry) => {
+                        self.carry_out(self.enter(entry).await?);
+                        return Ok(());
+                    }
+                    HeartbeatRequest::Beat(_) | HeartbeatRequest::ReleaseAll(_) => {}
                 }
+            }
+            let name = self.state().claim.found();
+            if name == Name::Taken {
+                return Err(self.store.unfit(format!(
+                    "another server with the name {} is alive: give this one another --server",
+                    self.server
+                )));
+            }
+            // A server that was killed a moment ago is registered still, and sends no heartbeat any more.
+            sleep(jitney_cluster::limits::HEARTBEAT.as_duration()).await;
+        }
+    }
+
+    /// Sends heartbeats until the stop.
+    pub(super) async fn beat(&self, mut stopped: watch::Receiver<bool>) {
+        let mut ticks = interval(jitney_cluster::limits::HEARTBEAT.as_duration());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heartbeats = SentHeartbeats::default();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            self.beat_once(&mut heartbeats).await;
+        }
+    }
+
+    /// Sends the heartbeat that is due, and does what follows from its answer.
+    async fn beat_once(&self, heartbeats: &mut SentHeartbeats) {
+        let progress = self.serving.progress();
+        if progress == Progress::Stuck {
+            error!("an owner makes no progress: this server does not say that it is alive");
+        }
+        let mut next = self.state().next_heartbeat(progress);
+        while let Some(request) = next {
+            let step = match self.ask(&request, heartbeats).await {
+                Ok(step) => step,
+                Err(error) => self.unanswered(&request, &error, heartbeats),
+            };
+            next = self.carry_out(step);
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: &HeartbeatRequest,
+        heartbeats: &mut SentHeartbeats,
+    ) -> Result<HeartbeatStep, StoreError> {
+        match request {
+            HeartbeatRequest::ReadName => {
+                // A server that waits for its name has done so.
+                if self.state().claim.found() == Name::Free {
+                    common::reach_late(&self.stores, self.at).await?;
+                }
+                self.read_name().await
+            }
+            HeartbeatRequest::Enter(entry) => self.enter(entry.clone()).await,
+            HeartbeatRequest::Beat(incarnation) => {
+                let sent = clock::since_boot();
+                let found = self.raise(incarnation, heartbeats).await?;
+                if found == OwnRow::Alive && std::mem::take(&mut heartbeats.is_reported) {
+                    info!(store = self.store.name(), "the store is back");
+                }
+                let at = Moment {
+                    sent,
+                    now: clock::since_boot(),
+                    server: &self.server,
+                    view: &self.view.load(),
+                };
+                Ok(self.state().beaten(at, found))
+            }
+            HeartbeatRequest::ReleaseAll(incarnation) => {
+                self.release_all(incarnation, heartbeats).await
             }
         }
     }
 
-    /// Looks at the row of this server's name, and enters if no other server has it.
-    async fn try_to_join(&self) -> Result<Name, StoreError> {
+    /// A request has no answer.
+    fn unanswered(
+        &self,
+        request: &HeartbeatRequest,
+        error: &StoreError,
+        heartbeats: &mut SentHeartbeats,
+    ) -> HeartbeatStep {
+        let store = self.store.name();
+        let why = if matches!(error, StoreError::Replaced { .. }) {
+            error!(
+                store,
+                "this server's namespaces of a store are dropped, and it serves none of it any more: {error}"
+            );
+            HeartbeatFailure::Replaced
+        } else {
+            if matches!(request, HeartbeatRequest::ReleaseAll(_)) {
+                warn!(
+                    store,
+                    "it is unknown whether namespaces were given away: {error}"
+                );
+            } else if !std::mem::replace(&mut heartbeats.is_reported, true) {
+                warn!(store, "no heartbeat: {error}");
+            }
+            HeartbeatFailure::Unanswered
+        };
+        self.state().heartbeat_failed(request, why)
+    }
+
+    /// Does what follows from an answer; returns what is to be asked next.
+    fn carry_out(&self, step: HeartbeatStep) -> Option<HeartbeatRequest> {
+        let (server, store) = (&self.server, self.store.name());
+        match step.effect {
+            None | Some(HeartbeatEffect::Waits(Name::Free)) => {}
+            Some(HeartbeatEffect::Waits(Name::Unclear)) => info!(
+                server,
+                store, "a server of this name was alive: waiting for its silence"
+            ),
+            Some(HeartbeatEffect::Waits(Name::Taken)) => warn!(
+                server,
+                store,
+                "another server with this name is alive: this one serves nothing of the store until the other has stopped. Give \
+                 each server its own --server"
+            ),
+            Some(HeartbeatEffect::Joined(deaths)) => {
+                self.report_rest(deaths);
+                self.lease.store(Arc::new(Lease::begun()));
+            }
+            Some(HeartbeatEffect::Renew(sent)) => self.lease.load().renew(sent),
+            Some(HeartbeatEffect::RenewWell(sent)) => {
+                self.lease.load().renew(sent);
+                info!(
+                    store,
+                    "the answers to this server's heartbeats come in time again"
+                );
+            }
+            Some(HeartbeatEffect::Released(deaths)) => {
+                self.serving.lose_all();
+                self.report_rest(deaths);
+            }
+            Some(HeartbeatEffect::Lost) => {
+                warn!(
+                    server,
+                    store,
+                    "the other servers have declared this one dead, or may have its namespaces, or one with its name has come: its \
+                     namespaces are dropped, and it joins anew"
+                );
+                self.lease.load().end();
+                self.serving.lose_all();
+            }
+            Some(HeartbeatEffect::Replaced) => {
+                self.lease.load().end();
+                self.serving.lose_all();
+                self.publish_view(StoreView {
+                    name: store.to_owned(),
+                    ..StoreView::default()
+                });
+            }
+        }
+        step.next
+    }
+
+    /// Reads the row of this server's name.
+    async fn read_name(&self) -> Result<HeartbeatStep, StoreError> {
         let session = self.store.take().await?;
         let query = "select incarnation::text, beat, alive from server where name = $1";
         let row = session.optional(query, &[&self.server]).await?;
@@ -51,43 +209,15 @@ impl FleetStore {
             })
         });
         let row = row.transpose()?;
-        let (before, name) = {
-            let mut state = self.state();
-            let before = state.claim.found();
-            (before, state.claim.judge(clock::uptime(), row.as_ref()))
-        };
-        let (server, store) = (&self.server, self.store.name());
-        match name {
-            Name::Free => self.enter(session, row).await?,
-            Name::Unclear | Name::Taken => self.store.give_back(session),
-        }
-        match name {
-            Name::Unclear if before != name => info!(
-                server,
-                store, "a server of this name was alive: waiting for its silence"
-            ),
-            Name::Taken if before != name => warn!(
-                server,
-                store,
-                "another server with this name is alive: this one serves nothing of the store until the other has stopped. Give \
-                 each server its own --server"
-            ),
-            Name::Free | Name::Unclear | Name::Taken => {}
-        }
-        Ok(name)
+        self.store.give_back(session);
+        let mut state = self.state();
+        Ok(state.name_read(clock::uptime(), row, random_uuid()))
     }
 
-    /// Enters this server in the place of an incarnation that was seen.
-    async fn enter(&self, session: Session, seen: Option<NameRow>) -> Result<(), StoreError> {
-        let seen = seen.map_or((String::new(), 0), |row| (row.incarnation, row.beat));
-        let incarnation = random_uuid();
-        let (is_late, died) = {
-            let mut state = self.state();
-            // The answer to an attempt before may be lost.
-            let is_own = state.claim.is_own(&seen.0);
-            state.claim.enters(&incarnation);
-            (state.is_late, i32::from(!is_own))
-        };
+    /// Enters this server.
+    async fn enter(&self, entry: Entry) -> Result<HeartbeatStep, StoreError> {
+        let session = self.store.take().await?;
+        let died = i32::from(entry.replaces == Replaces::Another);
         // Between the start and now the set of stores may have been changed.
         // One that is alive still has died, since another takes its place: no other server has declared it dead yet.
         let deaths = "server.deaths + case when server.alive then $9::int else 0 end";
@@ -108,15 +238,15 @@ impl FleetStore {
                 &sql,
                 &[
                     &self.server,
-                    &incarnation,
+                    &entry.incarnation,
                     &self.address,
                     &formats(),
-                    &seen.0,
-                    &seen.1,
+                    &entry.seen.0,
+                    &entry.seen.1,
                     &self.stores.set(),
                     &self.stores.before(self.at),
                     &died,
-                    &is_late,
+                    &entry.is_late,
                     &jitney_cluster::limits::SERVER_DEATHS_MAX,
                 ],
             )
@@ -131,53 +261,65 @@ impl FleetStore {
         let deaths = self.store.get(&entered, 0)?;
         jitney_postgres::check_connections(&self.store, &session).await?;
         self.store.give_back(session);
-        self.begin_rest(deaths);
-        self.state().incarnation = incarnation;
-        // The first beat lets it hold.
-        self.lease.store(Arc::new(Lease::begun()));
-        Ok(())
+        Ok(self.state().entered(clock::uptime(), entry, deaths))
     }
 
-    /// Beats until the stop.
-    pub(super) async fn beat(&self, mut stopped: watch::Receiver<bool>) {
-        let mut ticks = interval(jitney_cluster::limits::HEARTBEAT.as_duration());
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut beats = Beating {
-            part: self,
-            session: None,
+    /// Raises the number of this server's heartbeat, on the session of its heartbeats.
+    async fn raise(
+        &self,
+        incarnation: &str,
+        heartbeats: &mut SentHeartbeats,
+    ) -> Result<OwnRow, StoreError> {
+        // Others look for the heartbeats at the new primary.
+        let open = heartbeats.session.take();
+        let session = match open.filter(|it| self.store.is_current(it)) {
+            Some(session) => session,
+            None => self.store.session().await?,
         };
-        let mut memory = heartbeat::HeartbeatMemory::default();
-        loop {
-            tokio::select! {
-                _ = ticks.tick() => {}
-                _ = stopped.wait_for(|stopped| *stopped) => return,
-            }
-            heartbeat::step(&mut beats, &mut memory).await;
-        }
-    }
-
-    /// Beats on a new session. A server that could not join at its start, or is to join again, does so first, if its name is free.
-    async fn first_beat(&self) -> Result<Option<(Session, bool)>, StoreError> {
-        if self.state().incarnation.is_empty() {
-            common::reach_late(&self.stores, self.at).await?;
-            if self.try_to_join().await? != Name::Free {
-                return Ok(None);
-            }
-        }
-        let session = self.store.session().await?;
-        self.beat_once(session).await.map(Some)
-    }
-
-    async fn beat_once(&self, session: Session) -> Result<(Session, bool), StoreError> {
-        let incarnation = self.state().incarnation.clone();
         let sql = "update server set beat = beat + 1 where name = $1 and incarnation::text = $2 and alive";
         let done = session.execute(sql, &[&self.server, &incarnation]).await?;
-        Ok((session, done == 1))
+        if done == 0 {
+            return Ok(OwnRow::Gone);
+        }
+        heartbeats.session = Some(session);
+        Ok(OwnRow::Alive)
     }
 
-    /// Rests for a while, if this server has died too often of late.
-    fn begin_rest(&self, deaths: i32) {
-        self.state().rest.begin(clock::uptime(), deaths);
+    /// Gives all namespaces away, and beats with that; says that this server takes none. It counts as a death of the server, and of no
+    /// namespace: what is not answered is not lost.
+    async fn release_all(
+        &self,
+        incarnation: &str,
+        heartbeats: &mut SentHeartbeats,
+    ) -> Result<HeartbeatStep, StoreError> {
+        let Some(session) = heartbeats.session.take() else {
+            return Ok(HeartbeatStep::default());
+        };
+        let sql = "with own as (update server set beat = beat + 1, deaths = deaths + 1, skewed = incarnation, resting = incarnation \
+                   where name = $1 and incarnation::text = $2 and alive returning name, incarnation, deaths), \
+                   given as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from own \
+                   where n.server = own.name and n.incarnation = own.incarnation returning n.id) \
+                   select own.deaths, (select count(*) from given) from own";
+        let params: jitney_postgres::Params<'_> = &[&self.server, &incarnation];
+        let row = session.optional(sql, params).await?;
+        heartbeats.session = Some(session);
+        let Some(row) = row else {
+            return Ok(self.state().all_released(clock::uptime(), None));
+        };
+        let (deaths, given): (i32, i64) = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
+        warn!(
+            server = self.server,
+            store = self.store.name(),
+            given,
+            "the answers to this server's heartbeats come too late for it to answer clients: its namespaces are given away, and it \
+             takes none until they come in time. Look at its network and at the database"
+        );
+        let mut state = self.state();
+        Ok(state.all_released(clock::uptime(), Some(deaths)))
+    }
+
+    /// Logs that this server rests, if it has died too often of late.
+    fn report_rest(&self, deaths: i32) {
         let seconds = deaths::rest(deaths).as_secs();
         if 0 < seconds {
             warn!(
@@ -190,137 +332,13 @@ impl FleetStore {
             );
         }
     }
-
-    /// Gives all namespaces away, and beats with that; says that this server takes none. It counts as a death of the server, and of no
-    /// namespace: what is not answered is not lost.
-    async fn give_all(&self, session: &Session) -> Result<(), StoreError> {
-        let incarnation = self.state().incarnation.clone();
-        let sql = "with own as (update server set beat = beat + 1, deaths = deaths + 1, skewed = incarnation, resting = incarnation \
-                   where name = $1 and incarnation::text = $2 and alive returning name, incarnation, deaths), \
-                   given as (update namespace n set epoch = n.epoch + 1, owner = null, server = null, incarnation = null from own \
-                   where n.server = own.name and n.incarnation = own.incarnation returning n.id) \
-                   select own.deaths, (select count(*) from given) from own";
-        let params: jitney_postgres::Params<'_> = &[&self.server, &incarnation];
-        let Some(row) = session.optional(sql, params).await? else {
-            // The next beat finds out why.
-            return Ok(());
-        };
-        let (deaths, given): (i32, i64) = (self.store.get(&row, 0)?, self.store.get(&row, 1)?);
-        warn!(
-            server = self.server,
-            store = self.store.name(),
-            given,
-            "the answers to this server's beats come too late for it to answer clients: its namespaces are given away, and it \
-             takes none until they come in time. Look at its network and at the database"
-        );
-        self.serving.lose_all();
-        self.begin_rest(deaths);
-        Ok(())
-    }
-
-    /// The store is another one than this server has known: what it has in memory is not in there.
-    fn replaced(&self, error: &StoreError) {
-        if std::mem::replace(&mut self.state().is_replaced, true) {
-            return;
-        }
-        error!(
-            store = self.store.name(),
-            "this server's namespaces of a store are dropped, and it serves none of it any more: {error}"
-        );
-        self.lease.load().end();
-        self.serving.lose_all();
-        self.publish_view(StoreView {
-            name: self.store.name().to_owned(),
-            ..StoreView::default()
-        });
-    }
-
-    /// The other servers have taken what this one had, or may have, or one with its name has: it is to join as one that is new.
-    fn begin_anew(&self) {
-        warn!(
-            server = self.server,
-            store = self.store.name(),
-            "the other servers have declared this one dead, or may have its namespaces, or one with its name has come: its namespaces \
-             are dropped, and it joins anew"
-        );
-        self.state().incarnation.clear();
-        self.lease.load().end();
-        self.serving.lose_all();
-    }
 }
 
-/// The beats of this server in a store.
-struct Beating<'a> {
-    part: &'a FleetStore,
-    /// None before a beat has succeeded on it.
+/// What is kept from one heartbeat to the next.
+#[derive(Default)]
+struct SentHeartbeats {
+    /// None before a heartbeat has succeeded on it.
     session: Option<Session>,
-}
-
-impl HeartbeatIo for Beating<'_> {
-    fn store(&self) -> &str {
-        self.part.store.name()
-    }
-
-    fn now(&self) -> u64 {
-        clock::since_boot()
-    }
-
-    fn makes_progress(&self) -> bool {
-        self.part.serving.makes_progress()
-    }
-
-    fn has_left(&self) -> bool {
-        self.part.state().has_left
-    }
-
-    async fn beat(&mut self) -> Result<HeartbeatOutcome, StoreError> {
-        // Others look for the beats at the new primary.
-        let open = self.session.take();
-        let open = open.filter(|it| self.part.store.is_current(it));
-        let beaten = match open {
-            Some(open) => Some(self.part.beat_once(open).await?),
-            None => self.part.first_beat().await?,
-        };
-        Ok(match beaten {
-            Some((open, true)) => {
-                self.session = Some(open);
-                HeartbeatOutcome::Done
-            }
-            Some((_, false)) => HeartbeatOutcome::NoRow,
-            None => HeartbeatOutcome::NotJoined,
-        })
-    }
-
-    fn renew(&mut self, sent: u64) {
-        self.part.lease.load().renew(sent);
-    }
-
-    fn others_may_take(&self) -> bool {
-        self.part.view.load().has_another_taker(&self.part.server)
-    }
-
-    async fn give_all(&mut self) -> Result<(), StoreError> {
-        self.part.state().is_late = true;
-        if let Some(open) = self.session.take() {
-            self.part.give_all(&open).await?;
-            self.session = Some(open);
-        }
-        Ok(())
-    }
-
-    fn is_well(&mut self) {
-        self.part.state().is_late = false;
-        info!(
-            store = self.part.store.name(),
-            "the answers to this server's beats come in time again"
-        );
-    }
-
-    fn begin_anew(&mut self) {
-        self.part.begin_anew();
-    }
-
-    fn replaced(&mut self, error: &StoreError) {
-        self.part.replaced(error);
-    }
+    /// That there is no answer was logged.
+    is_reported: bool,
 }

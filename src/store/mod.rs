@@ -11,7 +11,7 @@
 //! | `served.rs` | the namespaces that this server owns, as shards |
 //! | `configuration.rs` | the configuration that servers share |
 //! | `configure.rs` | which of them is the newest, and to which namespace it was applied |
-//! | `heartbeats.rs`, `heartbeat.rs` | a server says in each store that it is alive, and what follows from the answer; the second without I/O |
+//! | `heartbeats.rs` | a server says in each store that it is alive |
 //! | `poller.rs` | a server looks at each store, and does what is decided |
 //! | `measure.rs` | the messages a second of the namespaces that this server has |
 //! | `fleet.rs` | this server's part of the fleet |
@@ -32,7 +32,6 @@ mod configuration;
 mod configure;
 mod fleet;
 mod health;
-mod heartbeat;
 mod heartbeats;
 mod measure;
 mod poller;

@@ -31,6 +31,7 @@ use jitney_base::memory::Memory;
 use jitney_base::rights::Key;
 use jitney_broker::access::{FailedAttempts, Profile};
 use jitney_broker::namespace::StepContext;
+use jitney_cluster::heartbeat::Progress;
 use jitney_cluster::lease::Lease;
 use jitney_cluster::view::NamespaceRow;
 use jitney_config::Namespace;
@@ -112,13 +113,14 @@ impl ServedNamespaces {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether every owner makes progress.
-    pub(super) fn makes_progress(&self) -> bool {
+    /// Returns whether all owners make progress.
+    pub(super) fn progress(&self) -> Progress {
         let now = Instant::now();
-        !self
-            .served()
-            .values()
-            .any(|served| served.vitals.hangs(now))
+        let served = self.served();
+        if served.values().any(|served| served.vitals.hangs(now)) {
+            return Progress::Stuck;
+        }
+        Progress::Made
     }
 
     /// Returns the namespaces that are served, by their numbers.

@@ -221,8 +221,7 @@ impl Connection {
         let refusal = Refusal {
             condition: Condition::NotFound,
             description:
-                "The delivery is settled already: what its receiver decided in a transaction \
-                          has been committed."
+                "The delivery is settled already, by the answer to what its receiver decided in a transaction."
                     .to_owned(),
         };
         self.events

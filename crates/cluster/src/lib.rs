@@ -11,6 +11,7 @@
 
 pub mod clocks;
 pub mod deaths;
+pub mod heartbeat;
 pub mod heartbeats;
 pub mod lateness;
 pub mod lease;

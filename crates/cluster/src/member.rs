@@ -8,6 +8,7 @@ use jitney_base::time::Millis;
 use crate::clocks::ClockComparison;
 use crate::deaths::{Death, Healing, Pauses, Rest, Served};
 use crate::heartbeats::{DepartedServers, Heartbeats};
+use crate::lateness::Lateness;
 use crate::limits;
 use crate::name::NameClaim;
 use crate::planner::Fitness;
@@ -33,6 +34,8 @@ pub struct MemberState {
     pub pauses: Pauses,
     /// Its rest after deaths.
     pub rest: Rest,
+    /// How early the answers to its heartbeats come.
+    pub(crate) lateness: Lateness,
     /// This server has released its namespaces, because the answers to its heartbeats come too late.
     pub is_late: bool,
     /// Its clock beside the database's.

@@ -143,6 +143,10 @@ pub(super) struct Client {
     /// What the client has settled, or has not and ended its link: what the server said before it knew of that may
     /// come until all is read.
     given_up: BTreeSet<u32>,
+    /// What it has decided about, and is not settled.
+    decided: BTreeSet<u32>,
+    /// What it has decided about once more before it was settled: the engine answers that by itself, if it was settled meanwhile.
+    decided_twice: BTreeSet<u32>,
     partial: Option<Partial>,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -211,6 +215,8 @@ impl Client {
             by_handle: BTreeMap::new(),
             unsettled: BTreeMap::new(),
             given_up: BTreeSet::new(),
+            decided: BTreeSet::new(),
+            decided_twice: BTreeSet::new(),
             partial: None,
             input: Vec::new(),
             output: Vec::new(),
@@ -274,6 +280,7 @@ impl Client {
     /// up.
     pub(super) fn has_heard_all(&mut self) {
         self.given_up.clear();
+        self.decided_twice.clear();
         for link in self.links.values_mut() {
             link.promised = link.limit;
         }
@@ -431,8 +438,13 @@ impl Client {
                     state,
                 ];
                 self.write_frame(0, DISPOSITION, disposition, &[]);
-                if *settled && self.unsettled.remove(&delivery.0).is_some() {
-                    self.given_up.insert(delivery.0);
+                if *settled {
+                    self.decided.remove(&delivery.0);
+                    if self.unsettled.remove(&delivery.0).is_some() {
+                        self.given_up.insert(delivery.0);
+                    }
+                } else if !self.decided.insert(delivery.0) {
+                    self.decided_twice.insert(delivery.0);
                 }
             }
             Event::Transfer {
@@ -755,14 +767,19 @@ impl Client {
         if *fields.get(3) != Value::Bool(ours || !matches!(end, End::Within(..))) {
             return Err(format!("it is settled, or it is not: {fields:?}"));
         }
+        let settles = !ours && !matches!(end, End::Within(..));
         for delivery in first..=last {
             let end = end.clone();
-            if !ours
-                && !matches!(end, End::Within(..))
-                && self.unsettled.remove(&delivery).is_none()
-                && !self.given_up.remove(&delivery)
-            {
-                return Err(format!("nobody waits for {fields:?}"));
+            if settles && self.unsettled.remove(&delivery).is_none() {
+                if self.decided_twice.remove(&delivery) {
+                    continue;
+                }
+                if !self.given_up.remove(&delivery) {
+                    return Err(format!("nobody waits for {fields:?}"));
+                }
+            }
+            if settles {
+                self.decided.remove(&delivery);
             }
             heard.push(Heard::Settled {
                 ours,

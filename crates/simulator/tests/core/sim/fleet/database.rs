@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jitney_cluster::heartbeat::{Entry, HeartbeatRequest, OwnRow, Replaces};
 use jitney_cluster::limits;
 use jitney_cluster::name::NameRow;
 use jitney_cluster::planner::Fitness;
@@ -61,12 +62,6 @@ pub(super) enum Statement {
     },
     DeclareDead(Vec<(String, String, i64)>),
     EndPause(i64, i32),
-    Enter {
-        seen: (String, i64),
-        incarnation: String,
-        has_died: bool,
-        is_late: bool,
-    },
     Fitness(String, Fitness),
     Forgive(String),
     GiveBack(i64, String),
@@ -75,16 +70,14 @@ pub(super) enum Statement {
         healthy: Vec<i64>,
         well: Vec<i64>,
     },
-    Heartbeat(String),
+    Heartbeat(HeartbeatRequest),
     Leave(String),
-    Name,
     Poll,
     Quarantine(i64, String),
     Release {
         id: i64,
         epoch: i64,
     },
-    ReleaseAll(String),
     Take {
         id: i64,
         epoch: i64,
@@ -101,8 +94,7 @@ pub(super) enum Answer {
     Done,
     /// The deaths that are counted of the server; none if the row of its name is not the one that it has seen.
     Entered(Option<i32>),
-    /// Whether the incarnation is alive.
-    Heartbeat(bool),
+    Heartbeat(OwnRow),
     Name(Option<NameRow>),
     Polled(StoreView),
     ReleasedAll(Option<i32>),
@@ -175,12 +167,6 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::Enter {
-                seen,
-                incarnation,
-                has_died,
-                is_late,
-            } => Answer::Entered(self.enter(name, seen, incarnation, (*has_died, *is_late))),
             Statement::Fitness(incarnation, fitness) => {
                 if let Some(server) = self.servers.get_mut(name)
                     && server.incarnation == *incarnation
@@ -223,15 +209,7 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::Heartbeat(incarnation) => {
-                let is_alive = self.is_alive(name, incarnation);
-                if let Some(server) = self.servers.get_mut(name)
-                    && is_alive
-                {
-                    server.heartbeat += 1;
-                }
-                Answer::Heartbeat(is_alive)
-            }
+            Statement::Heartbeat(request) => self.heartbeat(name, request),
             Statement::Leave(incarnation) => {
                 if let Some(server) = self.servers.get_mut(name)
                     && server.incarnation == *incarnation
@@ -241,11 +219,6 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::Name => Answer::Name(self.servers.get(name).map(|it| NameRow {
-                incarnation: it.incarnation.clone(),
-                beat: it.heartbeat,
-                is_alive: it.is_alive,
-            })),
             Statement::Poll => Answer::Polled(self.view(now)),
             Statement::Quarantine(id, incarnation) => {
                 let own = Some((name.to_owned(), incarnation.clone()));
@@ -263,7 +236,32 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::ReleaseAll(incarnation) => {
+            Statement::Take {
+                id,
+                epoch,
+                incarnation,
+                dead,
+            } => Answer::Taken(self.take(name, (*id, *epoch), incarnation, dead.as_ref())),
+        }
+    }
+
+    fn heartbeat(&mut self, name: &str, request: &HeartbeatRequest) -> Answer {
+        match request {
+            HeartbeatRequest::ReadName => Answer::Name(self.servers.get(name).map(|it| NameRow {
+                incarnation: it.incarnation.clone(),
+                beat: it.heartbeat,
+                is_alive: it.is_alive,
+            })),
+            HeartbeatRequest::Enter(entry) => Answer::Entered(self.enter(name, entry)),
+            HeartbeatRequest::Beat(incarnation) => {
+                let is_alive = self.is_alive(name, incarnation);
+                let Some(server) = self.servers.get_mut(name).filter(|_| is_alive) else {
+                    return Answer::Heartbeat(OwnRow::Gone);
+                };
+                server.heartbeat += 1;
+                Answer::Heartbeat(OwnRow::Alive)
+            }
+            HeartbeatRequest::ReleaseAll(incarnation) => {
                 let is_alive = self.is_alive(name, incarnation);
                 let Some(server) = self.servers.get_mut(name).filter(|_| is_alive) else {
                     return Answer::ReleasedAll(None);
@@ -276,22 +274,17 @@ impl Database {
                 self.give_back_all(name, incarnation);
                 Answer::ReleasedAll(Some(deaths))
             }
-            Statement::Take {
-                id,
-                epoch,
-                incarnation,
-                dead,
-            } => Answer::Taken(self.take(name, (*id, *epoch), incarnation, dead.as_ref())),
         }
     }
 
-    fn enter(
-        &mut self,
-        name: &str,
-        seen: &(String, i64),
-        incarnation: &str,
-        (has_died, is_late): (bool, bool),
-    ) -> Option<i32> {
+    fn enter(&mut self, name: &str, entry: &Entry) -> Option<i32> {
+        let Entry {
+            incarnation,
+            seen,
+            replaces,
+            is_late,
+        } = entry;
+        let has_died = *replaces == Replaces::Another;
         let before = self.servers.get(name);
         let is_as_seen =
             before.is_none_or(|it| (&it.incarnation, it.heartbeat) == (&seen.0, seen.1));
@@ -299,10 +292,10 @@ impl Database {
             return None;
         }
         let deaths = before.map_or(0, |it| it.deaths + i32::from(it.is_alive && has_died));
-        let rests = is_late || before.is_some() && limits::SERVER_DEATHS_MAX <= deaths;
-        let of = rests.then(|| incarnation.to_owned());
+        let rests = *is_late || before.is_some() && limits::SERVER_DEATHS_MAX <= deaths;
+        let of = rests.then(|| incarnation.clone());
         let entered = ServerRecord {
-            incarnation: incarnation.to_owned(),
+            incarnation: incarnation.clone(),
             heartbeat: 1,
             is_alive: true,
             is_leaving: false,

@@ -16,6 +16,7 @@ use self::database::{Answer, Database, Statement};
 use self::server::{Output, Purpose, Server, Timer, millis, since};
 use super::number;
 use super::random::Stream;
+use jitney_cluster::heartbeat::HeartbeatRequest;
 use jitney_cluster::limits;
 
 /// Fleets of `make sim`, beside as many times ten brokers.
@@ -228,8 +229,8 @@ impl Fleet {
                 if !self.unanswered.remove(&asked.token) {
                     return;
                 }
-                self.with(asked.at, asked.process, |server, _| {
-                    server.failed(&asked.purpose);
+                self.with(asked.at, asked.process, |server, now| {
+                    server.failed(now, &asked.purpose);
                 });
             }
             Event::Begin(fault) => {
@@ -348,7 +349,9 @@ impl Fleet {
         };
         if !matches!(
             statement,
-            Statement::Append { .. } | Statement::Poll | Statement::Heartbeat(_)
+            Statement::Append { .. }
+                | Statement::Poll
+                | Statement::Heartbeat(HeartbeatRequest::Beat(_))
         ) {
             self.note(format!("server {}: {statement:?}: {answer:?}", asked.at));
         }

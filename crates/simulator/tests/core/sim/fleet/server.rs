@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jitney_cluster::lateness::{Lateness, Pace};
+use jitney_cluster::heartbeat::{
+    HeartbeatEffect, HeartbeatFailure, HeartbeatRequest, HeartbeatStep, Moment, Progress,
+};
 use jitney_cluster::lease::Lease;
 use jitney_cluster::member::{MemberState, counted_death};
-use jitney_cluster::name::Name;
 use jitney_cluster::planner::{NamespaceKey, Planner};
 use jitney_cluster::view::{FleetView, StoreView, cluster_view};
 use jitney_cluster::{clocks, deaths, limits};
@@ -31,7 +32,6 @@ pub(super) struct Server {
     pub(super) clock_offset: i64,
     pub(super) state: MemberState,
     lease: Arc<Lease>,
-    lateness: Lateness,
     planner: Planner,
     view: Arc<StoreView>,
     served: BTreeMap<i64, Served>,
@@ -83,16 +83,14 @@ pub(super) enum Purpose {
     Barrier(i64, i64, u64, Arc<Lease>),
     /// After it, the store is polled again.
     DeclareDead,
-    Enter(String),
     Follow,
-    Heartbeat(u64),
+    /// When it was asked.
+    Heartbeat(HeartbeatRequest, u64),
     Leave,
-    Name,
     /// When it was asked.
     Poll(u64),
     PollAgain,
     Release(i64),
-    ReleaseAll,
     Take(i64, Arc<Lease>),
 }
 
@@ -104,7 +102,6 @@ impl Server {
             clock_offset,
             state: MemberState::default(),
             lease: Arc::new(Lease::default()),
-            lateness: Lateness::default(),
             planner: Planner::default(),
             view: Arc::default(),
             served: BTreeMap::new(),
@@ -173,14 +170,12 @@ impl Server {
             }
             Timer::Heartbeat => {
                 self.after(millis(limits::HEARTBEAT.as_duration()), Timer::Heartbeat);
-                if self.sends_heartbeat || self.state.has_left || self.state.is_replaced {
+                if self.sends_heartbeat {
                     return;
                 }
-                self.sends_heartbeat = true;
-                if self.state.incarnation.is_empty() {
-                    self.ask(Purpose::Name, Statement::Name);
-                } else {
-                    self.heartbeat(now);
+                if let Some(request) = self.state.next_heartbeat(Progress::Made) {
+                    self.sends_heartbeat = true;
+                    self.heartbeat(now, request);
                 }
             }
             Timer::Poll => {
@@ -198,16 +193,23 @@ impl Server {
         self.take_waiting();
     }
 
-    fn heartbeat(&mut self, now: u64) {
-        let incarnation = self.state.incarnation.clone();
-        self.ask(Purpose::Heartbeat(now), Statement::Heartbeat(incarnation));
+    fn heartbeat(&mut self, now: u64, request: HeartbeatRequest) {
+        let statement = Statement::Heartbeat(request.clone());
+        self.ask(Purpose::Heartbeat(request, now), statement);
     }
 
     /// Takes an answer; `clock` is the database's time when it answered.
     pub(super) fn answered(&mut self, now: u64, clock: i64, purpose: Purpose, answer: Answer) {
         if matches!(answer, Answer::Replaced) {
-            self.failed(&purpose);
-            self.replaced();
+            // The next heartbeat finds it out.
+            match purpose {
+                Purpose::Heartbeat(request, _) => {
+                    let why = HeartbeatFailure::Replaced;
+                    let step = self.state.heartbeat_failed(&request, why);
+                    self.follow(now, step);
+                }
+                other => self.failed(now, &other),
+            }
             return;
         }
         match (purpose, answer) {
@@ -241,37 +243,13 @@ impl Server {
             (Purpose::DeclareDead, Answer::Done) => {
                 self.ask(Purpose::PollAgain, Statement::Poll);
             }
-            (Purpose::Enter(incarnation), Answer::Entered(deaths)) => {
-                let Some(deaths) = deaths else {
-                    self.sends_heartbeat = false;
-                    return;
-                };
-                self.state.rest.begin(since(now), deaths);
-                self.state.incarnation = incarnation;
-                self.lease = Arc::new(Lease::begun());
-                self.heartbeat(now);
-            }
-            (Purpose::Heartbeat(sent), Answer::Heartbeat(is_alive)) => {
-                self.sends_heartbeat = false;
-                self.heard(now, sent, is_alive);
+            (Purpose::Heartbeat(request, sent), answer) => {
+                self.heard(request, (sent, now), answer);
             }
             (Purpose::Leave, Answer::Done) => self.outputs.push(Output::Left),
-            (Purpose::Name, Answer::Name(row)) => {
-                match self.state.claim.judge(since(now), row.as_ref()) {
-                    Name::Free => self.enter(row.map(|row| (row.incarnation, row.beat))),
-                    Name::Unclear | Name::Taken => self.sends_heartbeat = false,
-                }
-            }
             (Purpose::Poll(asked), Answer::Polled(view)) => self.polled(now, (asked, clock), view),
             (Purpose::PollAgain, Answer::Polled(view)) => self.publish(now, view),
             (Purpose::Release(id), Answer::Done) => self.planner.released(key(id)),
-            (Purpose::ReleaseAll, Answer::ReleasedAll(deaths)) => {
-                self.sends_heartbeat = false;
-                if let Some(deaths) = deaths {
-                    self.served.clear();
-                    self.state.rest.begin(since(now), deaths);
-                }
-            }
             (Purpose::Take(id, lease), Answer::Taken(taken)) => self.taken(id, lease, taken),
             (Purpose::Follow, _) => {}
             (purpose, answer) => panic!("{purpose:?} is not answered by {answer:?}"),
@@ -280,7 +258,7 @@ impl Server {
     }
 
     /// No answer has come in time.
-    pub(super) fn failed(&mut self, purpose: &Purpose) {
+    pub(super) fn failed(&mut self, now: u64, purpose: &Purpose) {
         match purpose {
             Purpose::Append(id, epoch, _) => {
                 // It is found out on another session what became of it: it is asked again.
@@ -290,15 +268,10 @@ impl Server {
                     served.is_appending = false;
                 }
             }
-            Purpose::Enter(_) | Purpose::Heartbeat(_) | Purpose::Name => {
-                self.sends_heartbeat = false;
-            }
-            // Other servers may have the namespaces by now.
-            Purpose::ReleaseAll => {
-                self.sends_heartbeat = false;
-                self.state.incarnation.clear();
-                self.lease.end();
-                self.served.clear();
+            Purpose::Heartbeat(request, _) => {
+                let why = HeartbeatFailure::Unanswered;
+                let step = self.state.heartbeat_failed(request, why);
+                self.follow(now, step);
             }
             Purpose::DeclareDead | Purpose::Poll(_) | Purpose::PollAgain => {
                 self.is_polling = false;
@@ -317,52 +290,60 @@ impl Server {
         }
     }
 
-    fn enter(&mut self, seen: Option<(String, i64)>) {
-        let seen = seen.unwrap_or_default();
-        self.entered += 1;
-        let incarnation = format!("{}/{}/{}", self.name, self.process, self.entered);
-        // The answer to an attempt before may be lost.
-        let has_died = !self.state.claim.is_own(&seen.0);
-        self.state.claim.enters(&incarnation);
-        let statement = Statement::Enter {
-            seen,
-            incarnation: incarnation.clone(),
-            has_died,
-            is_late: self.state.is_late,
-        };
-        self.ask(Purpose::Enter(incarnation), statement);
-    }
-
-    fn heard(&mut self, now: u64, sent: u64, is_alive: bool) {
-        if self.state.has_left {
-            return;
-        }
-        if !is_alive {
-            self.state.incarnation.clear();
-            self.lease.end();
-            self.served.clear();
-            return;
-        }
-        self.lease.renew(sent);
-        match self.lateness.answered(sent, now) {
-            Pace::Late if self.view.has_another_taker(&self.name) => {
-                self.lateness.released();
-                self.state.is_late = true;
-                // The next heartbeat is sent after it.
-                self.sends_heartbeat = true;
-                let incarnation = self.state.incarnation.clone();
-                self.ask(Purpose::ReleaseAll, Statement::ReleaseAll(incarnation));
+    fn heard(&mut self, request: HeartbeatRequest, (sent, now): (u64, u64), answer: Answer) {
+        let step = match (request, answer) {
+            (HeartbeatRequest::ReadName, Answer::Name(row)) => {
+                self.entered += 1;
+                let incarnation = format!("{}/{}/{}", self.name, self.process, self.entered);
+                self.state.name_read(since(now), row, incarnation)
             }
-            Pace::Well => self.state.is_late = false,
-            Pace::Late | Pace::Same => {}
-        }
+            (HeartbeatRequest::Enter(entry), Answer::Entered(Some(deaths))) => {
+                self.state.entered(since(now), entry, deaths)
+            }
+            (request @ HeartbeatRequest::Enter(_), Answer::Entered(None)) => {
+                let why = HeartbeatFailure::Unanswered;
+                self.state.heartbeat_failed(&request, why)
+            }
+            (HeartbeatRequest::Beat(_), Answer::Heartbeat(found)) => {
+                let at = Moment {
+                    sent,
+                    now,
+                    server: &self.name,
+                    view: &self.view,
+                };
+                self.state.beaten(at, found)
+            }
+            (HeartbeatRequest::ReleaseAll(_), Answer::ReleasedAll(deaths)) => {
+                self.state.all_released(since(now), deaths)
+            }
+            (request, answer) => panic!("{request:?} is not answered by {answer:?}"),
+        };
+        self.follow(now, step);
     }
 
-    fn replaced(&mut self) {
-        self.state.is_replaced = true;
-        self.lease.end();
-        self.served.clear();
-        self.view = Arc::default();
+    /// Does what follows from an answer to a heartbeat.
+    fn follow(&mut self, now: u64, step: HeartbeatStep) {
+        match step.effect {
+            None | Some(HeartbeatEffect::Waits(_)) => {}
+            Some(HeartbeatEffect::Joined(_)) => self.lease = Arc::new(Lease::begun()),
+            Some(HeartbeatEffect::Renew(sent) | HeartbeatEffect::RenewWell(sent)) => {
+                self.lease.renew(sent);
+            }
+            Some(HeartbeatEffect::Released(_)) => self.served.clear(),
+            Some(HeartbeatEffect::Lost) => {
+                self.lease.end();
+                self.served.clear();
+            }
+            Some(HeartbeatEffect::Replaced) => {
+                self.lease.end();
+                self.served.clear();
+                self.view = Arc::default();
+            }
+        }
+        match step.next {
+            Some(request) => self.heartbeat(now, request),
+            None => self.sends_heartbeat = false,
+        }
     }
 
     fn polled(&mut self, now: u64, (asked, clock): (u64, i64), mut view: StoreView) {
