@@ -1,7 +1,7 @@
 //! This server's part of the fleet. In each store it says that it is alive, looks at the other servers, and takes namespaces.
 //!
 //! A store that is away suspends its own namespaces only: beats, leases, looks and take-overs are of one store. What each server does
-//! is decided by `decide.rs` for all stores together.
+//! is decided by `cluster::planner` for all stores together.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,8 +12,7 @@ use super::fleet::{FleetStore, formats};
 use crate::system::clock;
 use jitney_cluster::deaths;
 use jitney_cluster::heartbeat::{
-    Entry, HeartbeatEffect, HeartbeatFailure, HeartbeatRequest, HeartbeatStep, Moment, OwnRow,
-    Progress, Replaces,
+    Entry, HeartbeatEffect, HeartbeatRequest, HeartbeatStep, Moment, OwnRow, Progress, Replaces,
 };
 use jitney_cluster::lease::Lease;
 use jitney_cluster::name::{Name, NameRow};
@@ -57,8 +56,14 @@ impl FleetStore {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heartbeats = SentHeartbeats::default();
         loop {
+            let is_replaced = self.state().is_replaced;
             tokio::select! {
                 _ = ticks.tick() => {}
+                // Whatever has found it: the lease need not last until the next heartbeat finds it.
+                () = self.store.until_replaced(), if !is_replaced => {
+                    self.note_replaced();
+                    continue;
+                }
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
             self.beat_once(&mut heartbeats).await;
@@ -123,24 +128,27 @@ impl FleetStore {
         heartbeats: &mut SentHeartbeats,
     ) -> HeartbeatStep {
         let store = self.store.name();
-        let why = if matches!(error, StoreError::Replaced { .. }) {
-            error!(
+        if matches!(request, HeartbeatRequest::ReleaseAll(_)) {
+            warn!(
                 store,
-                "this server's namespaces of a store are dropped, and it serves none of it any more: {error}"
+                "it is unknown whether namespaces were given away: {error}"
             );
-            HeartbeatFailure::Replaced
-        } else {
-            if matches!(request, HeartbeatRequest::ReleaseAll(_)) {
-                warn!(
-                    store,
-                    "it is unknown whether namespaces were given away: {error}"
-                );
-            } else if !std::mem::replace(&mut heartbeats.is_reported, true) {
-                warn!(store, "no heartbeat: {error}");
-            }
-            HeartbeatFailure::Unanswered
-        };
-        self.state().heartbeat_failed(request, why)
+        } else if !std::mem::replace(&mut heartbeats.is_reported, true) {
+            warn!(store, "no heartbeat: {error}");
+        }
+        self.state().heartbeat_failed(request)
+    }
+
+    /// The store is another one than this server has known.
+    fn note_replaced(&self) {
+        error!(
+            store = self.store.name(),
+            place = self.store.place(),
+            "the database has another store than at the start: this server's namespaces of the store are dropped, and it serves none of it \
+             any more. Restart the server if that is right"
+        );
+        let step = self.state().replaced();
+        self.carry_out(step);
     }
 
     /// Does what follows from an answer; returns what is to be asked next.

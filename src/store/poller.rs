@@ -1,6 +1,6 @@
-//! A server looks at each store every half second: which servers are alive, and which of them has which namespace. A beat that it has
-//! seen unchanged for 3 s of its own clock is declared dead by a comparison of that beat in the database, and the namespaces of that
-//! server are free. Then it does what is decision.
+//! A server polls each store every half second: which servers are alive, and which of them has which namespace. A server whose heartbeat
+//! it has seen unchanged for 3 s of its own clock is declared dead by a comparison of that heartbeat in the database, and the namespaces
+//! of that server are free. Then it does what is decided. `cluster::poll` and `cluster::planner` decide; this carries it out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::system::supervisor;
 use jitney_cluster::clocks::{self, Skew};
 use jitney_cluster::member::counted_death;
 use jitney_cluster::planner::{Fitness, NamespaceKey};
+use jitney_cluster::poll::Correction;
 use jitney_cluster::view::{
     FleetView, NamespaceRow, ServerRow, StoreView, cluster_view, formats_to_write,
 };
@@ -56,7 +57,7 @@ impl Fleet {
         }
     }
 
-    /// Does what is decision by what all looks have found.
+    /// Does what is decided by what all polls have found.
     fn act(self: &Arc<Self>) {
         let view = self.view();
         self.tell_routes(&view);
@@ -140,43 +141,49 @@ impl FleetStore {
         let session = self.store.take().await?;
         self.compare_clocks(&session).await?;
         let mut view = jitney_postgres::read_view(&self.store, &session, uptime()).await?;
-        self.tell_fitness(&session, &mut view.servers).await?;
+        let fitness = self.state().fitness_to_tell(uptime(), &mut view.servers);
+        if let Some((incarnation, fitness)) = fitness {
+            self.tell_fitness(&session, &incarnation, fitness).await?;
+        }
         if self.declare_dead(&session, &view.servers).await? {
             // Their namespaces have no owner now, and need not wait for the next look.
             view = jitney_postgres::read_view(&self.store, &session, uptime()).await?;
         }
         self.serving.lose_taken(&self.server, &view.namespaces);
         self.serving.set_quotas(&view.namespaces);
-        let (gone, over) = {
-            let mut state = self.state();
-            let gone = state.forgotten(uptime(), &view.servers);
-            (gone, state.note_deaths(uptime(), &view))
-        };
+        let served = self.serving.ids();
+        let corrections = self.state().corrections(uptime(), &view, &served);
         self.publish_view(view);
-        self.end_pauses(&session, over).await?;
-        self.forgive(&session).await?;
-        match forget(&session, &gone).await {
-            Ok(()) => self.store.give_back(session),
-            // They are forgotten later.
-            Err(error) => debug!(
-                store = self.store.name(),
-                "servers that are gone stay in the store: {error}"
-            ),
+        for correction in corrections {
+            let may_fail = matches!(correction, Correction::Forget(_));
+            match self.correct(&session, correction).await {
+                Ok(()) => {}
+                Err(error) if may_fail => {
+                    // They are forgotten later.
+                    debug!(
+                        store = self.store.name(),
+                        "servers that are gone stay in the store: {error}"
+                    );
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
         }
-        self.note_health().await
+        self.store.give_back(session);
+        Ok(())
     }
 
-    /// Declares those of the servers dead that are silent, unless they have beaten since the look; returns whether some are silent.
+    /// Declares those of the servers dead that are silent, unless they have sent a heartbeat since the poll; returns whether some are
+    /// silent.
     async fn declare_dead(
         &self,
         session: &Session,
         servers: &[ServerRow],
     ) -> Result<bool, StoreError> {
         let silent = self.state().silent(uptime(), &self.server, servers);
-        let is_silent = |it: &&ServerRow| silent.contains(&it.incarnation);
         let sql = "update server set alive = false, leaving = false, deaths = deaths + 1 where name = $1 and incarnation::text = $2 \
                    and beat = $3 and alive";
-        for dead in servers.iter().filter(is_silent) {
+        for dead in &silent {
             let done = session
                 .execute(sql, &[&dead.name, &dead.incarnation, &dead.beat])
                 .await?;
@@ -230,20 +237,13 @@ impl FleetStore {
         Ok(())
     }
 
-    /// Says in this server's row whether it is to have namespaces, unless that is there: its share is the others' otherwise.
+    /// Says in this server's row whether it is to have namespaces: its share is the others' otherwise.
     async fn tell_fitness(
         &self,
         session: &Session,
-        servers: &mut [ServerRow],
+        incarnation: &str,
+        fitness: Fitness,
     ) -> Result<(), StoreError> {
-        let (incarnation, fitness) = {
-            let state = self.state();
-            (state.incarnation.clone(), state.fitness(uptime()))
-        };
-        let own = servers.iter_mut().find(|it| it.incarnation == incarnation);
-        let Some(own) = own.filter(|own| own.fitness != fitness) else {
-            return Ok(());
-        };
         // Older releases know `skewed` only, for the same.
         let sql = "update server set skewed = case when $3::bool then incarnation end, resting = case when $4::bool then incarnation end \
                    where name = $1 and incarnation::text = $2";
@@ -251,8 +251,37 @@ impl FleetStore {
         let params: jitney_postgres::Params<'_> =
             &[&self.server, &incarnation, &takes_none, &rests];
         session.execute(sql, params).await?;
-        own.fitness = fitness;
         Ok(())
+    }
+
+    /// Corrects a row of the store after a poll.
+    async fn correct(&self, session: &Session, correction: Correction) -> Result<(), StoreError> {
+        match correction {
+            Correction::Forget(incarnations) => forget(session, &incarnations).await,
+            Correction::EndPause(id, number) => self.end_pause(session, id, number).await,
+            Correction::Forgive(incarnation) => {
+                let sql = "update server set deaths = 0 where name = $1 and incarnation::text = $2";
+                session.execute(sql, &[&self.server, &incarnation]).await?;
+                self.state().forgiven();
+                Ok(())
+            }
+            Correction::CountAnew {
+                incarnation,
+                deaths,
+                pauses,
+            } => {
+                // One that another server has by now may have died again.
+                let sql = "update namespace_state s set failures = case when s.namespace = any($1) then 0 else failures end, \
+                           died_at = case when s.namespace = any($1) then null else died_at end, \
+                           pauses = case when s.namespace = any($2) then 0 else pauses end \
+                           from namespace n where n.id = s.namespace and n.incarnation::text = $3 \
+                           and (n.id = any($1) or n.id = any($2))";
+                session
+                    .execute(sql, &[&deaths, &pauses, &incarnation])
+                    .await?;
+                Ok(())
+            }
+        }
     }
 
     /// Takes a namespace over that was free.
@@ -261,17 +290,9 @@ impl FleetStore {
         let Ok(permit) = self.takers.acquire().await else {
             return;
         };
-        if !self.state().may_take() {
-            return;
-        }
-        // Another server may have been faster meanwhile, also in finding that the log is at fault.
         let view = self.view.load_full();
-        let found = view.namespaces.values().find(|it| it.id == id);
-        let is_free = |it: &&NamespaceRow| {
-            let owner = it.server.as_ref();
-            it.quarantined.is_none() && owner.is_none_or(|owner| *owner == self.server)
-        };
-        let Some(namespace) = found.filter(is_free).cloned() else {
+        let found = self.state().acquirable(&self.server, &view, id).cloned();
+        let Some(namespace) = found else {
             return;
         };
         let name = namespace.name.clone();
@@ -405,61 +426,18 @@ impl FleetStore {
         }
     }
 
-    /// Lets servers take the namespaces again whose pause is over.
-    async fn end_pauses(&self, session: &Session, over: Vec<(i64, i32)>) -> Result<(), StoreError> {
-        for (id, number) in over {
-            if ownership::end_pause(session, id, number).await? {
-                let view = self.view.load();
-                let found = view.namespaces.values().find(|it| it.id == id);
-                warn!(
-                    namespace = found.map(|it| &it.name[..]),
-                    number,
-                    "the quarantine of a namespace whose servers have died is over: it is tried again, and its next death puts it there \
-                     for longer"
-                );
-            }
+    /// Lets servers take a namespace again whose pause is over.
+    async fn end_pause(&self, session: &Session, id: i64, number: i32) -> Result<(), StoreError> {
+        if ownership::end_pause(session, id, number).await? {
+            let view = self.view.load();
+            let found = view.namespaces.values().find(|it| it.id == id);
+            warn!(
+                namespace = found.map(|it| &it.name[..]),
+                number,
+                "the quarantine of a namespace whose servers have died is over: it is tried again, and its next death puts it there \
+                 for longer"
+            );
         }
-        Ok(())
-    }
-
-    /// Counts the deaths of this server anew, if it has lived for long.
-    async fn forgive(&self, session: &Session) -> Result<(), StoreError> {
-        let incarnation = {
-            let state = self.state();
-            if !state.is_forgiven(uptime()) {
-                return Ok(());
-            }
-            state.incarnation.clone()
-        };
-        let sql = "update server set deaths = 0 where name = $1 and incarnation::text = $2";
-        session.execute(sql, &[&self.server, &incarnation]).await?;
-        self.state().rest.forgive();
-        Ok(())
-    }
-
-    /// Counts the deaths of owners anew of the namespaces that this server has, and that were served for long.
-    async fn note_health(&self) -> Result<(), StoreError> {
-        let view = self.view.load_full();
-        let (healthy, well) = {
-            // In their order.
-            let served = self.serving.ids();
-            self.state().healthy(&view, &served)
-        };
-        if healthy.is_empty() && well.is_empty() {
-            return Ok(());
-        }
-        let session = self.store.take().await?;
-        // One that another server has by now may have died again.
-        let sql = "update namespace_state s set failures = case when s.namespace = any($1) then 0 else failures end, \
-                   died_at = case when s.namespace = any($1) then null else died_at end, \
-                   pauses = case when s.namespace = any($2) then 0 else pauses end \
-                   from namespace n where n.id = s.namespace and n.incarnation::text = $3 \
-                   and (n.id = any($1) or n.id = any($2))";
-        let incarnation = self.state().incarnation.clone();
-        session
-            .execute(sql, &[&healthy, &well, &incarnation])
-            .await?;
-        self.store.give_back(session);
         Ok(())
     }
 }

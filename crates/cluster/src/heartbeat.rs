@@ -77,15 +77,6 @@ pub enum OwnRow {
     Gone,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeartbeatFailure {
-    /// The store is another one than this server has known: what it has in memory is not in there.
-    Replaced,
-    /// The store was not reached, or has refused. The request may be carried out all the same.
-    Unanswered,
-}
-
 /// What the caller is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeartbeatEffect {
@@ -223,26 +214,23 @@ impl MemberState {
         HeartbeatStep::only(HeartbeatEffect::Released(deaths))
     }
 
-    /// Takes that a request has no answer.
-    pub fn heartbeat_failed(
-        &mut self,
-        request: &HeartbeatRequest,
-        why: HeartbeatFailure,
-    ) -> HeartbeatStep {
-        match (why, request) {
-            (HeartbeatFailure::Replaced, _) => {
-                if std::mem::replace(&mut self.is_replaced, true) {
-                    return HeartbeatStep::default();
-                }
-                HeartbeatStep::only(HeartbeatEffect::Replaced)
-            }
+    /// Takes that a request has no answer. It may have been carried out all the same.
+    pub fn heartbeat_failed(&mut self, request: &HeartbeatRequest) -> HeartbeatStep {
+        match request {
             // Other servers may have the namespaces by now: this one must not answer for them when its next heartbeat is answered.
-            (HeartbeatFailure::Unanswered, HeartbeatRequest::ReleaseAll(_)) => self.lose(),
-            (
-                HeartbeatFailure::Unanswered,
-                HeartbeatRequest::ReadName | HeartbeatRequest::Enter(_) | HeartbeatRequest::Beat(_),
-            ) => HeartbeatStep::default(),
+            HeartbeatRequest::ReleaseAll(_) => self.lose(),
+            HeartbeatRequest::ReadName | HeartbeatRequest::Enter(_) | HeartbeatRequest::Beat(_) => {
+                HeartbeatStep::default()
+            }
         }
+    }
+
+    /// Takes that the store is another one than this server has known: what the server has in memory is not in there.
+    pub fn replaced(&mut self) -> HeartbeatStep {
+        if std::mem::replace(&mut self.is_replaced, true) {
+            return HeartbeatStep::default();
+        }
+        HeartbeatStep::only(HeartbeatEffect::Replaced)
     }
 
     /// It is to join as a server that is new.

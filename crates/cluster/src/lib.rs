@@ -19,5 +19,6 @@ pub mod limits;
 pub mod member;
 pub mod name;
 pub mod planner;
+pub mod poll;
 pub mod rates;
 pub mod view;

@@ -6,14 +6,13 @@ use std::time::Duration;
 use jitney_base::time::Millis;
 
 use crate::clocks::ClockComparison;
-use crate::deaths::{Death, Healing, Pauses, Rest, Served};
+use crate::deaths::{Death, Healing, Pauses, Rest};
 use crate::heartbeats::{DepartedServers, Heartbeats};
 use crate::lateness::Lateness;
-use crate::limits;
 use crate::name::NameClaim;
 use crate::planner::Fitness;
 use crate::rates::Rates;
-use crate::view::{NamespaceRow, ServerRow, StoreView};
+use crate::view::{NamespaceRow, StoreView};
 
 /// What a server remembers of one store.
 #[derive(Debug, Default)]
@@ -71,54 +70,25 @@ impl MemberState {
         Fitness::Fit
     }
 
-    /// Takes the servers of the store; returns the incarnations of the others that are silent, and are to be declared dead.
-    pub fn silent(&mut self, now: Duration, own: &str, servers: &[ServerRow]) -> Vec<String> {
-        let others = servers.iter();
-        let others = others.filter(|it| it.is_alive && it.name != own);
-        let others = others.map(|it| (it.incarnation.clone(), it.beat));
-        self.heartbeats.silent(now, others)
-    }
-
-    /// Takes the servers of the store; returns the incarnations that have been gone for so long that the store need not keep them.
-    pub fn forgotten(&mut self, now: Duration, servers: &[ServerRow]) -> Vec<String> {
-        let gone = servers.iter().filter(|it| !it.is_alive);
-        let gone = gone.map(|it| (&it.incarnation[..], it.is_leaving));
-        self.departed.forgotten(now, gone)
-    }
-
-    /// Notes for how long namespaces were served without a death, by whichever server; returns those in quarantine whose pause is
-    /// over, each with the number of the pause.
-    pub fn note_deaths(&mut self, now: Duration, view: &StoreView) -> Vec<(i64, i32)> {
-        let served = view.namespaces.values().map(|it| Served {
-            id: it.id,
-            deaths: it.deaths,
-            is_served: it.server.is_some(),
-        });
-        self.healing.look(now, served);
-        let paused = view.namespaces.values().filter(|it| it.is_paused);
-        self.pauses.over(now, paused.map(|it| (it.id, it.pauses)))
-    }
-
-    /// Returns those of the namespaces that this server has whose deaths are to be counted anew, and those whose pauses are. `own`
-    /// is in order.
-    #[must_use]
-    pub fn healthy(&self, view: &StoreView, own: &[i64]) -> (Vec<i64>, Vec<i64>) {
-        let healed = |long: Millis, is_counted: fn(&NamespaceRow) -> bool| {
-            let found = view.namespaces.values();
-            let found = found.filter(|it| own.binary_search(&it.id).is_ok());
-            let long = long.as_duration();
-            let healed = found.filter(|it| is_counted(it) && long <= self.healing.healthy(it.id));
-            healed.map(|it| it.id).collect()
-        };
-        (
-            healed(limits::TAKEOVER_HEALTHY, |it| it.deaths != 0),
-            healed(limits::QUARANTINE_HEALTHY, |it| it.pauses != 0),
-        )
+    /// Returns those of the namespaces that this server has, which are in order, of which something is counted that is to be counted
+    /// anew, because they were served for so long without a death.
+    pub(crate) fn healed(
+        &self,
+        view: &StoreView,
+        own: &[i64],
+        long: Millis,
+        is_counted: fn(&NamespaceRow) -> bool,
+    ) -> Vec<i64> {
+        let found = view.namespaces.values();
+        let found = found.filter(|it| own.binary_search(&it.id).is_ok());
+        let long = long.as_duration();
+        let healed = found.filter(|it| is_counted(it) && long <= self.healing.healthy(it.id));
+        healed.map(|it| it.id).collect()
     }
 
     /// Returns whether the deaths of this server are to be counted anew.
     #[must_use]
-    pub fn is_forgiven(&self, now: Duration) -> bool {
+    pub(crate) fn is_forgiven(&self, now: Duration) -> bool {
         self.rest.is_forgiven(now) && !self.is_late && !self.incarnation.is_empty()
     }
 }
@@ -139,6 +109,7 @@ pub fn counted_death<'a>(taker: &str, namespace: &'a NamespaceRow) -> Option<&'a
 mod tests {
     use super::*;
     use crate::clocks;
+    use crate::limits;
 
     fn joined() -> MemberState {
         MemberState {

@@ -58,6 +58,8 @@ pub struct Store {
     is_timeline_unknown: AtomicBool,
     /// How many other primaries the database has had.
     promotions: watch::Sender<u64>,
+    /// The store was found to be another one than before.
+    is_replaced: watch::Sender<bool>,
     /// This server stops: nothing waits for the store any more.
     is_closed: watch::Sender<bool>,
     /// Sessions that are free.
@@ -209,6 +211,7 @@ impl Store {
             timeline: NewestTimeline::default(),
             is_timeline_unknown: AtomicBool::new(false),
             promotions: watch::Sender::new(0),
+            is_replaced: watch::Sender::new(false),
             is_closed: watch::Sender::new(false),
             idle: Mutex::default(),
             lent: Arc::new(Semaphore::new(limits::STORE_SESSIONS_MAX)),
@@ -252,6 +255,7 @@ impl Store {
     fn compare(&self, known: &OnceLock<String>, identity: &str) -> Result<(), StoreError> {
         let known = known.get_or_init(|| identity.to_owned());
         if *known != identity {
+            self.is_replaced.send_replace(true);
             return Err(StoreError::Replaced {
                 place: self.place.clone(),
                 what: format!(
@@ -288,6 +292,13 @@ impl Store {
         let mut is_closed = self.is_closed.subscribe();
         // The sender is this store's own.
         let _ = is_closed.wait_for(|is_closed| *is_closed).await;
+    }
+
+    /// Waits until the store is found to be another one than before.
+    pub async fn until_replaced(&self) {
+        let mut is_replaced = self.is_replaced.subscribe();
+        // The sender is this store's own.
+        let _ = is_replaced.wait_for(|is_replaced| *is_replaced).await;
     }
 
     /// Opens a session, and sets and verifies what every session has.

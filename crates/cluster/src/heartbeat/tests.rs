@@ -14,7 +14,8 @@ use crate::view::ServerRow;
 enum Fate {
     Done,
     NoRow,
-    Failed(HeartbeatFailure),
+    Replaced,
+    Unanswered,
 }
 
 /// A server with a store of which a test decides.
@@ -80,7 +81,8 @@ impl Rig {
             let sent = self.now;
             self.now += self.delay;
             let step = match self.fates.pop_front().unwrap_or(Fate::Done) {
-                Fate::Failed(why) => self.state.heartbeat_failed(&request, why),
+                Fate::Replaced => self.state.replaced(),
+                Fate::Unanswered => self.state.heartbeat_failed(&request),
                 fate @ (Fate::Done | Fate::NoRow) => self.answer(request, sent, fate),
             };
             self.carry_out(step.effect);
@@ -102,7 +104,7 @@ impl Rig {
                 };
                 let found = match fate {
                     Fate::NoRow => OwnRow::Gone,
-                    Fate::Done | Fate::Failed(_) => OwnRow::Alive,
+                    Fate::Done | Fate::Replaced | Fate::Unanswered => OwnRow::Alive,
                 };
                 self.state.beaten(at, found)
             }
@@ -225,8 +227,7 @@ fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server_may_t
 fn a_late_server_takes_no_namespaces_also_if_it_could_not_release_its_own() {
     let mut rig = Rig::new();
     rig.fates.extend([Fate::Done; 3]);
-    rig.fates
-        .push_back(Fate::Failed(HeartbeatFailure::Unanswered));
+    rig.fates.push_back(Fate::Unanswered);
     rig.run(30_000, 2_500);
     assert!(rig.released.is_empty());
     assert!(rig.state.is_late);
@@ -257,10 +258,7 @@ fn a_server_with_an_owner_that_hangs_does_not_say_that_it_is_alive() {
 fn a_server_serves_nothing_of_a_store_that_was_restored() {
     let mut rig = Rig::new();
     rig.step();
-    rig.fates.extend([
-        Fate::Failed(HeartbeatFailure::Unanswered),
-        Fate::Failed(HeartbeatFailure::Replaced),
-    ]);
+    rig.fates.extend([Fate::Unanswered, Fate::Replaced]);
     rig.step();
     assert!(!rig.state.is_replaced && rig.holds());
     rig.step();
@@ -277,8 +275,7 @@ fn a_server_that_was_declared_dead_answers_no_more_until_it_has_joined_anew() {
     rig.fates.push_back(Fate::NoRow);
     rig.step();
     assert!(rig.lease.has_ended() && rig.lost == 1);
-    rig.fates
-        .push_back(Fate::Failed(HeartbeatFailure::Unanswered));
+    rig.fates.push_back(Fate::Unanswered);
     rig.step();
     assert!(rig.lease.has_ended(), "its name could not be read");
     rig.step();

@@ -7,6 +7,7 @@ use jitney_cluster::heartbeat::{Entry, HeartbeatRequest, OwnRow, Replaces};
 use jitney_cluster::limits;
 use jitney_cluster::name::NameRow;
 use jitney_cluster::planner::Fitness;
+use jitney_cluster::poll::Correction;
 use jitney_cluster::view::{NamespaceRow, ServerRow, StoreView};
 
 /// Epochs that are left out after the database was restored to an earlier time, as `src/store` leaves them out.
@@ -61,15 +62,9 @@ pub(super) enum Statement {
         epoch: i64,
     },
     DeclareDead(Vec<(String, String, i64)>),
-    EndPause(i64, i32),
+    Correct(Correction),
     Fitness(String, Fitness),
-    Forgive(String),
     GiveBack(i64, String),
-    Healthy {
-        incarnation: String,
-        healthy: Vec<i64>,
-        well: Vec<i64>,
-    },
     Heartbeat(HeartbeatRequest),
     Leave(String),
     Poll,
@@ -158,13 +153,8 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::EndPause(id, number) => {
-                let namespace = self.namespace(*id);
-                if namespace.is_quarantined && namespace.pauses == *number {
-                    namespace.is_quarantined = false;
-                    namespace.give_back();
-                    (namespace.deaths, namespace.died_at) = (limits::TAKEOVERS_MAX, None);
-                }
+            Statement::Correct(correction) => {
+                self.correct(name, correction);
                 Answer::Done
             }
             Statement::Fitness(incarnation, fitness) => {
@@ -177,35 +167,11 @@ impl Database {
                 }
                 Answer::Done
             }
-            Statement::Forgive(incarnation) => {
-                if let Some(server) = self.servers.get_mut(name)
-                    && server.incarnation == *incarnation
-                {
-                    server.deaths = 0;
-                }
-                Answer::Done
-            }
             Statement::GiveBack(id, incarnation) => {
                 let own = Some((name.to_owned(), incarnation.clone()));
                 let namespace = self.namespace(*id);
                 if namespace.owner == own {
                     namespace.give_back();
-                }
-                Answer::Done
-            }
-            Statement::Healthy {
-                incarnation,
-                healthy,
-                well,
-            } => {
-                let own = Some((name.to_owned(), incarnation.clone()));
-                for (namespace, id) in self.namespaces.iter_mut().zip(0..) {
-                    if namespace.owner == own && healthy.contains(&id) {
-                        (namespace.deaths, namespace.died_at) = (0, None);
-                    }
-                    if namespace.owner == own && well.contains(&id) {
-                        namespace.pauses = 0;
-                    }
                 }
                 Answer::Done
             }
@@ -242,6 +208,51 @@ impl Database {
                 incarnation,
                 dead,
             } => Answer::Taken(self.take(name, (*id, *epoch), incarnation, dead.as_ref())),
+        }
+    }
+
+    fn correct(&mut self, name: &str, correction: &Correction) {
+        match correction {
+            Correction::Forget(incarnations) => {
+                let namespaces = &self.namespaces;
+                let owns = |incarnation: &str| {
+                    let mut owners = namespaces.iter().filter_map(|it| it.owner.as_ref());
+                    owners.any(|(_, owner)| owner == incarnation)
+                };
+                self.servers.retain(|_, it| {
+                    it.is_alive || !incarnations.contains(&it.incarnation) || owns(&it.incarnation)
+                });
+            }
+            Correction::EndPause(id, number) => {
+                let namespace = self.namespace(*id);
+                if namespace.is_quarantined && namespace.pauses == *number {
+                    namespace.is_quarantined = false;
+                    namespace.give_back();
+                    (namespace.deaths, namespace.died_at) = (limits::TAKEOVERS_MAX, None);
+                }
+            }
+            Correction::Forgive(incarnation) => {
+                if let Some(server) = self.servers.get_mut(name)
+                    && server.incarnation == *incarnation
+                {
+                    server.deaths = 0;
+                }
+            }
+            Correction::CountAnew {
+                incarnation,
+                deaths,
+                pauses,
+            } => {
+                let own = Some((name.to_owned(), incarnation.clone()));
+                for (namespace, id) in self.namespaces.iter_mut().zip(0..) {
+                    if namespace.owner == own && deaths.contains(&id) {
+                        (namespace.deaths, namespace.died_at) = (0, None);
+                    }
+                    if namespace.owner == own && pauses.contains(&id) {
+                        namespace.pauses = 0;
+                    }
+                }
+            }
         }
     }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jitney_cluster::heartbeat::{
-    HeartbeatEffect, HeartbeatFailure, HeartbeatRequest, HeartbeatStep, Moment, Progress,
+    HeartbeatEffect, HeartbeatRequest, HeartbeatStep, Moment, Progress,
 };
 use jitney_cluster::lease::Lease;
 use jitney_cluster::member::{MemberState, counted_death};
 use jitney_cluster::planner::{NamespaceKey, Planner};
+use jitney_cluster::poll::Correction;
 use jitney_cluster::view::{FleetView, StoreView, cluster_view};
 use jitney_cluster::{clocks, deaths, limits};
 
@@ -84,6 +85,7 @@ pub(super) enum Purpose {
     /// After it, the store is polled again.
     DeclareDead,
     Follow,
+    Forgive,
     /// When it was asked.
     Heartbeat(HeartbeatRequest, u64),
     Leave,
@@ -201,15 +203,9 @@ impl Server {
     /// Takes an answer; `clock` is the database's time when it answered.
     pub(super) fn answered(&mut self, now: u64, clock: i64, purpose: Purpose, answer: Answer) {
         if matches!(answer, Answer::Replaced) {
-            // The next heartbeat finds it out.
-            match purpose {
-                Purpose::Heartbeat(request, _) => {
-                    let why = HeartbeatFailure::Replaced;
-                    let step = self.state.heartbeat_failed(&request, why);
-                    self.follow(now, step);
-                }
-                other => self.failed(now, &other),
-            }
+            self.failed(now, &purpose);
+            let step = self.state.replaced();
+            self.follow(now, step);
             return;
         }
         match (purpose, answer) {
@@ -252,6 +248,7 @@ impl Server {
             (Purpose::Release(id), Answer::Done) => self.planner.released(key(id)),
             (Purpose::Take(id, lease), Answer::Taken(taken)) => self.taken(id, lease, taken),
             (Purpose::Follow, _) => {}
+            (Purpose::Forgive, _) => self.state.forgiven(),
             (purpose, answer) => panic!("{purpose:?} is not answered by {answer:?}"),
         }
         self.take_waiting();
@@ -269,8 +266,7 @@ impl Server {
                 }
             }
             Purpose::Heartbeat(request, _) => {
-                let why = HeartbeatFailure::Unanswered;
-                let step = self.state.heartbeat_failed(request, why);
+                let step = self.state.heartbeat_failed(request);
                 self.follow(now, step);
             }
             Purpose::DeclareDead | Purpose::Poll(_) | Purpose::PollAgain => {
@@ -286,7 +282,7 @@ impl Server {
             }
             // It has done what it could.
             Purpose::Leave => self.outputs.push(Output::Left),
-            Purpose::Follow => {}
+            Purpose::Follow | Purpose::Forgive => {}
         }
     }
 
@@ -301,8 +297,7 @@ impl Server {
                 self.state.entered(since(now), entry, deaths)
             }
             (request @ HeartbeatRequest::Enter(_), Answer::Entered(None)) => {
-                let why = HeartbeatFailure::Unanswered;
-                self.state.heartbeat_failed(&request, why)
+                self.state.heartbeat_failed(&request)
             }
             (HeartbeatRequest::Beat(_), Answer::Heartbeat(found)) => {
                 let at = Moment {
@@ -351,21 +346,16 @@ impl Server {
         let took = i64::try_from(now - asked).unwrap();
         let offset = clocks::offset_of(own_clock, clock, took);
         self.state.clock.compare(offset);
-        let fitness = self.state.fitness(since(now));
-        let incarnation = self.state.incarnation.clone();
-        let mut servers = view.servers.iter_mut();
-        let own = servers.find(|it| it.incarnation == incarnation);
-        if let Some(own) = own.filter(|own| own.fitness != fitness) {
-            own.fitness = fitness;
+        let fitness = self.state.fitness_to_tell(since(now), &mut view.servers);
+        if let Some((incarnation, fitness)) = fitness {
             self.ask(Purpose::Follow, Statement::Fitness(incarnation, fitness));
         }
-        let silent = self.state.silent(since(now), &self.name, &view.servers);
-        if silent.is_empty() {
+        let dead = self.state.silent(since(now), &self.name, &view.servers);
+        if dead.is_empty() {
             self.publish(now, view);
             return;
         }
-        let dead = view.servers.iter();
-        let dead = dead.filter(|it| silent.contains(&it.incarnation));
+        let dead = dead.into_iter();
         let dead = dead.map(|it| (it.name.clone(), it.incarnation.clone(), it.beat));
         self.ask(Purpose::DeclareDead, Statement::DeclareDead(dead.collect()));
     }
@@ -382,26 +372,15 @@ impl Server {
                 row.server.as_ref() == Some(&self.name) || row.epoch <= served.epoch
             })
         });
-        for (id, number) in self.state.note_deaths(since(now), &view) {
-            self.ask(Purpose::Follow, Statement::EndPause(id, number));
-        }
-        if self.state.is_forgiven(since(now)) {
-            let incarnation = self.state.incarnation.clone();
-            self.ask(Purpose::Follow, Statement::Forgive(incarnation));
-            self.state.rest.forgive();
-        }
         let served: Vec<i64> = self.served.keys().copied().collect();
-        let (healthy, well) = self.state.healthy(&view, &served);
-        if !healthy.is_empty() || !well.is_empty() {
-            let incarnation = self.state.incarnation.clone();
-            self.ask(
-                Purpose::Follow,
-                Statement::Healthy {
-                    incarnation,
-                    healthy,
-                    well,
-                },
-            );
+        for correction in self.state.corrections(since(now), &view, &served) {
+            let purpose = match correction {
+                Correction::Forgive(_) => Purpose::Forgive,
+                Correction::Forget(_) | Correction::EndPause(..) | Correction::CountAnew { .. } => {
+                    Purpose::Follow
+                }
+            };
+            self.ask(purpose, Statement::Correct(correction));
         }
         self.view = Arc::new(view);
         self.decide(now);
@@ -440,10 +419,7 @@ impl Server {
             && let Some(id) = self.waiting.pop_first()
         {
             let view = Arc::clone(&self.view);
-            let found = view.namespaces.values().find(|it| it.id == id);
-            let is_free = |owner: &Option<String>| owner.as_ref().is_none_or(|it| *it == self.name);
-            let free = found.filter(|it| it.quarantined.is_none() && is_free(&it.server));
-            let Some(row) = free.filter(|_| self.state.may_take()) else {
+            let Some(row) = self.state.acquirable(&self.name, &view, id) else {
                 self.planner.acquired(key(id));
                 continue;
             };
