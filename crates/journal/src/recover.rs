@@ -409,7 +409,13 @@ impl<'a> Recovery<'a> {
             }
             // A removed segment's header: this one was to be the next and was never begun.
             Header::Good(_) | Header::Bad => {
-                if is_last && !self.holds_frames(&mut window, *known)? {
+                let may_be_new = is_last
+                    && if *known {
+                        self.search(&mut window, u64_of(SEGMENT_HEADER))?.frames == 0
+                    } else {
+                        Self::is_empty(&mut window)?
+                    };
+                if may_be_new {
                     // A file is made whole before it gets its name.
                     if length < u64_of(SEGMENT_HEADER) {
                         self.lose(id, length, "the file ends within its header")?;
@@ -447,22 +453,17 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Returns whether a segment without a header has something to lose.
-    fn holds_frames(&self, window: &mut Window<'_>, store_is_known: bool) -> Result<bool, Error> {
-        let begin = u64_of(SEGMENT_HEADER);
-        if store_is_known {
-            return Ok(0 < self.search(window, begin)?.frames);
-        }
-        // The first segment of a log is not a recycled one: bytes other than zero were written to
-        // it.
-        let mut offset = begin;
+    /// Returns whether nothing was written to the first segment of a log behind its header: it is not a recycled one, so that bytes
+    /// other than zero were.
+    fn is_empty(window: &mut Window<'_>) -> Result<bool, Error> {
+        let mut offset = u64_of(SEGMENT_HEADER);
         loop {
             let bytes = window.bytes(offset, u64_of(limits::RECOVERY_READ_BYTES))?;
             if bytes.is_empty() {
-                return Ok(false);
+                return Ok(true);
             }
             if bytes.iter().any(|byte| *byte != 0) {
-                return Ok(true);
+                return Ok(false);
             }
             offset += u64_of(bytes.len());
         }

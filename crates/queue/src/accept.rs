@@ -292,7 +292,7 @@ impl Queue {
             let consumer = holder.consumer;
             self.consumers.remove(consumer);
             cx.effects.deliveries.push(Delivery::SessionLost(consumer));
-            self.return_locked(cx, holder, true);
+            self.return_locked(cx, holder, Self::fail_delivery);
         }
         let timed_out = |sessions: &mut Sessions| sessions.pop_timed_out(cx.now);
         while let Some(consumer) = self.sessions.as_mut().and_then(timed_out) {
@@ -311,23 +311,29 @@ impl Queue {
             return;
         };
         if let Some(holder) = sessions.release(&name) {
-            self.return_locked(cx, holder, false);
+            self.return_locked(cx, holder, Self::unlock);
         }
         self.dispatch(cx);
     }
 
-    fn return_locked(&mut self, cx: &mut Context<'_>, holder: Holder, failed: bool) {
+    fn return_locked(
+        &mut self,
+        cx: &mut Context<'_>,
+        holder: Holder,
+        give_back: fn(&mut Self, &mut Context<'_>, u64),
+    ) {
         for (ordinal, token) in holder.locked {
             let Some(lock) = self.locks.remove(token) else {
                 continue;
             };
             self.consumers.unlocked(cx.now, lock.holder);
-            if failed {
-                self.fail(cx, ordinal, None);
-            } else {
-                self.unlock(cx, ordinal);
-            }
+            give_back(self, cx, ordinal);
         }
+    }
+
+    /// A delivery of a message has failed.
+    fn fail_delivery(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        self.fail(cx, ordinal, None);
     }
 
     /// Gives free sessions to waiting receivers, and messages to holders of sessions.

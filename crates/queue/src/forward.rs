@@ -176,13 +176,14 @@ impl Queue {
         Some(Departure::new(self.id, to, entry))
     }
 
-    /// Counts a message that has departed; `refused` if its destination did not take it, and it is a dead letter.
-    pub fn count_departed(&mut self, refused: bool) {
-        if refused {
-            self.count().dead_letter(DeadLetterCause::Forwarding);
-        } else {
-            self.count().forwarded += 1;
-        }
+    /// Counts a message that has gone on to its target.
+    pub fn count_forwarded(&mut self) {
+        self.count().forwarded += 1;
+    }
+
+    /// Counts a message that its target has refused, and that was dead-lettered for it.
+    pub fn count_refused(&mut self) {
+        self.count().dead_letter(DeadLetterCause::Forwarding);
     }
 
     /// Removes a topic's message that one subscription alone gets. Its bytes count to the topic as those of copies do.
@@ -236,10 +237,15 @@ impl Queue {
     }
 
     /// Removes a topic's message that has been copied to all subscriptions that take it, if any does.
-    pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber, is_taken: bool) {
+    pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
-        self.count().unmatched += u64::from(!is_taken);
+    }
+
+    /// Removes a topic's message that no subscription has taken.
+    pub fn published_to_none(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
+        self.published(cx, number);
+        self.count().unmatched += 1;
     }
 
     /// Adds a message from another queue, and records its arrival.

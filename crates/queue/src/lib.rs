@@ -578,7 +578,7 @@ impl Queue {
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);
             if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
-                sessions.set_available(name, ordinal, true);
+                sessions.add_available(name, ordinal);
             }
         } else if ordinal < self.cursor {
             self.returned.insert(ordinal);

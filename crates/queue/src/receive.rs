@@ -613,7 +613,7 @@ impl Queue {
             let token = self
                 .locks
                 .insert((ordinal, receiver), (cx.now, Timestamp::MAX), nonce);
-            sessions.set_available(name, ordinal, false);
+            sessions.remove_available(name, ordinal);
             let until = sessions.lock(name, ordinal, token);
             return (token, until.unwrap_or(cx.now));
         }

@@ -63,7 +63,7 @@ pub enum Replayed {
 impl Queue {
     /// Applies a record to this queue.
     ///
-    /// `Moved` and `Copied` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`],
+    /// `Moved` and `Copied` records are for [`Queue::replay_departure`], [`Queue::replay_copy`] and [`Queue::replay_arrival`],
     /// `SameBody` ones for [`Queue::set_body`].
     pub fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), Replayed> {
         match *record {
@@ -178,18 +178,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes out the message of a `Moved` record that names this queue as the one it leaves, or
-    /// copies that of a `Copied` record. The bytes of what leaves a topic for a subscription count to the topic.
-    pub fn replay_departure(
-        &mut self,
-        passage: &Passage<'_>,
-        copied: bool,
-    ) -> Result<Departure, Replayed> {
+    /// Copies the message of a `Copied` record that names this queue as the one that keeps it.
+    ///
+    /// # Errors
+    ///
+    /// The queue does not have it.
+    pub fn replay_copy(&mut self, passage: &Passage<'_>) -> Result<Departure, Replayed> {
         let number = passage.from_number;
-        if copied {
-            let copy = self.copy_again(number, passage.to);
-            return copy.ok_or_else(|| self.unknown(number));
-        }
+        let copy = self.copy_again(number, passage.to);
+        copy.ok_or_else(|| self.unknown(number))
+    }
+
+    /// Takes out the message of a `Moved` record that names this queue as the one it leaves. The bytes of what leaves a topic for a
+    /// subscription count to the topic.
+    pub fn replay_departure(&mut self, passage: &Passage<'_>) -> Result<Departure, Replayed> {
+        let number = passage.from_number;
         let mut entry = self.forget_number(number)?;
         let is_topic = self.description.kind == EntityKind::Topic;
         entry.shared |= is_topic && passage.to.base() != self.id.base();

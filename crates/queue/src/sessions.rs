@@ -131,23 +131,31 @@ impl Sessions {
         self.refresh(place);
     }
 
-    /// Says that a message can be delivered, or cannot any more.
-    pub(super) fn set_available(&mut self, name: &MessageSession, ordinal: u64, available: bool) {
+    /// Says that a message can be delivered.
+    pub(super) fn add_available(&mut self, name: &MessageSession, ordinal: u64) {
         let Some(place) = self.place(name) else {
             return;
         };
         let Some(session) = self.at_mut(place) else {
             return;
         };
-        if available {
-            let added = session.available.insert(ordinal, ()).is_none();
-            let due = session.make_due();
-            self.available += usize::from(added);
-            self.due.extend(due.then_some(place));
-        } else {
-            let removed = session.available.remove(ordinal).is_some();
-            self.available -= usize::from(removed);
-        }
+        let added = session.available.insert(ordinal, ()).is_none();
+        let due = session.make_due();
+        self.available += usize::from(added);
+        self.due.extend(due.then_some(place));
+        self.refresh(place);
+    }
+
+    /// Says that a message cannot be delivered any more.
+    pub(super) fn remove_available(&mut self, name: &MessageSession, ordinal: u64) {
+        let Some(place) = self.place(name) else {
+            return;
+        };
+        let Some(session) = self.at_mut(place) else {
+            return;
+        };
+        let removed = session.available.remove(ordinal).is_some();
+        self.available -= usize::from(removed);
         self.refresh(place);
     }
 

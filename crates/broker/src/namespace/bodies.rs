@@ -64,9 +64,17 @@ impl LoadedBodies {
 }
 
 impl SharedBodies {
-    /// Counts a message that a subscription gets from a topic: a copy, or the topic's own.
-    pub(super) fn share(&mut self, body: BodyRef, topic: EntityId, is_copy: bool) {
-        let more = u32::from(is_copy);
+    /// Counts the message of a topic that one subscription alone gets.
+    pub(super) fn share(&mut self, body: BodyRef, topic: EntityId) {
+        self.share_with(body, topic, 0);
+    }
+
+    /// Counts a copy that a subscription gets of a message which the topic keeps meanwhile: two have its bytes.
+    pub(super) fn share_copy(&mut self, body: BodyRef, topic: EntityId) {
+        self.share_with(body, topic, 1);
+    }
+
+    fn share_with(&mut self, body: BodyRef, topic: EntityId, more: u32) {
         if let Some(shared) = self.all.get_mut(&body.position) {
             shared.count += more;
         } else {

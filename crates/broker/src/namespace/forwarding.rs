@@ -47,6 +47,14 @@ pub(super) enum Forward {
 }
 
 impl Forward {
+    /// Returns the sub-queue to which a message goes that its target has refused.
+    const fn aside(self, from: EntityId) -> EntityId {
+        match self {
+            Self::Via => from.transfer_dead_letters(),
+            Self::Message | Self::DeadLetter => from.dead_letters(),
+        }
+    }
+
     /// Returns when a message becomes active where it comes to, if not at once: at the time that an action set on its way,
     /// and what went by way of another entity at the one that its sender gave it. A dead letter has had its time.
     fn due(self, set: Option<Timestamp>, message: Option<&Message>) -> Option<Timestamp> {
@@ -364,12 +372,12 @@ impl Namespaces {
                     self.give(cx, topic, &message, departure, copy);
                 }
             }
-            next => {
-                let is_taken = next.is_some();
-                if let Some(copy) = next {
-                    self.give_copy(cx, topic, number, &message, copy);
-                }
-                self.step(cx, topic, |queue, cx| queue.published(cx, number, is_taken));
+            Some(copy) => {
+                self.give_copy(cx, topic, number, &message, copy);
+                self.step(cx, topic, |queue, cx| queue.published(cx, number));
+            }
+            None => {
+                self.step(cx, topic, |queue, cx| queue.published_to_none(cx, number));
             }
         }
         Progressed::Done
@@ -473,8 +481,11 @@ impl Namespaces {
             }
             departure.amend(amendments);
         }
-        self.bodies
-            .share(departure.body(), topic, departure.is_copy());
+        if departure.is_copy() {
+            self.bodies.share_copy(departure.body(), topic);
+        } else {
+            self.bodies.share(departure.body(), topic);
+        }
         self.arrive(cx, departure, arriving);
     }
 
@@ -536,12 +547,8 @@ impl Namespaces {
             (Forward::Message | Forward::Via, _) => {}
         }
         let refused = refused.map(|it| it.reason);
-        let aside = match why {
-            Forward::Via => from.transfer_dead_letters(),
-            Forward::Message | Forward::DeadLetter => from.dead_letters(),
-        };
         let source = self.node(from).map(|node| node.address.path.clone());
-        let to = target.unwrap_or(aside);
+        let to = target.unwrap_or_else(|| why.aside(from));
         let departure = self
             .step(cx, from, |queue, _| queue.depart(number, to))
             .flatten();
@@ -549,7 +556,10 @@ impl Namespaces {
             return Progressed::Done;
         };
         if let Some(node) = self.queues.get_mut(from) {
-            node.queue.count_departed(refused.is_some());
+            match refused {
+                None => node.queue.count_forwarded(),
+                Some(_) => node.queue.count_refused(),
+            }
         }
         match refused {
             None => {
@@ -565,7 +575,7 @@ impl Namespaces {
                 self.arrive(cx, departure, arriving);
             }
             Some(reason) => {
-                departure.redirect(aside, reason);
+                departure.redirect(why.aside(from), reason);
                 self.arrive(cx, departure, Arriving::default());
             }
         }

@@ -6,7 +6,7 @@ use super::{Namespaces, StepContext};
 use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use jitney_base::time::Timestamp;
-use jitney_queue::{Description, Queue, QueueSnapshot, Replayed};
+use jitney_queue::{Departure, Description, Queue, QueueSnapshot, Replayed};
 use jitney_queue::{Passage, Positions, Record};
 use jitney_rules::Rule;
 
@@ -58,8 +58,14 @@ impl Namespaces {
                 self.directory.remove_id(entity);
                 return Ok(());
             }
-            Record::Moved(ref passage) => return self.replay_passage(passage, false),
-            Record::Copied(ref passage) => return self.replay_passage(passage, true),
+            Record::Moved(ref passage) => {
+                let departure = self.replaying(passage.from)?.replay_departure(passage)?;
+                return self.replay_arrival(departure, passage);
+            }
+            Record::Copied(ref passage) => {
+                let departure = self.replaying(passage.from)?.replay_copy(passage)?;
+                return self.replay_arrival(departure, passage);
+            }
             Record::SameBody {
                 entity,
                 number,
@@ -296,9 +302,11 @@ impl Namespaces {
         self.bodies.end_search();
     }
 
-    fn replay_passage(&mut self, passage: &Passage<'_>, copied: bool) -> Result<(), Replayed> {
-        let departure = self.replaying(passage.from)?;
-        let departure = departure.replay_departure(passage, copied)?;
+    fn replay_arrival(
+        &mut self,
+        departure: Departure,
+        passage: &Passage<'_>,
+    ) -> Result<(), Replayed> {
         self.replaying(passage.to)?
             .replay_arrival(departure, passage)
     }

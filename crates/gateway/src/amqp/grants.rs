@@ -184,7 +184,11 @@ impl Gateway {
             }
         };
         if !self.access.verifies() {
-            return access::check_shape(token, is_sas);
+            return if is_sas {
+                access::check_sas_shape(token)
+            } else {
+                access::check_jwt_shape(token)
+            };
         }
         let (prefix, peer, host) = {
             let connection = self.connection(id);
