@@ -529,13 +529,18 @@ pub(super) fn dead(entity: &str) -> String {
     format!("{}/$DeadLetterQueue", entity.trim_end_matches('/'))
 }
 
+/// Returns the path of an entity, or of its dead-letter queue where `--dead-letters` is given.
+pub(super) fn place(entity: &str, dead_letters: bool) -> String {
+    if dead_letters {
+        dead(entity)
+    } else {
+        entity.to_owned()
+    }
+}
+
 impl SelectionArgs {
     pub(super) fn place(&self) -> String {
-        if self.dead_letters {
-            dead(&self.entity)
-        } else {
-            self.entity.clone()
-        }
+        place(&self.entity, self.dead_letters)
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::arguments::dead;
+use super::arguments::place;
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
@@ -69,14 +69,6 @@ impl OutcomeArg {
             Self::DeadLetter => Outcome::DeadLetter,
             Self::Defer => Outcome::Defer,
         }
-    }
-}
-
-fn place(entity: &str, dead_letters: bool) -> String {
-    if dead_letters {
-        dead(entity)
-    } else {
-        entity.to_owned()
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::arguments::{
     AuditArgs, ConditionArgs, HistoryArgs, ListArgs, MessageCommand, ScheduledArgs, SearchArgs,
-    SelectionArgs, StateArg, dead,
+    SelectionArgs, StateArg, place,
 };
 use super::error::CommandError;
 use super::path::encoded;
@@ -91,11 +91,7 @@ impl Shell {
                 number,
                 dead_letters,
             } => {
-                let place = if *dead_letters {
-                    dead(entity)
-                } else {
-                    entity.clone()
-                };
+                let place = place(entity, *dead_letters);
                 let path = format!("entities/{}/messages/{number}", encoded(&place));
                 self.show_one(&self.get::<MessageShown>(&path).await?);
                 Ok(ExitCode::SUCCESS)

@@ -22,6 +22,7 @@ use jitney_cluster::view::{
     FleetView, NamespaceRow, ServerRow, StoreView, cluster_view, formats_to_write,
 };
 use jitney_postgres::{Fence, Owned, Session, StoreError, ownership, ownership::QuarantinedBy};
+use jitney_shard::routing::KnownNamespaces;
 
 impl Fleet {
     /// Looks at a store until the stop, and does what is to be done.
@@ -113,15 +114,17 @@ impl Fleet {
         };
         let names = view.stores.iter().flat_map(|store| store.namespaces.keys());
         let names: BTreeSet<&str> = names.map(|name| &name[..]).collect();
-        let is_whole = view.is_whole();
+        let known = if view.is_whole() {
+            KnownNamespaces::All
+        } else {
+            KnownNamespaces::Some
+        };
         let shards = &part.serving.parts().shards;
         // Most looks find the same.
-        if shards.routes().knows(names.iter().copied(), is_whole) {
+        if shards.routes().knows(names.iter().copied(), known) {
             return;
         }
-        shards.change_routes(|routes| {
-            routes.with_known(&self.first, names.iter().copied(), is_whole)
-        });
+        shards.change_routes(|routes| routes.with_known(&self.first, names.iter().copied(), known));
     }
 
     fn start_to_take(self: &Arc<Self>, key: NamespaceKey) {

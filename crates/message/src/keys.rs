@@ -22,6 +22,24 @@ impl Hash {
     }
 }
 
+/// Within what two messages with one message-id are duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateScope {
+    /// The whole entity.
+    Entity,
+    /// Messages with the same partition key, or without one: other ones are in other partitions.
+    PartitionKey,
+}
+
+/// What decides the partition of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionedBy {
+    /// Its session or its partition key.
+    Keys,
+    /// One of these, or else its message-id: duplicates have to meet in one partition.
+    KeysOrMessageId,
+}
+
 impl Message {
     /// Returns the group-id: the message session's id.
     #[must_use]
@@ -35,12 +53,14 @@ impl Message {
         self.annotation("x-opt-partition-key").and_then(text)
     }
 
-    /// Returns the key for duplicate detection: the message-id, of whatever type, and with `scoped`
-    /// the partition key too. `None` without a message-id.
+    /// Returns the key for duplicate detection: the message-id, of whatever type, within a scope. `None` without a message-id.
     #[must_use]
-    pub fn duplicate_key(&self, scoped: bool) -> Option<u128> {
-        let scope = if scoped { self.partition_key() } else { None };
-        Some(duplicate_key(self.message_id()?, scope))
+    pub fn duplicate_key(&self, scope: DuplicateScope) -> Option<u128> {
+        let key = match scope {
+            DuplicateScope::Entity => None,
+            DuplicateScope::PartitionKey => self.partition_key(),
+        };
+        Some(duplicate_key(self.message_id()?, key))
     }
 
     /// Returns the annotation x-opt-via-partition-key.
@@ -57,13 +77,15 @@ impl Message {
     }
 
     /// Returns a number that decides the message's partition, where something in it does: the
-    /// message session, else the partition key, else the via partition key, else with `by_id` the
-    /// message-id.
+    /// message session, else the partition key, else the via partition key, else the message-id if that decides.
     #[must_use]
-    pub fn partition_hash(&self, by_id: bool) -> Option<u64> {
+    pub fn partition_hash(&self, by: PartitionedBy) -> Option<u64> {
         let key = self.group_id().or_else(|| self.partition_key());
         let key = key.or_else(|| self.via_partition_key());
-        let id = if by_id { self.message_id() } else { None };
+        let id = match by {
+            PartitionedBy::Keys => None,
+            PartitionedBy::KeysOrMessageId => self.message_id(),
+        };
         partition_hash(key, id)
     }
 }
@@ -71,26 +93,24 @@ impl Message {
 impl Amendments {
     /// Returns the key for duplicate detection of a message with these changes, as [`Message::duplicate_key`] does.
     #[must_use]
-    pub fn duplicate_key_of(&self, message: &Message, scoped: bool) -> Option<u128> {
+    pub fn duplicate_key_of(&self, message: &Message, scope: DuplicateScope) -> Option<u128> {
         let id = self.field_of(message, Field::MessageId)?;
-        let scope = if scoped {
-            self.key_of(message, Setting::PartitionKey)
-        } else {
-            None
+        let key = match scope {
+            DuplicateScope::Entity => None,
+            DuplicateScope::PartitionKey => self.key_of(message, Setting::PartitionKey),
         };
-        Some(duplicate_key(id, scope))
+        Some(duplicate_key(id, key))
     }
 
     /// Returns the number that decides the partition of a message with these changes, as [`Message::partition_hash`] does.
     #[must_use]
-    pub fn partition_hash_of(&self, message: &Message, by_id: bool) -> Option<u64> {
+    pub fn partition_hash_of(&self, message: &Message, by: PartitionedBy) -> Option<u64> {
         let session = self.field_of(message, Field::SessionId).and_then(text);
         let key = session.or_else(|| self.key_of(message, Setting::PartitionKey));
         let key = key.or_else(|| self.key_of(message, Setting::ViaPartitionKey));
-        let id = if by_id {
-            self.field_of(message, Field::MessageId)
-        } else {
-            None
+        let id = match by {
+            PartitionedBy::Keys => None,
+            PartitionedBy::KeysOrMessageId => self.field_of(message, Field::MessageId),
         };
         partition_hash(key, id)
     }

@@ -42,7 +42,7 @@ pub use batch::split_batch;
 pub use bounds::PropertiesRefused;
 pub use compose::{Composer, Draft};
 pub use control::Control;
-pub use keys::partition_hash_of_key;
+pub use keys::{DuplicateScope, PartitionedBy, partition_hash_of_key};
 pub use parse::Message;
 pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front, render_with_body, render_without_body};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use jitney_base::rights::AuthorizationRule;
 use jitney_base::time::{Millis, Timestamp};
+use jitney_message::{DuplicateScope, PartitionedBy};
 
 /// The properties of a queue, a topic or a subscription (`administration.md#queuedescription`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +83,26 @@ pub struct History {
 }
 
 impl Description {
+    /// Returns within what two messages with one message-id are duplicates.
+    #[must_use]
+    pub const fn duplicate_scope(&self) -> DuplicateScope {
+        if self.partitioned {
+            DuplicateScope::PartitionKey
+        } else {
+            DuplicateScope::Entity
+        }
+    }
+
+    /// Returns what decides the partition of a message, where there are several.
+    #[must_use]
+    pub const fn partitioned_by(&self) -> PartitionedBy {
+        if self.detects_duplicates {
+            PartitionedBy::KeysOrMessageId
+        } else {
+            PartitionedBy::Keys
+        }
+    }
+
     /// Returns the window of duplicate detection, if there is any.
     #[must_use]
     pub fn duplicates(&self) -> Option<Millis> {

@@ -69,18 +69,18 @@ impl<'a> Arrival<'a> {
     /// Extracts the fields of a message that an entity with this description needs.
     #[must_use]
     pub fn of(message: &'a Message, description: &super::Description) -> Self {
-        let detects = description.detects_duplicates;
-        let partitioned = description.partitioned;
         Self {
             body: message.bytes(),
             time_to_live: message.time_to_live(),
             due: message.scheduled_enqueue_time(),
             message_session: message.group_id(),
-            duplicate_key: detects
-                .then(|| message.duplicate_key(partitioned))
+            duplicate_key: description
+                .detects_duplicates
+                .then(|| message.duplicate_key(description.duplicate_scope()))
                 .flatten(),
-            partition_hash: partitioned
-                .then(|| message.partition_hash(detects))
+            partition_hash: description
+                .partitioned
+                .then(|| message.partition_hash(description.partitioned_by()))
                 .flatten(),
             message_format: message.format(),
         }

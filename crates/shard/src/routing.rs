@@ -23,6 +23,16 @@ use jitney_gateway::Reply;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShardIndex(pub usize);
 
+/// Which of all namespaces routes have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KnownNamespaces {
+    /// Some, as far as is known: a host that names none of them means none.
+    #[default]
+    Some,
+    /// All of them.
+    All,
+}
+
 /// Which shard serves which namespace.
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
@@ -32,8 +42,7 @@ pub struct Routes {
     first: String,
     /// Other servers serve namespaces too.
     is_shared: bool,
-    /// All namespaces are known: before, a host that names none of those that are known means none.
-    is_known: bool,
+    known: KnownNamespaces,
 }
 
 impl Routes {
@@ -66,25 +75,29 @@ impl Routes {
         &self,
         first: &str,
         names: impl IntoIterator<Item = &'n str>,
-        are_all: bool,
+        known: KnownNamespaces,
     ) -> Self {
-        let known = names.into_iter().map(|name| {
+        let by_namespace = names.into_iter().map(|name| {
             let here = self.by_namespace.get(name).copied().flatten();
             (name.to_owned(), here)
         });
         Self {
-            by_namespace: known.collect(),
+            by_namespace: by_namespace.collect(),
             first: first.to_owned(),
             is_shared: self.is_shared,
-            is_known: are_all,
+            known,
         }
     }
 
     /// Returns whether these namespaces are known, by their names in lower case and in the order of them, and no others.
     #[must_use]
-    pub fn knows<'n>(&self, names: impl IntoIterator<Item = &'n str>, are_all: bool) -> bool {
-        let known = self.by_namespace.keys().map(String::as_str);
-        self.is_known == are_all && known.eq(names)
+    pub fn knows<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+        known: KnownNamespaces,
+    ) -> bool {
+        let found = self.by_namespace.keys().map(String::as_str);
+        self.known == known && found.eq(names)
     }
 
     /// Returns the routes with a namespace, whose name is in lower case, that another server serves.
@@ -129,7 +142,7 @@ impl Routes {
     /// while not all are known.
     #[must_use]
     pub fn elsewhere_of(&self, host: Option<&str>) -> Option<&str> {
-        let is_named = self.is_known || self.found(host).is_some();
+        let is_named = self.known == KnownNamespaces::All || self.found(host).is_some();
         let is_elsewhere = self.is_shared && is_named && self.shard_of(host).is_none();
         is_elsewhere.then(|| self.namespace_of(host))
     }
@@ -137,7 +150,7 @@ impl Routes {
     /// Returns whether there may be namespaces that are not known yet: a host that names none of the others may name one of them.
     #[must_use]
     pub fn is_partial(&self) -> bool {
-        self.is_shared && !self.is_known
+        self.is_shared && self.known == KnownNamespaces::Some
     }
 
     /// Returns the name of the first namespace, in lower case.
@@ -503,7 +516,7 @@ mod tests {
     /// Routes of a server that has `b` of three namespaces.
     fn shared() -> Routes {
         Routes::shared()
-            .with_known("a", ["a", "b", "c"], true)
+            .with_known("a", ["a", "b", "c"], KnownNamespaces::All)
             .with("b", B)
     }
 
@@ -528,7 +541,7 @@ mod tests {
     #[test]
     fn a_host_that_names_no_known_namespace_means_none_while_some_are_not_known() {
         let routes = Routes::shared()
-            .with_known("a", ["a", "b"], false)
+            .with_known("a", ["a", "b"], KnownNamespaces::Some)
             .with("a", A);
         assert!(routes.is_partial() && !shared().is_partial());
         assert_eq!(routes.shard_of(Some("a.example")), Some(A));
@@ -537,8 +550,11 @@ mod tests {
             assert_eq!(routes.shard_of(host), None, "{host:?}");
             assert_eq!(routes.elsewhere_of(host), None, "{host:?}");
         }
-        assert!(routes.knows(["a", "b"], false) && !routes.knows(["a", "b"], true));
-        let whole = routes.with_known("a", ["a", "b"], true);
+        assert!(
+            routes.knows(["a", "b"], KnownNamespaces::Some)
+                && !routes.knows(["a", "b"], KnownNamespaces::All)
+        );
+        let whole = routes.with_known("a", ["a", "b"], KnownNamespaces::All);
         assert_eq!(whole.shard_of(Some("c.example")), Some(A), "the first");
     }
 

@@ -16,7 +16,7 @@ use jitney_amqp::Identity;
 use jitney_base::time::Timestamp;
 use jitney_gateway::Reply;
 use jitney_shard::Outgoing;
-use jitney_shard::routing::Routes;
+use jitney_shard::routing::{KnownNamespaces, Routes};
 
 const HEADER: &[u8] = b"AMQP\x00\x01\x00\x00";
 const OPEN: &[u8] = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
@@ -71,7 +71,7 @@ fn alone(shards: Arc<Shards>) -> Servers {
 /// A server of a fleet: it has the namespace `one`, and `away` has no server.
 fn in_fleet(shards: Arc<Shards>) -> Servers {
     let routes = Routes::shared().with("one", ShardIndex(0));
-    shards.set_routes(routes.with_known("one", ["away", "one"], true));
+    shards.set_routes(routes.with_known("one", ["away", "one"], KnownNamespaces::All));
     let tls = PeerTls::new(&make_authority().unwrap()).unwrap();
     Servers {
         peers: Some(Arc::new(

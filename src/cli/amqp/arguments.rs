@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::arguments::dead;
+use crate::cli::arguments::place;
 use crate::cli::error::CommandError;
 use crate::cli::shell::Output;
 use crate::cli::words;
@@ -242,13 +242,5 @@ impl DeferredArgs {
 impl PeekArgs {
     pub(super) fn place(&self) -> String {
         place(&self.entity, self.dead_letters)
-    }
-}
-
-fn place(entity: &str, dead_letters: bool) -> String {
-    if dead_letters {
-        dead(entity)
-    } else {
-        entity.to_owned()
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::peer::authority::make_authority;
 use crate::peer::owners::FakeOwners;
-use jitney_shard::routing::Routes;
+use jitney_shard::routing::{KnownNamespaces, Routes};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -38,7 +38,11 @@ impl Bench {
         let (owner, _) = mpsc::channel(1);
         let shards = Shards::of(vec![("here", owner)]);
         let routes = Routes::shared().with("here", HERE);
-        shards.set_routes(routes.with_known("here", ["here", "there", "third"], true));
+        shards.set_routes(routes.with_known(
+            "here",
+            ["here", "there", "third"],
+            KnownNamespaces::All,
+        ));
         Self {
             peers: Arc::new(Peers::with_places(
                 Arc::<FakeOwners>::clone(&owners),

@@ -658,17 +658,18 @@ impl Namespaces {
             return arriving;
         };
         let description = queue.description();
-        let (detects, partitioned) = (description.detects_duplicates, description.partitioned);
         let due = changes.scheduled_enqueue_time();
         let Some(message) = message else {
             return Arriving { due, ..arriving };
         };
         Arriving {
-            duplicate_key: detects
-                .then(|| changes.duplicate_key_of(message, partitioned))
+            duplicate_key: description
+                .detects_duplicates
+                .then(|| changes.duplicate_key_of(message, description.duplicate_scope()))
                 .flatten(),
-            partition_hash: partitioned
-                .then(|| changes.partition_hash_of(message, detects))
+            partition_hash: description
+                .partitioned
+                .then(|| changes.partition_hash_of(message, description.partitioned_by()))
                 .flatten(),
             due,
             ..arriving

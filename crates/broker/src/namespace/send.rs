@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Denied, DeniedKind, Namespaces, StepContext};
 use jitney_base::ids::{EntityId, SequenceNumber};
 use jitney_base::time::Timestamp;
-use jitney_message::{Message, PropertiesRefused};
+use jitney_message::{DuplicateScope, Message, PartitionedBy, PropertiesRefused};
 use jitney_queue::{Arrival, Queue, Taken};
 use jitney_rules::limits;
 
@@ -87,7 +87,10 @@ impl Namespaces {
         if !description.is_some_and(|it| it.partitioned && it.detects_duplicates) {
             return Ok(());
         }
-        if messages.iter().all(|it| it.partition_hash(true).is_some()) {
+        if messages
+            .iter()
+            .all(|it| it.partition_hash(PartitionedBy::KeysOrMessageId).is_some())
+        {
             return Ok(());
         }
         let text = "Message to a partitioned entity with duplicate detection enabled must have either \
@@ -107,7 +110,7 @@ impl Namespaces {
             let session_or_key = message.group_id().or_else(|| message.partition_key());
             let via = message.via_partition_key();
             let id = (detects && session_or_key.is_none() && via.is_none())
-                .then(|| message.duplicate_key(false));
+                .then(|| message.duplicate_key(DuplicateScope::Entity));
             (session_or_key, via, id)
         });
         let first = keys.next();

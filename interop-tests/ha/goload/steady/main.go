@@ -50,15 +50,14 @@ func receive(receiver *azservicebus.Receiver) {
 			time.Sleep(retryTime)
 		}
 		for _, message := range messages {
+			// Before it is settled: if only the answer to that is lost, the message does not come again.
+			fmt.Printf("received %s\n", message.Body)
 			settling, cancel := context.WithTimeout(context.Background(), answerTime)
 			err := receiver.CompleteMessage(settling, message, nil)
 			cancel()
 			var known *azservicebus.Error
 			switch {
-			case err == nil:
-				fmt.Printf("received %s\n", message.Body)
-			case errors.Is(err, context.DeadlineExceeded):
-				// The message comes again.
+			case err == nil, errors.Is(err, context.DeadlineExceeded):
 			case errors.As(err, &known) && (known.Code == azservicebus.CodeLockLost || known.Code == azservicebus.CodeConnectionLost):
 				// Locks end with the connection or with the owner: the message comes again.
 			default:

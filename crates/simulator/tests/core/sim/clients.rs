@@ -66,7 +66,7 @@ struct Link {
     /// Deliveries that went to the client.
     received: u32,
     /// Came without credit, and are deleted already.
-    stalled: VecDeque<Copy>,
+    stalled: VecDeque<(Copy, u64)>,
     unwritten: u64,
 }
 
@@ -408,9 +408,10 @@ impl Clients {
         // What was deleted already and waits for credit goes first.
         while let Some(link) = self.link(at)
             && link.received != link.limit
-            && let Some(id) = link.stalled.pop_front()
+            && let Some((id, told)) = link.stalled.pop_front()
         {
             link.received = link.received.wrapping_add(1);
+            self.ledger.hears(told);
             self.ledger.got(id).expect("it was kept here");
         }
         self.push(at.connection, ClientAction::Credit { at, limit, drain });

@@ -149,9 +149,9 @@ impl Ledger {
     pub(super) fn sees(&self, id: Copy) -> Result<(), String> {
         let finished = self.finished.get(&id);
         if finished.is_some_and(|&finished| finished < self.told) {
-            let (_, entity, number) = id;
+            let (message, entity, number) = id;
             return Err(format!(
-                "message {number} of {entity} was finished, and here it is again"
+                "message {message}, which is number {number} of entity {entity}, was finished, and here it is again"
             ));
         }
         Ok(())

@@ -83,7 +83,7 @@ impl Clients {
                 };
                 if credit == 0 || credit >= 1 << 31 {
                     if delete {
-                        link.stalled.push_back(id);
+                        link.stalled.push_back((id, told));
                     } else {
                         self.push(at.connection, ClientAction::Returned { at, token });
                     }

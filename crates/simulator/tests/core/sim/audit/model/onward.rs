@@ -1,6 +1,6 @@
 //! Messages that go on: from topics to subscriptions, and along forwards.
 
-use jitney_message::partition_hash_of_key;
+use jitney_message::{PartitionedBy, partition_hash_of_key};
 
 use super::*;
 
@@ -51,10 +51,15 @@ impl Model {
             let session = draft.session?;
             return Some(partition_hash_of_key(&session_name(session)) % PARTITIONS);
         }
-        let by_id = self.description(place).detects_duplicates;
+        // What the entity's description says is the broker's own.
+        let by = if self.description(place).detects_duplicates {
+            PartitionedBy::KeysOrMessageId
+        } else {
+            PartitionedBy::Keys
+        };
         let message = jitney_message::Message::parse(draft.encode().into());
         let message = message.expect("it was taken");
-        Some(message.partition_hash(by_id)? % PARTITIONS)
+        Some(message.partition_hash(by)? % PARTITIONS)
     }
 
     /// Returns the group of an earlier message for which this one is dropped; it is remembered.
