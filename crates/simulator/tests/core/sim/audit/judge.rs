@@ -703,7 +703,8 @@ impl Model {
             }
             let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
             self.arrive(round)?;
-            self.go_on(round, place)?;
+            // What it has deleted may be room for what waits elsewhere, before the next request is carried out.
+            self.all_go_on(round)?;
             let (told, answer) = round.response(at)?;
             round.expect(&ClientObservation::CreditReturned(call.at))?;
             let id = call.id;
