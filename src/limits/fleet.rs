@@ -20,7 +20,7 @@ pub const RESTORED_EPOCHS: i64 = 1 << 32;
 pub const STORE_DROP_WAIT: Millis = Millis::from_secs(30);
 /// When a store is checked again that was away at the start and is refused.
 pub const STORE_CHECK_RETRY: Millis = Millis::from_secs(10);
-/// Rows that one statement removes, of which each may have [`STORE_PART_BYTES`].
+/// Rows that one statement removes, of which each may have [`jitney_postgres::limits::STORE_PART_BYTES`].
 pub const STORE_REMOVED_ROWS: i64 = 1_000;
 /// Bytes of a name in the header of a connection that is passed on.
 pub const PEER_NAME_BYTES_MAX: usize = 256;
