@@ -115,10 +115,7 @@ impl Sessions {
 
     /// Takes a message out.
     pub(super) fn remove(&mut self, name: &MessageSession, ordinal: u64) {
-        let Some(place) = self.place(name) else {
-            return;
-        };
-        let Some(session) = self.at_mut(place) else {
+        let Some((place, session)) = self.known_mut(name) else {
             return;
         };
         let removed = session.messages.remove(ordinal).is_some();
@@ -133,10 +130,7 @@ impl Sessions {
 
     /// Says that a message can be delivered.
     pub(super) fn add_available(&mut self, name: &MessageSession, ordinal: u64) {
-        let Some(place) = self.place(name) else {
-            return;
-        };
-        let Some(session) = self.at_mut(place) else {
+        let Some((place, session)) = self.known_mut(name) else {
             return;
         };
         let added = session.available.insert(ordinal, ()).is_none();
@@ -148,10 +142,7 @@ impl Sessions {
 
     /// Says that a message cannot be delivered any more.
     pub(super) fn remove_available(&mut self, name: &MessageSession, ordinal: u64) {
-        let Some(place) = self.place(name) else {
-            return;
-        };
-        let Some(session) = self.at_mut(place) else {
+        let Some((place, session)) = self.known_mut(name) else {
             return;
         };
         let removed = session.available.remove(ordinal).is_some();
@@ -478,6 +469,12 @@ impl Sessions {
         self.all
             .get_mut(usize::try_from(place).ok()?)?
             .as_deref_mut()
+    }
+
+    /// Returns the state of a session that is known, and its place.
+    fn known_mut(&mut self, name: &MessageSession) -> Option<(u32, &mut SessionState)> {
+        let place = self.place(name)?;
+        Some((place, self.at_mut(place)?))
     }
 
     fn named(&self, id: &str) -> Option<&SessionState> {

@@ -222,7 +222,7 @@ fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server_may_t
     assert!(rig.state.is_late);
 }
 
-/// That it is told to release them may fail: it takes none all the same, and tries it no more in this way.
+/// The request to release all namespaces may have no answer. The server takes none all the same, and does not send the request again.
 #[test]
 fn a_late_server_takes_no_namespaces_also_if_it_could_not_release_its_own() {
     let mut rig = Rig::new();

@@ -143,9 +143,9 @@ pub(super) struct Client {
     /// What the client has settled, or has not and ended its link: what the server said before it knew of that may
     /// come until all is read.
     given_up: BTreeSet<u32>,
-    /// What it has decided about, and is not settled.
+    /// Deliveries for which the client has sent a disposition, and which are not settled.
     decided: BTreeSet<u32>,
-    /// What it has decided about once more before it was settled: the engine answers that by itself, if it was settled meanwhile.
+    /// Deliveries for which the client has sent a second disposition. The engine answers it, if the delivery is settled by then.
     decided_twice: BTreeSet<u32>,
     partial: Option<Partial>,
     input: Vec<u8>,

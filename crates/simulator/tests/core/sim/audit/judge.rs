@@ -703,7 +703,7 @@ impl Model {
             }
             let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
             self.arrive(round)?;
-            // What it has deleted may be room for what waits elsewhere, before the next request is carried out.
+            // A request that deletes messages frees room: dead letters that wait for room arrive before the next request is carried out.
             self.all_go_on(round)?;
             let (told, answer) = round.response(at)?;
             round.expect(&ClientObservation::CreditReturned(call.at))?;
