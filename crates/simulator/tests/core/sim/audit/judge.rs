@@ -304,6 +304,8 @@ impl Model {
                 }
             }
             self.dispatch(round, place, &BTreeSet::new())?;
+            // What has expired there is a dead letter before the next link's messages are freed.
+            self.arrive(round)?;
         }
         Ok(())
     }
