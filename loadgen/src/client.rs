@@ -321,10 +321,10 @@ fn check(event: &Event) -> Result<(), String> {
         | Event::Opened { .. }
         | Event::AttachRequested(..)
         | Event::AttachAnswered(..)
-        | Event::Transfer { .. }
+        | Event::Transfer(_)
         | Event::RefusedInTransaction { .. }
-        | Event::Credit { .. }
+        | Event::Credit(_)
         | Event::Unsent { .. }
-        | Event::Disposition { .. } => Ok(()),
+        | Event::Disposition(_) => Ok(()),
     }
 }

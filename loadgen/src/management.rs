@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
-use jitney_amqp::{Delivery, Event, LinkId, LinkRole, Outcome, SettleMode};
+use jitney_amqp::{
+    Delivery, Event, IncomingDisposition, IncomingTransfer, LinkId, LinkRole, Outcome, SettleMode,
+};
 use jitney_message::Message;
 use serde_json::{Value, json};
 
@@ -147,17 +149,16 @@ impl ManagementClient {
         let started = Instant::now();
         self.send(self.requests, 0, &request).await?;
         let responses = self.responses;
-        let is_response =
-            |event: &Event| matches!(event, Event::Transfer { link, .. } if *link == responses);
+        let is_response = |event: &Event| matches!(event, Event::Transfer(IncomingTransfer { link, .. }) if *link == responses);
         let response = self.client.wait_for(is_response).await?;
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         phase.latency.saturating_record(micros);
-        let Event::Transfer {
+        let Event::Transfer(IncomingTransfer {
             delivery,
             payload,
             settled,
             ..
-        } = response
+        }) = response
         else {
             return Err("a transfer is expected".to_owned());
         };
@@ -185,7 +186,7 @@ impl ManagementClient {
             if self.client.engine().deliver(link, delivery).is_ok() {
                 return Ok(());
             }
-            let credit = |event: &Event| matches!(event, Event::Credit { .. });
+            let credit = |event: &Event| matches!(event, Event::Credit(_));
             self.client.wait_for(credit).await?;
         }
     }
@@ -224,15 +225,15 @@ impl ManagementClient {
                 sent += 1;
             }
             let is_expected =
-                |event: &Event| matches!(event, Event::Transfer { .. } | Event::Disposition { .. });
+                |event: &Event| matches!(event, Event::Transfer(_) | Event::Disposition(_));
             match self.client.wait_for(is_expected).await? {
-                Event::Transfer {
+                Event::Transfer(IncomingTransfer {
                     link,
                     delivery,
                     payload,
                     settled,
                     ..
-                } if numbers.len() < args.messages => {
+                }) if numbers.len() < args.messages => {
                     credit_left -= 1;
                     numbers.insert(sequence_number(payload)?);
                     let outcome = Outcome::Modified {
@@ -243,10 +244,12 @@ impl ManagementClient {
                     let engine = self.client.engine();
                     engine.settle_incoming(link, delivery, &outcome, settled);
                 }
-                Event::Disposition { outcome, .. } if outcome != Outcome::Accepted => {
+                Event::Disposition(IncomingDisposition { outcome, .. })
+                    if outcome != Outcome::Accepted =>
+                {
                     return Err(format!("a message was not accepted: {outcome:?}"));
                 }
-                Event::Disposition { .. } => accepted += 1,
+                Event::Disposition(_) => accepted += 1,
                 // A message beyond the number to defer stays locked.
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use jitney_amqp::{Connection, Event, LinkId, Outcome};
+use jitney_amqp::{Connection, Event, IncomingTransfer, LinkId, Outcome};
 
 use crate::client::{Driver, Next};
 use crate::clock::unix_micros;
@@ -84,13 +84,13 @@ impl Receiver {
 
 impl Driver for Receiver {
     fn handle_event(&mut self, engine: &mut Connection, event: Event) -> Result<(), String> {
-        let Event::Transfer {
+        let Event::Transfer(IncomingTransfer {
             link,
             delivery,
             payload,
             settled,
             ..
-        } = event
+        }) = event
         else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use jitney_amqp::{Connection, Delivery, Event, LinkId, Outcome, SettleMode};
+use jitney_amqp::{Connection, Delivery, Event, IncomingDisposition, LinkId, Outcome, SettleMode};
 use jitney_message::BATCH_FORMAT;
 
 use crate::client::{Driver, Next};
@@ -226,7 +226,7 @@ impl Sender {
 
 impl Driver for Sender {
     fn handle_event(&mut self, _: &mut Connection, event: Event) -> Result<(), String> {
-        if let Event::Disposition { outcome, tag, .. } = event {
+        if let Event::Disposition(IncomingDisposition { outcome, tag, .. }) = event {
             if outcome != Outcome::Accepted {
                 return Err(format!("a message was not accepted: {outcome:?}"));
             }

@@ -377,6 +377,56 @@ pub struct Delivery<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditLost;
 
+/// A message that came in, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IncomingTransfer {
+    /// The link.
+    pub link: LinkId,
+    /// To be given to `settle_incoming`, also for a settled delivery: that is what tops the
+    /// credit up.
+    pub delivery: DeliveryId,
+    /// The message as encoded; one slice, however many frames it took.
+    pub payload: Bytes,
+    /// 0, or 0x80013700 for a batch.
+    pub message_format: u32,
+    /// The peer has settled it: no disposition is sent.
+    pub settled: bool,
+    /// The transaction it belongs to.
+    pub transaction: Option<Bytes>,
+}
+
+/// The credit that the receiver of an outgoing link gives.
+///
+/// `limit` is the delivery-count up to which we may send: the receiver's delivery-count plus
+/// its link-credit [2.6.7]. It compares with a count of the messages handed to `deliver` since
+/// the attach (beginning at 0), whatever the engine has still to process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkCredit {
+    /// The link.
+    pub link: LinkId,
+    /// Deliveries allowed in all since the attach; a serial number.
+    pub limit: u32,
+    /// The receiver wants the messages available now, and then `drained`.
+    pub drain: bool,
+}
+
+/// What a peer decides about a delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IncomingDisposition {
+    /// The link.
+    pub link: LinkId,
+    /// To be given to `settle_outgoing` when not yet settled.
+    pub delivery: DeliveryId,
+    /// The delivery-tag that the message was sent with.
+    pub tag: Tag,
+    /// The peer has settled it and expects no answer.
+    pub settled: bool,
+    /// The outcome of the message.
+    pub outcome: Outcome,
+    /// The transaction it belongs to.
+    pub transaction: Option<Bytes>,
+}
+
 /// An action of the peer that its owner must know.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -404,21 +454,7 @@ pub enum Event {
     /// The peer answered our own attach (client role). A refusal is followed by `Detached`.
     AttachAnswered(LinkId, Box<Attach>),
     /// A whole message came in on an incoming link.
-    Transfer {
-        /// The link.
-        link: LinkId,
-        /// To be given to `settle_incoming`, also for a settled delivery: that is what tops the
-        /// credit up.
-        delivery: DeliveryId,
-        /// The message as encoded; one slice, however many frames it took.
-        payload: Bytes,
-        /// 0, or 0x80013700 for a batch.
-        message_format: u32,
-        /// The peer has settled it: no disposition is sent.
-        settled: bool,
-        /// The transaction it belongs to.
-        transaction: Option<Bytes>,
-    },
+    Transfer(IncomingTransfer),
     /// A message of a transaction was too large for its link, and was refused already.
     RefusedInTransaction {
         /// The transaction.
@@ -427,34 +463,10 @@ pub enum Event {
         reason: String,
     },
     /// The receiver of an outgoing link changed its credit.
-    ///
-    /// `limit` is the delivery-count up to which we may send: the receiver's delivery-count plus
-    /// its link-credit [2.6.7]. It compares with a count of the messages handed to `deliver` since
-    /// the attach (beginning at 0), whatever the engine has still to process.
-    Credit {
-        /// The link.
-        link: LinkId,
-        /// Deliveries allowed in all since the attach; a serial number.
-        limit: u32,
-        /// The receiver wants the messages available now, and then `drained`.
-        drain: bool,
-    },
+    Credit(LinkCredit),
     /// The receiver of an outgoing link decided about a delivery, or (client role) the broker
     /// about a message of ours.
-    Disposition {
-        /// The link.
-        link: LinkId,
-        /// To be given to `settle_outgoing` when not yet settled.
-        delivery: DeliveryId,
-        /// The delivery-tag that the message was sent with.
-        tag: Tag,
-        /// The peer has settled it and expects no answer.
-        settled: bool,
-        /// The outcome of the message.
-        outcome: Outcome,
-        /// The transaction it belongs to.
-        transaction: Option<Bytes>,
-    },
+    Disposition(IncomingDisposition),
     /// A link has ended: detached by the peer (answered already), or with its session. Not reported
     /// when the connection ends.
     Detached {

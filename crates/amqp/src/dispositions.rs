@@ -15,7 +15,8 @@ use super::small_frame::SmallFrame;
 use super::state::{self, DeliveryState};
 use super::unsettled::{Decision, Sent, Span};
 use super::{
-    Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, Rejection, SessionId,
+    Condition, Connection, DeliveryId, Event, IncomingDisposition, LinkId, Outcome, Refusal,
+    Rejection, SessionId,
 };
 use crate::codec::{List, Undecodable, descriptor};
 use crate::limits;
@@ -262,14 +263,14 @@ impl Connection {
         let (settled, outcome) = (deciding.settled, &deciding.outcome);
         let transaction = &deciding.transaction;
         let report = |number: u32, sent: Sent| {
-            events.push_back(Event::Disposition {
+            events.push_back(Event::Disposition(IncomingDisposition {
                 link: sent.link,
                 delivery: DeliveryId(number),
                 tag: sent.tag,
                 settled,
                 outcome: outcome.clone(),
                 transaction: transaction.clone(),
-            });
+            }));
         };
         let left = session
             .unsettled

@@ -52,8 +52,9 @@ mod unsettled;
 
 pub use api::{
     Accept, Attach, Capability, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,
-    EncodedFields, Event, Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Product,
-    Refusal, Rejection, SelectorFilter, SessionFilter, SessionId, SettleMode, Tag, Value,
+    EncodedFields, Event, Fields, Identity, IncomingDisposition, IncomingTransfer, LinkCredit,
+    LinkId, LinkRole, LinkTarget, Outcome, Product, Refusal, Rejection, SelectorFilter,
+    SessionFilter, SessionId, SettleMode, Tag, Value,
 };
 pub use connection::Connection;
 pub use trace::words;

@@ -13,8 +13,8 @@ use super::termini::{
     decode, held_source, held_target, name_source, name_target, session_source, terminus,
 };
 use super::{
-    Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
-    SessionId, SettleMode, Tag, serial, state,
+    Accept, Attach, Condition, Connection, Event, Fields, LinkCredit, LinkId, LinkRole, LinkTarget,
+    Refusal, SessionId, SettleMode, Tag, serial, state,
 };
 use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
@@ -449,11 +449,11 @@ impl Connection {
                     outgoing.grant(flow.delivery_count.unwrap_or(0), credit);
                 }
                 let limit = outgoing.limit;
-                self.events.push_back(Event::Credit {
+                self.events.push_back(Event::Credit(LinkCredit {
                     link: id,
                     limit,
                     drain: flow.drain,
-                });
+                }));
             }
         }
         if flow.echo && !flow.drain {

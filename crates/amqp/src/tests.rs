@@ -201,9 +201,9 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
     let payloads: Vec<_> = events
         .iter()
         .map(|event| match event {
-            Event::Transfer {
+            Event::Transfer(IncomingTransfer {
                 delivery, payload, ..
-            } => (*delivery, payload.clone()),
+            }) => (*delivery, payload.clone()),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -217,7 +217,7 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
     let (events, _) = pair.run();
     let outcomes: Vec<_> = events
         .iter()
-        .filter(|event| matches!(event, Event::Disposition { .. }))
+        .filter(|event| matches!(event, Event::Disposition(_)))
         .collect();
     assert_eq!(outcomes.len(), 2);
 }
@@ -243,7 +243,7 @@ fn frames_of_a_large_message_are_made_as_output_is_taken() {
         pair.server.go_on();
     }
     let payloads = received.iter().map(|event| match event {
-        Event::Transfer { payload, .. } => &payload[..],
+        Event::Transfer(IncomingTransfer { payload, .. }) => &payload[..],
         other => panic!("{other:?}"),
     });
     assert!(payloads.eq([&body[..], b"short"]));
@@ -259,16 +259,16 @@ fn a_message_larger_than_the_link_takes_is_rejected_and_the_link_lives_on() {
     pair.client.deliver(sender, delivery(&[b"ok"])).unwrap();
     let (client, server) = pair.run();
     let [
-        Event::Disposition {
+        Event::Disposition(IncomingDisposition {
             outcome: Outcome::Rejected(Some(rejection)),
             ..
-        },
+        }),
     ] = &client[..]
     else {
         panic!("{client:?}")
     };
     assert_eq!(rejection.refusal.condition, Condition::MessageSizeExceeded);
-    assert!(matches!(&server[..], [Event::Transfer { .. }]));
+    assert!(matches!(&server[..], [Event::Transfer(_)]));
 }
 
 #[test]
@@ -279,10 +279,10 @@ fn a_message_for_which_there_is_no_room_is_refused_for_now_and_the_next_is_taken
     pair.client.deliver(sender, delivery(&[&large])).unwrap();
     let (client, server) = pair.run();
     let [
-        Event::Disposition {
+        Event::Disposition(IncomingDisposition {
             outcome: Outcome::Rejected(Some(rejection)),
             ..
-        },
+        }),
     ] = &client[..]
     else {
         panic!("{client:?}")
@@ -293,7 +293,7 @@ fn a_message_for_which_there_is_no_room_is_refused_for_now_and_the_next_is_taken
     pair.server.set_partial_room(10_000);
     pair.client.deliver(sender, delivery(&[&large])).unwrap();
     let (_, server) = pair.run();
-    assert!(matches!(&server[..], [Event::Transfer { .. }]));
+    assert!(matches!(&server[..], [Event::Transfer(_)]));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn credit_is_counted_topped_up_and_never_overrun() {
     );
     let (_, events) = pair.run();
     for event in &events[..5] {
-        let Event::Transfer { delivery, .. } = event else {
+        let Event::Transfer(IncomingTransfer { delivery, .. }) = event else {
             panic!()
         };
         pair.server
@@ -318,7 +318,7 @@ fn credit_is_counted_topped_up_and_never_overrun() {
     assert!(
         events
             .iter()
-            .any(|event| matches!(event, Event::Credit { limit: 15, .. })),
+            .any(|event| matches!(event, Event::Credit(LinkCredit { limit: 15, .. }))),
         "{events:?}"
     );
 }
@@ -334,28 +334,28 @@ fn a_receiver_settles_and_the_answer_has_the_same_outcome() {
     let (_, events) = pair.run();
     assert_eq!(
         events,
-        [Event::Credit {
+        [Event::Credit(LinkCredit {
             link: outgoing,
             limit: 5,
             drain: false
-        }]
+        })]
     );
     let id = pair.server.deliver(outgoing, delivery(&[b"m"])).unwrap();
     let (events, _) = pair.run();
-    let [Event::Transfer { delivery, .. }] = events[..] else {
+    let [Event::Transfer(IncomingTransfer { delivery, .. })] = events[..] else {
         panic!("{events:?}")
     };
     pair.client
         .settle_incoming(receiver, delivery, &Outcome::Accepted, false);
     let (_, events) = pair.run();
     let [
-        Event::Disposition {
+        Event::Disposition(IncomingDisposition {
             delivery,
             tag,
             settled: true,
             outcome: Outcome::Accepted,
             ..
-        },
+        }),
     ] = &events[..]
     else {
         panic!("{events:?}")
@@ -389,7 +389,7 @@ fn disposition_of(count: u32) -> Pair {
         info: None,
     })));
     for event in received {
-        let Event::Transfer { link, delivery, .. } = event else {
+        let Event::Transfer(IncomingTransfer { link, delivery, .. }) = event else {
             panic!("{event:?}")
         };
         pair.client
@@ -410,10 +410,10 @@ fn a_disposition_of_many_deliveries_is_taken_in_shares_that_have_one_outcome() {
         pair.server.handle_bytes(pair.now, &mut pair.to_server);
         let mut share = 0;
         while let Some(event) = pair.server.poll_event() {
-            let Event::Disposition {
+            let Event::Disposition(IncomingDisposition {
                 outcome: Outcome::Rejected(Some(rejection)),
                 ..
-            } = event
+            }) = event
             else {
                 panic!("{event:?}")
             };
@@ -647,12 +647,12 @@ fn what_a_message_costs() {
         let start = std::time::Instant::now();
         pair.server.handle_bytes(pair.now, &mut input);
         while let Some(event) = pair.server.poll_event() {
-            if let Event::Transfer {
+            if let Event::Transfer(IncomingTransfer {
                 link,
                 delivery: id,
                 payload,
                 ..
-            } = event
+            }) = event
             {
                 let accepted = Outcome::Accepted;
                 pair.server.settle_incoming(link, id, &accepted, false);
@@ -664,7 +664,7 @@ fn what_a_message_costs() {
         spent += start.elapsed();
         pair.client.handle_bytes(pair.now, &mut output);
         while let Some(event) = pair.client.poll_event() {
-            if let Event::Transfer { link, delivery, .. } = event {
+            if let Event::Transfer(IncomingTransfer { link, delivery, .. }) = event {
                 pair.client
                     .settle_incoming(link, delivery, &Outcome::Accepted, false);
             }

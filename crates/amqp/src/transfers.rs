@@ -13,8 +13,8 @@ use super::small_frame::SmallFrame;
 use super::state::DeliveryState;
 use super::table::Table;
 use super::{
-    Condition, Connection, CreditLost, Delivery, DeliveryId, Event, LinkId, Outcome, Refusal,
-    Rejection, SessionId, SettleMode,
+    Condition, Connection, CreditLost, Delivery, DeliveryId, Event, IncomingTransfer, LinkId,
+    Outcome, Refusal, Rejection, SessionId, SettleMode,
 };
 use crate::codec::{List, Undecodable, descriptor};
 use crate::limits;
@@ -175,14 +175,14 @@ impl Connection {
             && u64::try_from(payload.len()).is_ok_and(|length| length <= size_max)
         {
             incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
-            self.events.push_back(Event::Transfer {
+            self.events.push_back(Event::Transfer(IncomingTransfer {
                 link: id,
                 delivery: DeliveryId(delivery),
                 payload,
                 message_format: transfer.message_format,
                 settled: transfer.settled,
                 transaction: transfer.transaction,
-            });
+            }));
             return Ok(());
         }
         self.take_part(id, transfer, payload, size_max)
@@ -251,14 +251,14 @@ impl Connection {
     fn take_whole(&mut self, link: LinkId, partial: Partial, payload: Bytes) {
         let delivery = DeliveryId(partial.delivery);
         let Some(why) = partial.passed_over else {
-            self.events.push_back(Event::Transfer {
+            self.events.push_back(Event::Transfer(IncomingTransfer {
                 link,
                 delivery,
                 payload,
                 message_format: partial.message_format,
                 settled: partial.settled,
                 transaction: partial.transaction,
-            });
+            }));
             return;
         };
         let (condition, description) = match why {

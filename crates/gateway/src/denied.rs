@@ -7,21 +7,60 @@ use crate::limits;
 use jitney_amqp::{Condition, Outcome, Refusal, Rejection};
 use jitney_base::ids::Random;
 use jitney_base::time::Timestamp;
+use jitney_broker::access::one_way;
 use jitney_broker::namespace::{Denied, DeniedKind};
 
-/// Adds to a reason's text what the service's texts end with: a random tracking id by which it is found in
-/// logs, the entity and the time (`errors.md#texts`).
-pub(super) fn tracked(mut denied: Denied, now: Timestamp, tracking: &mut Random) -> Denied {
-    let (high, low) = (tracking.next_u64(), tracking.next_u64());
-    let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
-    let (d, e) = (low >> 48, low & 0xffff_ffff_ffff);
-    let _ = write!(
-        denied.text,
-        " TrackingId:{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}, SystemTracker:{}, Timestamp:{}",
-        denied.entity,
-        now.to_service_text()
-    );
-    denied
+/// The refusals of a gateway: their counts and their tracking ids.
+#[derive(Debug)]
+pub(crate) struct Refusals {
+    /// Since the process started, by [`DeniedKind`].
+    counts: [u64; DeniedKind::ALL.len()],
+    /// Tracking ids must not tell what lock tokens are made of: their seed is derived one way.
+    ids: Random,
+}
+
+impl Refusals {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            counts: [0; DeniedKind::ALL.len()],
+            ids: Random::new(one_way(&seed.to_le_bytes())),
+        }
+    }
+
+    /// Returns how many there were since the process started, by [`DeniedKind`].
+    pub(crate) fn counts(&self) -> [u64; DeniedKind::ALL.len()] {
+        self.counts
+    }
+
+    /// Counts a refusal.
+    pub(crate) fn count(&mut self, kind: DeniedKind) {
+        if let Some(count) = self.counts.get_mut(kind as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Counts a request that was refused.
+    pub(crate) fn count_if_refused<T>(&mut self, done: &Result<T, Denied>) {
+        if let Err(denied) = done {
+            self.count(denied.kind);
+        }
+    }
+
+    /// Counts a refusal, and adds to its text what the service's texts end with: a random tracking id by which it is found
+    /// in logs, the entity and the time (`errors.md#texts`).
+    pub(crate) fn tracked(&mut self, now: Timestamp, mut denied: Denied) -> Denied {
+        self.count(denied.kind);
+        let (high, low) = (self.ids.next_u64(), self.ids.next_u64());
+        let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
+        let (d, e) = (low >> 48, low & 0xffff_ffff_ffff);
+        let _ = write!(
+            denied.text,
+            " TrackingId:{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}, SystemTracker:{}, Timestamp:{}",
+            denied.entity,
+            now.to_service_text()
+        );
+        denied
+    }
 }
 
 /// AMQP's error for it; to be made of one that is tracked.
@@ -159,7 +198,7 @@ mod tests {
     fn a_description_ends_as_the_service_s_do() {
         let now = Timestamp::from_millis(1_795_238_774_000);
         let denied = Denied::not_found("ns.example.org", "nope");
-        let refusal = refusal(tracked(denied, now, &mut Random::new(1)));
+        let refusal = refusal(Refusals::new(1).tracked(now, denied));
         assert!(refusal.description.starts_with(
             "The messaging entity 'sb://ns.example.org/nope' could not be found. To know more visit \
              https://aka.ms/sbResourceMgrExceptions. TrackingId:"

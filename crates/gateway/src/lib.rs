@@ -34,18 +34,16 @@ mod statistics;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-use std::collections::VecDeque;
-
 use jitney_amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal};
-use jitney_base::ids::{BodyRef, ConnectionId, EntityId, LockToken, Random};
+use jitney_base::ids::{BodyRef, ConnectionId, EntityId, LockToken};
 use jitney_base::memory::Memory;
 use jitney_base::time::{ClockStep, Timestamp};
-use jitney_broker::access::{Access, Attempt, Profile, one_way};
+use jitney_broker::access::{Access, Attempt, Profile};
 use jitney_broker::namespace::{
-    Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, JobPage,
-    Namespaces, StepContext, Tier, WantedBody,
+    Contained, Damage, Deliveries, Denied, EntityChange, EntityRefused, JobPage, Namespaces,
+    StepContext, Tier, WantedBody,
 };
-use jitney_queue::{Context, Description, Handover, Queue, ScanBudget};
+use jitney_queue::{Context, Description, Handover, Queue};
 use jitney_rules::Rule;
 
 pub use amqp::management::Response;
@@ -54,11 +52,10 @@ pub use statistics::Statistics;
 
 use amqp::Link;
 use amqp::connections::{Connection, Connections};
-use amqp::early_attach::EarlyAttachEnds;
-use amqp::grants::TokenEnds;
-use amqp::send::Incoming;
-use amqp::settle::{Decision, Interpreted};
-use amqp::windows::{Load, Windows};
+use amqp::management::Scans;
+use amqp::settle::Interpreted;
+use amqp::windows::Load;
+use denied::Refusals;
 use messages::{ReceiveReply, Receives};
 
 /// A report of a connection to the shard that serves it.
@@ -189,21 +186,12 @@ pub struct Gateway {
     access: Access,
     connections: Connections,
     receives: Receives,
-    token_ends: TokenEnds,
+    scans: Scans,
+    refusals: Refusals,
     /// Clients create entities by using them.
     creates_on_use: bool,
-    early_attach_ends: EarlyAttachEnds,
-    windows: Windows,
-    interpreted: Interpreted,
-    /// The rest of a turn's budget for requests that look at messages.
-    budget: ScanBudget,
-    /// Links whose next answer needs more of the budget than there was.
-    unfinished: VecDeque<(ConnectionId, LinkId)>,
-    /// Refusals since the process started, by [`DeniedKind`].
-    refused: [u64; DeniedKind::ALL.len()],
-    /// For tracking ids, which must not tell what lock tokens are made of.
-    tracking: Random,
     replies: Replies,
+    interpreted: Interpreted,
     /// Empty between steps; kept for its memory.
     deliveries: Deliveries,
 }
@@ -215,18 +203,13 @@ impl Gateway {
         Self {
             namespaces: Namespaces::new(seed),
             access: Access::new(profile),
-            connections: Connections::default(),
+            connections: Connections::new(usize::MAX),
             receives: Receives::default(),
-            token_ends: TokenEnds::default(),
+            scans: Scans::default(),
+            refusals: Refusals::new(seed),
             creates_on_use: false,
-            early_attach_ends: EarlyAttachEnds::default(),
-            windows: Windows::new(usize::MAX),
-            interpreted: Interpreted::default(),
-            budget: ScanBudget::default(),
-            unfinished: VecDeque::new(),
-            refused: [0; DeniedKind::ALL.len()],
-            tracking: Random::new(one_way(&seed.to_le_bytes())),
             replies: Replies::default(),
+            interpreted: Interpreted::default(),
             deliveries: Deliveries::default(),
         }
     }
@@ -244,7 +227,7 @@ impl Gateway {
 
     /// Says how much memory queues and what waits to be written may take, before the first queue is there.
     pub fn set_memory(&mut self, memory: Memory) {
-        self.windows = Windows::new(memory.outgoing());
+        self.connections = Connections::new(memory.outgoing());
         self.namespaces.set_memory(memory);
     }
 
@@ -269,7 +252,7 @@ impl Gateway {
 
     /// Does what is due, or some of it: then [`Gateway::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, cx: &mut StepContext<'_>) {
-        self.budget = ScanBudget::default();
+        self.scans.begin_turn();
         self.namespaces.begin_turn();
         self.resume_unfinished(cx);
         self.end_transactions(cx.now);
@@ -300,15 +283,14 @@ impl Gateway {
     /// This costs time by the number of queues and locks.
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.namespaces.follow_clock(now, step);
-        self.follow_clock_of_windows(step);
-        self.follow_clock_of_early_attaches(step);
+        self.connections.follow_clock(step);
         self.receives.follow_clock(step);
         self.access.follow_clock(step);
     }
 
     /// Ends a turn: requests that look at messages have their budget again, whether anything was due in it or not.
     pub fn finish_turn(&mut self) {
-        self.budget = ScanBudget::default();
+        self.scans.begin_turn();
     }
 
     /// Returns the time at which [`Gateway::handle_timeout`] may have something to do.
@@ -319,10 +301,8 @@ impl Gateway {
         }
         let all = [
             self.namespaces.poll_timeout(),
-            self.token_ends.poll_timeout(),
-            self.early_attach_ends.poll_timeout(),
+            self.connections.poll_timeout(),
             self.access.poll_timeout(),
-            self.windows.poll_timeout(),
             self.receives.poll_timeout(),
         ];
         all.into_iter().flatten().min()
@@ -427,46 +407,9 @@ impl Gateway {
 
     fn apply_event(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, event: Event) {
         match event {
-            Event::Transfer {
-                link,
-                delivery,
-                payload,
-                message_format,
-                settled,
-                transaction,
-            } => {
-                let incoming = Incoming {
-                    link,
-                    delivery,
-                    payload,
-                    message_format,
-                    settled,
-                    transaction,
-                };
-                self.transfer(cx, connection, incoming);
-            }
-            Event::Disposition {
-                link,
-                delivery,
-                tag,
-                settled,
-                outcome,
-                transaction,
-            } => {
-                let token = LockToken::from_tag(tag);
-                let decision = Decision {
-                    link,
-                    delivery,
-                    token,
-                    settled,
-                    outcome,
-                    transaction,
-                };
-                self.disposition(cx, connection, decision);
-            }
-            Event::Credit { link, limit, drain } => {
-                self.credit(cx, connection, link, limit, drain);
-            }
+            Event::Transfer(transfer) => self.transfer(cx, connection, transfer),
+            Event::Disposition(disposition) => self.disposition(cx, connection, disposition),
+            Event::Credit(credit) => self.credit(cx, connection, credit),
             Event::AttachRequested(link, attach) => self.attach(cx, connection, link, &attach),
             Event::Detached { link, unsent, .. } => {
                 self.detached(cx, connection, link, &unsent);
@@ -537,9 +480,9 @@ impl Gateway {
                 EntityChange::Deleted {
                     base,
                     address,
-                    is_temporary,
+                    lifetime,
                 } => {
-                    self.detach_deleted(cx, base, &address, is_temporary);
+                    self.detach_deleted(cx, base, &address, lifetime);
                     self.end_receives_of(cx, base, &address);
                 }
             }
@@ -577,8 +520,7 @@ impl Gateway {
 
     /// Marks a reason for a refusal with a tracking id.
     fn tracked(&mut self, now: Timestamp, denied: Denied) -> Denied {
-        self.count_refused(denied.kind);
-        denied::tracked(denied, now, &mut self.tracking)
+        self.refusals.tracked(now, denied)
     }
 
     /// Makes AMQP's error of a reason for a refusal.
@@ -593,15 +535,11 @@ impl Gateway {
     /// If it does not hold, which is a bug.
     pub fn check(&self) {
         self.namespaces.check();
-        self.connections.check(&self.early_attach_ends);
-        self.windows.check(&self.connections);
+        self.connections.check();
         self.check_receives();
         for (id, connection) in self.connections.iter() {
             let open = self.namespaces.transactions().count_of(id);
             assert_eq!(connection.transactions.len(), open);
-            for grant in &connection.grants {
-                self.token_ends.check(id, grant);
-            }
         }
     }
 }

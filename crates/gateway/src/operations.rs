@@ -223,8 +223,14 @@ impl Request for Inspect {
         requester: &Requester,
     ) -> Result<MessagesView, Denied> {
         let queue = gateway.looked_at(cx, requester, &self.path)?;
-        let bounds = (self.most, self.bytes_max);
-        Ok(gateway.inspect(queue, self.from, &self.conditions, bounds))
+        let Self {
+            from,
+            conditions,
+            most,
+            bytes_max,
+            ..
+        } = self;
+        Ok(gateway.inspect(queue, from, &conditions, most, bytes_max))
     }
 
     fn bodies(answer: &MessagesView) -> Vec<BodyRef> {
@@ -487,7 +493,8 @@ impl Gateway {
         queue: EntityId,
         from: SequenceNumber,
         conditions: &Conditions,
-        (most, bytes_max): (usize, usize),
+        most: usize,
+        bytes_max: usize,
     ) -> MessagesView {
         let mut view = MessagesView {
             messages: Vec::new(),

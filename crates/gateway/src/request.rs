@@ -102,7 +102,7 @@ impl Gateway {
         request: R,
     ) -> Result<R::Answer, Denied> {
         let done = request.run(self, cx, requester);
-        self.count_if_refused(&done);
+        self.refusals.count_if_refused(&done);
         done
     }
 }

@@ -5,6 +5,7 @@
 
 use tracing::{Level, enabled, info};
 
+use super::amqp::management::Status;
 use super::amqp::{Link, ServiceNode};
 use super::operations::node_shown;
 use super::{Gateway, QueuedReply, Reply, StepReply};
@@ -211,12 +212,13 @@ impl Gateway {
         connection: ConnectionId,
         node: &ServiceNode,
         operation: &str,
-        (status, reason): (i32, &str),
+        status: &Status,
     ) {
         if !is_on() {
             return;
         }
         let (client, entity) = (self.client(connection), node_shown(node));
+        let (status, reason) = status.shown();
         let connection = connection.0;
         info!(target: TARGET, connection, client, entity, operation, status, reason, "request");
     }

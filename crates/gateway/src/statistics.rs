@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::amqp::Link;
 use jitney_base::time::Timestamp;
-use jitney_broker::namespace::{self, Denied, DeniedKind};
+use jitney_broker::namespace::{self, DeniedKind};
 
 /// The clients of a shard, and its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Gateway {
             receivers: 0,
             receives: self.receives.count(),
             other_links: 0,
-            refused: self.refused,
+            refused: self.refusals.counts(),
         };
         for (_, connection) in self.connections.iter() {
             found.connections += 1;
@@ -54,19 +54,5 @@ impl Gateway {
             }
         }
         found
-    }
-
-    /// Counts a refusal.
-    pub(super) fn count_refused(&mut self, kind: DeniedKind) {
-        if let Some(count) = self.refused.get_mut(kind as usize) {
-            *count += 1;
-        }
-    }
-
-    /// Counts a request that was refused.
-    pub(super) fn count_if_refused<T>(&mut self, done: &Result<T, Denied>) {
-        if let Err(denied) = done {
-            self.count_refused(denied.kind);
-        }
     }
 }

@@ -10,7 +10,9 @@ use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 use fe2o3_amqp_types::primitives::OrderedMap;
 use jitney_amqp::LinkId;
-use jitney_amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, SessionId};
+use jitney_amqp::{
+    Attach, DeliveryId, Event, IncomingTransfer, LinkCredit, LinkRole, LinkTarget, SessionId,
+};
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
 use jitney_broker::namespace::{Denied, StepContext};
 use jitney_message::Message;
@@ -90,14 +92,14 @@ pub(crate) fn request_about(
     payload.extend(serde_amqp::to_vec(&Value::Map(properties)).unwrap());
     payload.extend([0x00, 0x53, 0x77]);
     payload.extend(serde_amqp::to_vec(&Value::Map(entries.collect())).unwrap());
-    Report::Event(Event::Transfer {
+    Report::Event(Event::Transfer(IncomingTransfer {
         link: REQUESTS,
         delivery: DeliveryId(0),
         payload: payload.into(),
         message_format: 0,
         settled: false,
         transaction: None,
-    })
+    }))
 }
 
 /// Lets a client attach its links to a node, with credit for many answers.
@@ -111,7 +113,7 @@ pub(crate) fn attach_both(
     gateway.apply(cx, id, attach(REQUESTS, &node));
     gateway.apply(cx, id, attach(RESPONSES, &node));
     let (link, limit, drain) = (RESPONSES, 1_000, false);
-    let credit = Event::Credit { link, limit, drain };
+    let credit = Event::Credit(LinkCredit { link, limit, drain });
     gateway.apply(cx, id, Report::Event(credit));
 }
 
@@ -134,7 +136,8 @@ impl Gateway {
     pub fn attach_receiver(
         &mut self,
         cx: &mut StepContext<'_>,
-        (connection, link): (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         path: &str,
     ) {
         let queue = self.namespaces.resolve_path(path).unwrap();
@@ -180,7 +183,7 @@ impl Gateway {
         let description = jitney_queue::Description::default();
         self.ensure_entity(cx, "q", description).unwrap();
         attach_both(self, cx, id, "q");
-        self.budget.spend(limits::SCAN_BUDGET);
+        self.scans.spend(limits::SCAN_BUDGET);
         for _ in 0..calls {
             self.apply(cx, id, search());
         }

@@ -10,6 +10,7 @@ use jitney_base::ids::ConnectionId;
 use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney_base::time::Timestamp;
 use jitney_broker::namespace::{Contained, Damage};
+use jitney_gateway::amqp::DeliveryCredit;
 use jitney_gateway::{QueuedReply, Reply};
 
 /// A reply that cannot leave as it is, for bytes of it are damaged.
@@ -60,16 +61,19 @@ impl Shard {
             Reply::Deliver(link, handover) => {
                 let damage = damages.iter().find(|damage| damage.body == handover.body);
                 let Some(damage) = damage else { return };
+                let credit = if is_drained {
+                    DeliveryCredit::Drained
+                } else {
+                    DeliveryCredit::Left
+                };
                 let contained = self.step(now, Cause::Damage, |gateway, cx| {
-                    let receiver = (connection, link);
-                    gateway.delivery_damaged(cx, receiver, &handover, damage, is_drained)
+                    gateway.delivery_damaged(cx, connection, link, &handover, damage, credit)
                 });
                 self.report_damage(contained);
             }
             Reply::Respond(link, mut response) => {
                 let contained = self.step(now, Cause::Damage, |gateway, cx| {
-                    let responder = (connection, link);
-                    gateway.response_damaged(cx, responder, &mut response, damages)
+                    gateway.response_damaged(cx, connection, link, &mut response, damages)
                 });
                 self.report_damage(contained);
                 self.release(QueuedReply {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tracing::debug;
 
 use super::{Outgoing, Report};
-use jitney_amqp::{Connection, Delivery, Event, LinkId, SettleMode};
+use jitney_amqp::{Connection, Delivery, Event, IncomingTransfer, LinkCredit, LinkId, SettleMode};
 use jitney_base::ids::LockToken;
 use jitney_base::time::Timestamp;
 use jitney_gateway::limits;
@@ -75,7 +75,7 @@ impl Peer {
     pub fn take_events(&mut self) {
         while let Some(mut event) = self.engine.poll_event() {
             match &mut event {
-                Event::Credit { link, .. } => self.resend_stalled(*link),
+                Event::Credit(LinkCredit { link, .. }) => self.resend_stalled(*link),
                 Event::Detached { link, .. } => {
                     self.stalled.remove(link);
                 }
@@ -84,11 +84,13 @@ impl Peer {
                     let left = self.outgoing.drain(..);
                     unsent.extend(left.filter_map(|outgoing| outgoing.locked()));
                 }
-                Event::Transfer { payload, .. } => self.message_bytes += payload.len(),
+                Event::Transfer(IncomingTransfer { payload, .. }) => {
+                    self.message_bytes += payload.len();
+                }
                 Event::AttachAnswered(..)
                 | Event::AttachRequested(..)
                 | Event::Authenticating { .. }
-                | Event::Disposition { .. }
+                | Event::Disposition(_)
                 | Event::Opened { .. }
                 | Event::RefusedInTransaction { .. }
                 | Event::Unsent { .. } => {}

@@ -100,7 +100,7 @@ impl Bench {
     /// Lets a receiver of `q` in, with credit for one message.
     fn receive(&mut self, id: ConnectionId) {
         self.shard.configure(NOW, |gateway, cx| {
-            gateway.attach_receiver(cx, (id, LinkId(0)), "q");
+            gateway.attach_receiver(cx, id, LinkId(0), "q");
         });
     }
 

@@ -2,7 +2,7 @@
 
 use super::forwarding::{ForwardingTarget, address_of};
 use super::queues::EntityNode;
-use super::{EntityChange, Namespaces, StepContext, Topic};
+use super::{EntityChange, Lifetime, Namespaces, StepContext, Topic};
 use jitney_base::address::{self, SubQueue};
 use jitney_base::ids::{EntityId, SequenceNumber};
 use jitney_base::time::{Millis, Timestamp};
@@ -277,7 +277,11 @@ impl Namespaces {
             let change = EntityChange::Deleted {
                 base: entity.base,
                 address: node.address.clone(),
-                is_temporary: node.queue.description().temporary,
+                lifetime: if node.queue.description().temporary {
+                    Lifetime::Temporary
+                } else {
+                    Lifetime::Lasting
+                },
             };
             self.changes.push_back(change);
         }

@@ -151,9 +151,18 @@ pub enum EntityChange {
         base: EntityId,
         /// Its address.
         address: EntityAddress,
-        /// It was a temporary node.
-        is_temporary: bool,
+        /// How long it was to be there.
+        lifetime: Lifetime,
     },
+}
+
+/// How long an entity is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until somebody deletes it, or it has been idle for too long.
+    Lasting,
+    /// As long as the link that made it, at most.
+    Temporary,
 }
 
 /// Deliveries of queues to receivers, in order, each with the group of records that it rests on.

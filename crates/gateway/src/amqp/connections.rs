@@ -3,22 +3,27 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::early_attach::{EarlyAttach, EarlyAttachEnds};
+use super::grants::TokenEnds;
 use super::link_memory::LinkMemory;
 use super::management::Call;
 use super::transactions::{Declared, Group};
-use super::windows::Window;
+use super::windows::{Window, Windows};
 use super::{Link, jms};
 use jitney_amqp::{LinkId, Product, SessionId};
 use jitney_base::ids::{ConnectionId, EntityId};
-use jitney_base::time::Timestamp;
+use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::access::{Grant, Origin};
 
-/// All connections.
-#[derive(Debug, Default)]
+/// All connections: each with its links, and what concerns them all, which is when something of them ends and how much may wait to
+/// be written to their peers.
+#[derive(Debug)]
 pub(crate) struct Connections {
-    open: BTreeMap<ConnectionId, Connection>,
+    pub(super) open: BTreeMap<ConnectionId, Connection>,
     /// The receivers of connections that have ended: messages for them may be on their way still.
     ended: BTreeMap<ConnectionId, Vec<(LinkId, EntityId)>>,
+    pub(super) token_ends: TokenEnds,
+    pub(super) early_attach_ends: EarlyAttachEnds,
+    pub(super) windows: Windows,
 }
 
 /// A connection.
@@ -114,6 +119,39 @@ impl Connection {
 }
 
 impl Connections {
+    /// Makes a gateway's connections, of which all together may have so many bytes waiting to be written.
+    pub(crate) fn new(outgoing: usize) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            token_ends: TokenEnds::default(),
+            early_attach_ends: EarlyAttachEnds::default(),
+            windows: Windows::new(outgoing),
+        }
+    }
+
+    /// Returns when the next thing ends: a token, the wait of an attach, or the patience with peers that read nothing.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let all = [
+            self.token_ends.poll_timeout(),
+            self.early_attach_ends.poll_timeout(),
+            self.windows.poll_timeout(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Follows a clock that was set. Tokens end at their time by the clock.
+    pub(crate) fn follow_clock(&mut self, step: ClockStep) {
+        self.windows.follow_clock(step);
+        self.early_attach_ends.follow_clock(step);
+        for connection in self.open.values_mut() {
+            connection.window.follow_clock(step);
+            for early in connection.early_attaches.values_mut() {
+                early.follow_clock(step);
+            }
+        }
+    }
+
     /// Returns the connection with an id, if it is open.
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.open.get(&id)
@@ -145,10 +183,6 @@ impl Connections {
     ) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         let open = self.open.range(from..);
         open.map(|(&id, connection)| (id, connection))
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
-        self.open.values_mut()
     }
 
     pub(super) fn ids(&self) -> Vec<ConnectionId> {
@@ -198,11 +232,15 @@ impl Connections {
     }
 
     /// Checks what holds between steps.
-    pub(crate) fn check(&self, early_attach_ends: &EarlyAttachEnds) {
+    pub(crate) fn check(&self) {
+        self.windows.check(self);
         for (id, connection) in &self.open {
             for (&link, early) in &connection.early_attaches {
                 assert!(!connection.links.contains_key(&link), "it is attached once");
-                early_attach_ends.check(*id, link, early);
+                self.early_attach_ends.check(*id, link, early);
+            }
+            for grant in &connection.grants {
+                self.token_ends.check(*id, grant);
             }
             assert!(!self.ended.contains_key(id), "no id is used twice");
             let waiting = connection.waiting_calls();

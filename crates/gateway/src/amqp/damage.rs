@@ -10,18 +10,27 @@ use jitney_broker::namespace::{Contained, Damage, StepContext};
 use jitney_message::Stamps;
 use jitney_queue::{DeadLetter, Handover, ReceiveMode};
 
+/// What has become of the credit of a delivery that is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryCredit {
+    /// It is there for another message.
+    Left,
+    /// A drain has used it up.
+    Drained,
+}
+
 impl Gateway {
     /// Contains the damage of a message that was to be delivered. Its receiver gets the next one in
-    /// its place, unless a drain has used up the credit meanwhile.
+    /// its place, if the credit is left.
     pub fn delivery_damaged(
         &mut self,
         cx: &mut StepContext<'_>,
-        receiver: (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         handover: &Handover,
         damage: &Damage,
-        is_drained: bool,
+        credit: DeliveryCredit,
     ) -> Option<Contained> {
-        let (connection, link) = receiver;
         let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) else {
             // The link has gone, and the message with it or back to its queue.
             return None;
@@ -36,15 +45,12 @@ impl Gateway {
         } else {
             handover.mode
         };
-        let contained = self.contain_handed_out(cx, (queue, mode), handover, damage);
+        let contained = self.contain_handed_out(cx, queue, mode, handover, damage);
         let bytes = u64::from(handover.body.length);
         self.written(cx, connection, link, bytes);
-        self.with_queue(cx, queue, |queue, cx| {
-            if is_drained {
-                queue.free(cx, handover.token);
-            } else {
-                queue.take_back(cx, consumer, handover.token);
-            }
+        self.with_queue(cx, queue, |queue, cx| match credit {
+            DeliveryCredit::Left => queue.take_back(cx, consumer, handover.token),
+            DeliveryCredit::Drained => queue.free(cx, handover.token),
         });
         contained
     }
@@ -53,7 +59,8 @@ impl Gateway {
     pub(crate) fn contain_handed_out(
         &mut self,
         cx: &mut StepContext<'_>,
-        (queue, mode): (EntityId, ReceiveMode),
+        queue: EntityId,
+        mode: ReceiveMode,
         handover: &Handover,
         damage: &Damage,
     ) -> Option<Contained> {
@@ -76,11 +83,11 @@ impl Gateway {
     pub fn response_damaged(
         &mut self,
         cx: &mut StepContext<'_>,
-        responder: (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         response: &mut Response,
         damages: &[Damage],
     ) -> Vec<Contained> {
-        let (connection, link) = responder;
         let bytes = response.bytes();
         let address = match self.link(connection, link) {
             Some(Link::Responses(state)) => match &state.node {

@@ -231,7 +231,14 @@ fn a_message_that_was_received_and_deleted_comes_back_as_a_dead_letter() {
             };
             gateway.connection(connection).links.insert(link, receiver);
             let damage = damage(handover.body);
-            gateway.delivery_damaged(cx, (connection, link), &handover, &damage, false)
+            gateway.delivery_damaged(
+                cx,
+                connection,
+                link,
+                &handover,
+                &damage,
+                DeliveryCredit::Left,
+            )
         });
         assert_eq!(contained.unwrap().number, SequenceNumber(1));
         let (number, bytes, reason, _) = only(&bench, &format!("{path}/dead"));

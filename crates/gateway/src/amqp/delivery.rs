@@ -5,7 +5,7 @@ use super::windows::Load;
 use super::{Link, QueuedReply, Reply, consumer_id, link_of};
 use crate::messages::is_receive;
 use crate::{Gateway, request_log};
-use jitney_amqp::{LinkId, Tag};
+use jitney_amqp::{LinkCredit, LinkId, Tag};
 use jitney_base::ids::{ConnectionId, EntityId, LockToken};
 use jitney_broker::namespace::{Deliveries, StepContext};
 use jitney_broker::namespace::{Denied, DeniedKind};
@@ -41,7 +41,7 @@ impl Gateway {
                         self.namespaces.trace_handed_out(queue, &handover);
                     }
                     let load = Load::Messages(u64::from(handover.body.length));
-                    if self.load(cx.now, connection, load) {
+                    if self.connections.load(cx.now, connection, load) {
                         filled.push(connection);
                     }
                     (consumer, Reply::Deliver(link, handover))
@@ -119,14 +119,13 @@ impl Gateway {
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        link: LinkId,
-        limit: u32,
-        drain: bool,
+        credit: LinkCredit,
     ) {
+        let LinkCredit { link, limit, drain } = credit;
         match self.link(connection, link) {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
-                let allowance = self.allowance(connection);
+                let allowance = self.connections.allowance(connection);
                 let asks = self.with_queue(cx, queue, |queue, cx| {
                     // It may have been accepted since.
                     queue.allow(cx, consumer, allowance);
@@ -138,9 +137,9 @@ impl Gateway {
                     self.namespaces.record_access(cx.now, queue);
                 }
             }
-            Some(Link::Responses(_)) => self.respond_credit(cx, connection, link, limit, drain),
+            Some(Link::Responses(_)) => self.respond_credit(cx, connection, credit),
             Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) => {}
-            None => self.credit_early(connection, link, (limit, drain)),
+            None => self.credit_early(connection, credit),
         }
     }
 

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeSet;
 
+use super::connections::Connections;
 use super::{QueuedReply, Reply};
 use crate::Gateway;
 use crate::limits;
-use jitney_amqp::{Attach, LinkId, LinkRole, LinkTarget};
+use jitney_amqp::{Attach, LinkCredit, LinkId, LinkRole, LinkTarget};
 use jitney_base::address::Address;
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{ClockStep, Timestamp};
@@ -23,8 +24,8 @@ pub(crate) struct EarlyAttach {
     attach: Attach,
     /// What the token must hold for.
     resource: String,
-    /// The credit that the peer has given meanwhile, and whether it drains.
-    credit: Option<(u32, bool)>,
+    /// The credit that the peer has given meanwhile.
+    credit: Option<LinkCredit>,
     ends: Timestamp,
 }
 
@@ -48,6 +49,13 @@ impl EarlyAttachEnds {
         })
     }
 
+    /// Follows a clock that was set.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        let ends = std::mem::take(&mut self.ends).into_iter();
+        let ends = ends.map(|(at, connection, link)| (at.moved(step), connection, link));
+        self.ends = ends.collect();
+    }
+
     /// Checks that the end of an attach is known.
     pub(crate) fn check(&self, connection: ConnectionId, link: LinkId, early: &EarlyAttach) {
         assert!(self.ends.contains(&(early.ends, connection, link)));
@@ -55,6 +63,11 @@ impl EarlyAttachEnds {
 }
 
 impl EarlyAttach {
+    /// Follows a clock that was set.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        self.ends = self.ends.moved(step);
+    }
+
     /// Returns how many bytes of the peer's it keeps.
     fn memory_bytes(&self) -> usize {
         self.resource.len() + memory_bytes(&self.attach)
@@ -89,10 +102,8 @@ impl Gateway {
             return false;
         }
         self.keep_link_bytes(connection, bytes);
-        self.early_attach_ends.ends.insert((ends, connection, link));
-        self.connection(connection)
-            .early_attaches
-            .insert(link, early);
+        self.connections
+            .insert_early_attach(connection, link, early);
         true
     }
 
@@ -121,14 +132,9 @@ impl Gateway {
     }
 
     /// Notes the credit of a link whose attach waits.
-    pub(super) fn credit_early(
-        &mut self,
-        connection: ConnectionId,
-        link: LinkId,
-        credit: (u32, bool),
-    ) {
+    pub(super) fn credit_early(&mut self, connection: ConnectionId, credit: LinkCredit) {
         let connection = self.connections.get_mut(connection);
-        if let Some(early) = connection.and_then(|it| it.early_attaches.get_mut(&link)) {
+        if let Some(early) = connection.and_then(|it| it.early_attaches.get_mut(&credit.link)) {
             early.credit = Some(credit);
         }
     }
@@ -139,14 +145,8 @@ impl Gateway {
         connection: ConnectionId,
         link: LinkId,
     ) -> Option<EarlyAttach> {
-        let early = self
-            .connections
-            .get_mut(connection)?
-            .early_attaches
-            .remove(&link)?;
+        let early = self.connections.take_early_attach(connection, link)?;
         self.drop_link_bytes(connection, early.memory_bytes());
-        let end = (early.ends, connection, link);
-        self.early_attach_ends.ends.remove(&end);
         Some(early)
     }
 
@@ -161,8 +161,8 @@ impl Gateway {
                 && let Some(early) = self.take_early_attach(id, link)
             {
                 self.attach(cx, id, link, &early.attach);
-                if let Some((limit, drain)) = early.credit {
-                    self.credit(cx, id, link, limit, drain);
+                if let Some(credit) = early.credit {
+                    self.credit(cx, id, credit);
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Gateway {
 
     /// Refuses the attaches for whose nodes no token has come in time.
     pub(crate) fn end_early_attaches(&mut self, now: Timestamp) {
-        while let Some((connection, link)) = self.early_attach_ends.next(now) {
+        while let Some((connection, link)) = self.connections.early_attach_ends.next(now) {
             let Some(early) = self.take_early_attach(connection, link) else {
                 continue;
             };
@@ -183,17 +183,20 @@ impl Gateway {
             });
         }
     }
+}
 
-    /// Follows a clock that was set.
-    pub(crate) fn follow_clock_of_early_attaches(&mut self, step: ClockStep) {
-        let ends = std::mem::take(&mut self.early_attach_ends.ends).into_iter();
-        let ends = ends.map(|(at, connection, link)| (at.moved(step), connection, link));
-        self.early_attach_ends.ends = ends.collect();
-        for connection in self.connections.iter_mut() {
-            for early in connection.early_attaches.values_mut() {
-                early.ends = early.ends.moved(step);
-            }
-        }
+impl Connections {
+    fn insert_early_attach(&mut self, connection: ConnectionId, link: LinkId, early: EarlyAttach) {
+        let end = (early.ends, connection, link);
+        self.early_attach_ends.ends.insert(end);
+        self.entry(connection).early_attaches.insert(link, early);
+    }
+
+    fn take_early_attach(&mut self, connection: ConnectionId, link: LinkId) -> Option<EarlyAttach> {
+        let early = self.get_mut(connection)?.early_attaches.remove(&link)?;
+        let end = (early.ends, connection, link);
+        self.early_attach_ends.ends.remove(&end);
+        Some(early)
     }
 }
 

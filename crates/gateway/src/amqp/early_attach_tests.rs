@@ -5,7 +5,7 @@ use super::tests::Bench;
 use super::*;
 use crate::Report;
 use crate::limits;
-use jitney_amqp::{Event, Identity, LinkRole, LinkTarget};
+use jitney_amqp::{Event, Identity, LinkCredit, LinkRole, LinkTarget};
 use jitney_base::secret::Secret;
 use jitney_broker::access::Attempt;
 
@@ -15,11 +15,11 @@ fn an_attach_to_a_management_node_waits_for_a_token_that_holds_for_it() {
     attach(&mut bench, 1, LinkRole::Incoming, "q/$management");
     attach(&mut bench, 2, LinkRole::Outgoing, "Q/$management");
     // The peer gives credit before it is answered.
-    let credit = Event::Credit {
+    let credit = Event::Credit(LinkCredit {
         link: LinkId(2),
         limit: 7,
         drain: false,
-    };
+    });
     bench.run(|gateway, cx| gateway.apply(cx, GUEST, Report::Event(credit)));
     assert!(told(&mut bench).is_empty());
     let put_for = |bench: &mut Bench, path: &str| {
@@ -54,7 +54,7 @@ fn an_attach_to_a_management_node_waits_for_a_token_that_holds_for_it() {
     bench.run(|gateway, cx| gateway.closed(cx, GUEST, &[]));
     later(&mut bench, limits::EARLY_ATTACH_WAIT);
     assert!(told(&mut bench).is_empty());
-    assert_eq!(bench.gateway.early_attach_ends.poll_timeout(), None);
+    assert_eq!(bench.gateway.connections.poll_timeout(), None);
 }
 
 #[test]

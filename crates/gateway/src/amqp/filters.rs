@@ -22,7 +22,8 @@ impl Gateway {
     /// Reads the filter of a receiver; `None` if it has none.
     pub(super) fn receiver_filter(
         &self,
-        (queue, address): (EntityId, &EntityAddress),
+        queue: EntityId,
+        address: &EntityAddress,
         attach: &Attach,
     ) -> Result<Option<ReceiverFilter>, Denied> {
         if attach.is_no_local() {

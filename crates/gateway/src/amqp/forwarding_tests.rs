@@ -2,7 +2,7 @@
 
 use super::tests::{Bench, message, scheduled};
 use super::*;
-use jitney_amqp::{DeliveryId, Outcome};
+use jitney_amqp::{DeliveryId, IncomingTransfer, Outcome};
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::{Millis, Timestamp};
 use jitney_message::{Message, Scalar};
@@ -402,7 +402,7 @@ fn send_via(bench: &mut Bench, via: &str, message: &Message) -> Outcome {
             deliveries: 0,
         };
         gateway.connection(one).links.insert(LINK, link);
-        let incoming = send::Incoming {
+        let incoming = IncomingTransfer {
             link: LINK,
             delivery: DeliveryId(0),
             payload,

@@ -258,7 +258,7 @@ impl Gateway {
             self.check_memory_bytes(id, grant.memory_bytes())
                 .map_err(|text| TokenRefused::new(Fault::Full, text))?;
         }
-        self.token_ends.insert(grant.expires_at, id);
+        self.connections.token_ends.insert(grant.expires_at, id);
         let connection = self.connection(id);
         connection.grants.retain(|old| !same(&old));
         let shrinks = old.as_ref().is_some_and(|old| old.rights != grant.rights);
@@ -266,7 +266,7 @@ impl Gateway {
         if let Some(at) = old.map(|old| old.expires_at)
             && connection.grants.iter().all(|grant| grant.expires_at != at)
         {
-            self.token_ends.remove(at, id);
+            self.connections.token_ends.remove(at, id);
         }
         self.keep_tokens(id);
         self.admit(id);
@@ -328,7 +328,7 @@ impl Gateway {
 
     /// Ends what rested on tokens whose time is over.
     pub(crate) fn end_tokens(&mut self, cx: &mut StepContext<'_>) {
-        while let Some((at, id)) = self.token_ends.next(cx.now) {
+        while let Some((at, id)) = self.connections.token_ends.next(cx.now) {
             let Some(connection) = self.connections.get_mut(id) else {
                 continue;
             };

@@ -24,7 +24,9 @@ use jitney_broker::namespace::DeniedKind;
 use super::*;
 use crate::Report;
 use crate::amqp::tests::{Bench, inquiry};
-use jitney_amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
+use jitney_amqp::{
+    Attach, DeliveryId, Event, IncomingTransfer, LinkRole, LinkTarget, Outcome, SessionId,
+};
 use jitney_base::memory::{Budget, Memory, Purpose};
 use jitney_base::rights::Key;
 
@@ -475,14 +477,14 @@ fn an_unauthenticated_peer_learns_nothing_of_what_there_is() {
 
 /// Declares a transaction, and returns whether it was declared.
 fn declares(bench: &mut Bench, link: u32) -> bool {
-    let event = Event::Transfer {
+    let event = Event::Transfer(IncomingTransfer {
         link: LinkId(link),
         delivery: DeliveryId(0),
         payload: Bytes::from_static(&[0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]),
         message_format: 0,
         settled: false,
         transaction: None,
-    };
+    });
     bench.told.clear();
     bench.run(|gateway, cx| gateway.apply(cx, GUEST, Report::Event(event)));
     let told = std::mem::take(&mut bench.told);

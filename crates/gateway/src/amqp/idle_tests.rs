@@ -4,7 +4,7 @@ use super::tests::{Bench, message};
 use super::*;
 use crate::Report;
 use crate::testing::{attach_both, attach_session, request};
-use jitney_amqp::Event;
+use jitney_amqp::{Event, LinkCredit};
 use jitney_base::time::{Millis, Timestamp};
 use jitney_queue::{Description, ReceiveMode, Settlement};
 use serde_amqp::Value;
@@ -46,7 +46,12 @@ fn set_credit(bench: &mut Bench, limit: u32) {
                 queue.add_consumer(consumer, ReceiveMode::PeekLock);
             });
         }
-        gateway.credit(cx, ONE, LINK, limit, false);
+        let credit = LinkCredit {
+            link: LINK,
+            limit,
+            drain: false,
+        };
+        gateway.credit(cx, ONE, credit);
     });
 }
 
@@ -163,11 +168,11 @@ fn with_sessions() -> Bench {
 
 /// A flow that allows so many messages.
 fn flow(link: LinkId, limit: u32) -> Report {
-    Report::Event(Event::Credit {
+    Report::Event(Event::Credit(LinkCredit {
         link,
         limit,
         drain: false,
-    })
+    }))
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! deleted by themselves as temporary; they are deleted at a restart.
 
 use super::filters::selector_of;
-use super::links::{capabilities, receiver_accept};
+use super::links::{capabilities, receive_mode, receiver_accept};
 use super::{Link, consumer_id, link_of};
 use crate::Gateway;
 use jitney_amqp::{Accept, Attach, Capability, DynamicNode, LinkId};
@@ -19,11 +19,13 @@ use jitney_base::ids::{ConnectionId, EntityId};
 use jitney_base::limits;
 use jitney_base::rights::Right;
 use jitney_broker::namespace::administration::Properties;
-use jitney_broker::namespace::{Denied, DeniedKind};
-use jitney_broker::namespace::{StepContext, Tier};
-use jitney_queue::Queue;
-use jitney_queue::{Description, EntityKind, ReceiveMode};
+use jitney_broker::namespace::{Denied, DeniedKind, StepContext, Tier};
+use jitney_queue::{Description, EntityKind, Queue};
 use jitney_rules::{Filter, Rule, SqlFilter};
+
+/// What the name of a durable subscription ends with.
+const DURABLE: &str = "$D";
+const NON_DURABLE: &str = "$ND";
 
 /// An entity that ends, or does not, with a link.
 #[derive(Debug)]
@@ -136,12 +138,13 @@ impl Gateway {
     pub(super) fn subscribe(
         &mut self,
         cx: &mut StepContext<'_>,
-        (connection, link): (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         attach: &Attach,
-        topic: (EntityId, &EntityAddress),
-        mode: ReceiveMode,
+        base: EntityId,
+        address: &EntityAddress,
     ) -> Result<(Link, Option<Accept>), Denied> {
-        let (base, address) = topic;
+        let mode = receive_mode(attach);
         if attach.is_no_local() {
             let text = "A subscription cannot leave out what its own connection sends (no-local).";
             return Err(Denied::new(DeniedKind::NotImplemented, text, &address.path));
@@ -218,7 +221,9 @@ impl Gateway {
                 Some((name, _)) if is_shared => name,
                 _ => &attach.name,
             };
-            subscription_name(name, if is_global { "" } else { &client }, is_durable)
+            let client = if is_global { "" } else { client.as_str() };
+            let kind = if is_durable { DURABLE } else { NON_DURABLE };
+            format!("{name}${client}{kind}")
         };
         if !is_name(&name) {
             let text = format!(
@@ -339,7 +344,8 @@ impl Gateway {
     /// it has no source. The answer tells the subscription's topic.
     pub(super) fn unsubscribe(
         &mut self,
-        (connection, link): (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Denied> {
         let (name, _) = attach.name.split_once('|').unwrap_or((&attach.name, ""));
@@ -349,7 +355,7 @@ impl Gateway {
             Some((_, kind)) if kind.contains("global") => "",
             _ => client.as_str(),
         };
-        let name = subscription_name(name, client, true);
+        let name = format!("{name}${client}{DURABLE}");
         let topics = self.namespaces.topics().filter_map(|topic| {
             let topic = &self.namespaces.node(topic)?.address.path;
             let path = address::subscription(topic, &name);
@@ -455,12 +461,6 @@ impl Gateway {
                 ..Denied::from(refused)
             })
     }
-}
-
-/// Returns what a subscription is called that a client of JMS has.
-fn subscription_name(name: &str, client: &str, is_durable: bool) -> String {
-    let kind = if is_durable { "D" } else { "ND" };
-    format!("{name}${client}${kind}")
 }
 
 fn is_name(name: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Links are attached and detached.
 
-use jitney_broker::namespace::{Denied, DeniedKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,10 +17,10 @@ use jitney_base::address::{Address, EntityAddress, SubQueue};
 use jitney_base::ids::{ConnectionId, EntityId};
 use jitney_base::rights::Right;
 use jitney_base::time::Timestamp;
-use jitney_broker::namespace::StepContext;
-use jitney_queue::Queue;
+use jitney_broker::namespace::{Denied, DeniedKind, Lifetime, StepContext};
 use jitney_queue::{
-    Accepted, Description, EntityKind, ReceiveMode, ScanMode, SessionGrant, Wanted,
+    Accepted, ConsumerId, Description, EntityKind, Queue, ReceiveMode, ScanMode, SessionGrant,
+    Wanted,
 };
 
 /// A link on which a service node's responses go out.
@@ -222,7 +221,7 @@ impl Gateway {
     ) -> Result<(Link, Option<Accept>), Denied> {
         let source = attach.source.as_ref();
         if source.is_none() && self.connection(connection).brings_jms {
-            return self.unsubscribe((connection, link), attach);
+            return self.unsubscribe(connection, link, attach);
         }
         let text = source.and_then(|source| source.address.as_deref());
         let made = self.make_node(cx, connection, link, attach, text)?;
@@ -234,18 +233,14 @@ impl Gateway {
             }
             Found::Queue(queue, address) => (queue, address),
         };
-        self.check_group(connection, attach.session, (queue, &address))?;
-        let mode = match attach.settle_mode() {
-            SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
-            SettleMode::OnReceipt => ReceiveMode::PeekLock,
-        };
+        self.check_group(connection, attach.session, queue, &address)?;
+        let mode = receive_mode(attach);
         if address.queue == SubQueue::Main && self.can_subscribe(connection, queue) {
-            let (id, topic) = ((connection, link), (queue, &address));
-            return self.subscribe(cx, id, attach, topic, mode);
+            return self.subscribe(cx, connection, link, attach, queue, &address);
         }
         self.namespaces.check_receivable(queue, &address)?;
         let consumer = consumer_id(connection, link);
-        if let Some(filter) = self.receiver_filter((queue, &address), attach)? {
+        if let Some(filter) = self.receiver_filter(queue, &address, attach)? {
             self.check_filter(queue, &address, attach, &filter)?;
             let settle_mode = (filter.scan_mode == ScanMode::Browse).then_some(SettleMode::OnSend);
             let selects = filter.selection.selector.is_some();
@@ -279,8 +274,8 @@ impl Gateway {
             };
             return Ok((Link::Receiver { queue, name }, Some(accept)));
         };
-        let which = (queue, &address);
-        self.accept_session(cx, (connection, link), attach, which, (mode, wanted))
+        let accepted = self.accept_session(cx, consumer, attach, queue, &wanted);
+        accepted.ok_or_else(|| session_refused(&wanted, &address))
     }
 
     /// Accepts a receiver of a queue.
@@ -292,49 +287,33 @@ impl Gateway {
         }
     }
 
-    /// Accepts a receiver for a message session, or makes it wait for one.
+    /// Accepts a receiver for a message session, or makes it wait for one; `None` if the session cannot be locked.
     fn accept_session(
         &mut self,
         cx: &mut StepContext<'_>,
-        (connection, link): (ConnectionId, LinkId),
+        consumer: ConsumerId,
         attach: &Attach,
-        (queue, address): (EntityId, &EntityAddress),
-        (mode, wanted): (ReceiveMode, SessionFilter),
-    ) -> Result<(Link, Option<Accept>), Denied> {
-        let consumer = consumer_id(connection, link);
+        queue: EntityId,
+        wanted: &SessionFilter,
+    ) -> Option<(Link, Option<Accept>)> {
         let accepted = self.with_queue(cx, queue, |queue, cx| {
-            let wanted = match &wanted {
+            let wanted = match wanted {
                 SessionFilter::Named(id) => Wanted::Named(id),
                 SessionFilter::Next | SessionFilter::Malformed => Wanted::Next(
                     cx.now
                         .after(attach.millis(TIMEOUT).unwrap_or(limits::NEXT_SESSION_WAIT)),
                 ),
             };
-            queue.accept_session(cx, consumer, mode, wanted)
+            queue.accept_session(cx, consumer, receive_mode(attach), wanted)
         });
-        match (accepted, wanted) {
-            (Some(Ok(Accepted::Granted(grant))), _) => {
+        match accepted?.ok()? {
+            Accepted::Granted(grant) => {
                 let name = Some(attach.name.as_str().into());
-                Ok((Link::Receiver { queue, name }, Some(session_accept(&grant))))
+                Some((Link::Receiver { queue, name }, Some(session_accept(&grant))))
             }
-            (Some(Ok(Accepted::Waiting)), _) => {
+            Accepted::Waiting => {
                 let name = attach.name.as_str().into();
-                Ok((Link::Waiting { queue, name }, None))
-            }
-            (_, wanted) => {
-                let id = match wanted {
-                    SessionFilter::Named(id) => id,
-                    SessionFilter::Next | SessionFilter::Malformed => String::new(),
-                };
-                let text = format!(
-                    "The requested session '{id}' cannot be accepted. It may be locked by another \
-                     receiver."
-                );
-                Err(Denied::new(
-                    DeniedKind::SessionCannotBeLocked,
-                    &text,
-                    &address.path,
-                ))
+                Some((Link::Waiting { queue, name }, None))
             }
         }
     }
@@ -435,7 +414,9 @@ impl Gateway {
             return;
         };
         for grant in &state.grants {
-            self.token_ends.remove(grant.expires_at, connection);
+            self.connections
+                .token_ends
+                .remove(grant.expires_at, connection);
         }
         // All are removed before messages of one become available to the others.
         for (&link, state) in &state.links {
@@ -455,8 +436,8 @@ impl Gateway {
             }
         }
         self.end_link_entities(cx, connection, state.take_link_entities());
-        self.windows.count_requests(state.waiting, 0);
-        self.forget_window(cx, &state);
+        self.connections.forget_waiting(&state);
+        self.resume_sending(cx);
     }
 
     /// Makes messages available again that were still to be brought to a connection when it ended: it is
@@ -516,7 +497,7 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         base: EntityId,
         address: &EntityAddress,
-        is_temporary: bool,
+        lifetime: Lifetime,
     ) {
         let (key, address) = (address.key(), address.to_string());
         let ended = self.connections.links_where(|state| match state {
@@ -530,12 +511,12 @@ impl Gateway {
         for (connection, link) in ended {
             // As for one that was never there: the SDKs know no other word for it. Temporary ones
             // are what generic clients make.
-            let denied = if is_temporary {
-                let text = format!("The temporary node '{address}' has been deleted.");
-                Denied::new(DeniedKind::Deleted, text, &address)
-            } else {
-                let host = self.host_of(connection);
-                Denied::not_found(&host, &address)
+            let denied = match lifetime {
+                Lifetime::Temporary => {
+                    let text = format!("The temporary node '{address}' has been deleted.");
+                    Denied::new(DeniedKind::Deleted, text, &address)
+                }
+                Lifetime::Lasting => Denied::not_found(&self.host_of(connection), &address),
             };
             self.end_link(cx, connection, link, denied);
         }
@@ -790,4 +771,24 @@ pub(super) fn session_accept(grant: &SessionGrant) -> Accept {
 enum Found {
     Service(ServiceNode),
     Queue(EntityId, EntityAddress),
+}
+
+/// Returns how a receiver takes messages, as its settle mode says.
+pub(super) fn receive_mode(attach: &Attach) -> ReceiveMode {
+    match attach.settle_mode() {
+        SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
+        SettleMode::OnReceipt => ReceiveMode::PeekLock,
+    }
+}
+
+/// Says that a message session cannot be locked for a receiver.
+fn session_refused(wanted: &SessionFilter, address: &EntityAddress) -> Denied {
+    let id = match wanted {
+        SessionFilter::Named(id) => id,
+        SessionFilter::Next | SessionFilter::Malformed => "",
+    };
+    let text = format!(
+        "The requested session '{id}' cannot be accepted. It may be locked by another receiver."
+    );
+    Denied::new(DeniedKind::SessionCannotBeLocked, &text, &address.path)
 }

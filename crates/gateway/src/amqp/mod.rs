@@ -49,6 +49,7 @@ use jitney_base::address::EntityAddress;
 use jitney_base::ids::{ConnectionId, EntityId};
 use jitney_queue::ConsumerId;
 
+pub use damage::DeliveryCredit;
 pub(crate) use links::ResponseLink;
 
 /// A link of a client.

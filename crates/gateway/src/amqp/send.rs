@@ -1,6 +1,5 @@
 //! Transfers of clients: messages for entities, requests, and messages to the coordinator.
 
-use jitney_broker::namespace::{Denied, DeniedKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,28 +8,17 @@ use super::{CreditReturn, Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::rejected;
 use crate::request_log::Numbers;
-use jitney_amqp::{DeliveryId, LinkId, Outcome};
+use jitney_amqp::{IncomingTransfer, LinkId, Outcome};
 use jitney_base::ids::{ConnectionId, EntityId};
-use jitney_broker::namespace::{Operation, StepContext};
+use jitney_broker::namespace::{Denied, DeniedKind, Operation, StepContext};
 use jitney_message::{BATCH_FORMAT, Message, split_batch};
-
-/// A delivery on an incoming link.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) link: LinkId,
-    pub(crate) delivery: DeliveryId,
-    pub(crate) payload: Bytes,
-    pub(crate) message_format: u32,
-    pub(crate) settled: bool,
-    pub(crate) transaction: Option<Bytes>,
-}
 
 impl Gateway {
     pub(crate) fn transfer(
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        incoming: Incoming,
+        incoming: IncomingTransfer,
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
         let mut call = None;
@@ -48,8 +36,8 @@ impl Gateway {
                 taken.map(|outcome| (outcome, self.namespaces.group_of(queue)))
             }
             Some(Link::Requests { node, session }) => {
-                let to = (node.clone(), *session);
-                let taken = self.take_request(connection, &incoming, to);
+                let (node, session) = (node.clone(), *session);
+                let taken = self.take_request(connection, &incoming, node, session);
                 let taken = taken.map_err(NotTaken::Delivery);
                 taken.map(|taken| {
                     call = Some(taken);
@@ -111,7 +99,12 @@ impl Gateway {
     }
 
     /// Logs that a delivery is refused, and lets nothing of its transaction happen.
-    fn note_not_taken(&mut self, connection: ConnectionId, incoming: &Incoming, denied: &Denied) {
+    fn note_not_taken(
+        &mut self,
+        connection: ConnectionId,
+        incoming: &IncomingTransfer,
+        denied: &Denied,
+    ) {
         if let Some(state) = self.link(connection, incoming.link) {
             self.log_not_taken(connection, state, denied);
         }
@@ -126,7 +119,7 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
         to: Leg,
-        incoming: &Incoming,
+        incoming: &IncomingTransfer,
     ) -> Result<Outcome, NotTaken> {
         if incoming.message_format == BATCH_FORMAT {
             check_batch_size(incoming.payload.len())?;
@@ -168,7 +161,7 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
         (queue, destination, group): Leg,
-        incoming: &Incoming,
+        incoming: &IncomingTransfer,
         messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
     ) -> Result<Outcome, Denied> {
         if let Some(id) = &incoming.transaction {
@@ -233,7 +226,7 @@ fn check_batch_size(bytes: usize) -> Result<(), NotTaken> {
 type Leg = (EntityId, Option<Arc<str>>, Option<EntityId>);
 
 /// Makes the outcome of a delivery, which in a transaction is provisional.
-fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
+fn provisionally(incoming: &IncomingTransfer, outcome: Outcome) -> Outcome {
     match &incoming.transaction {
         Some(id) => Outcome::InTransaction(id.clone(), Box::new(outcome)),
         None => outcome,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::tests::{Bench, scheduled};
 use super::*;
-use jitney_amqp::DeliveryId;
+use jitney_amqp::{DeliveryId, IncomingTransfer};
 use jitney_base::ids::SequenceNumber;
 use jitney_broker::namespace::{DeniedKind, Lack, Room};
 use jitney_message::{BATCH_FORMAT, Message};
@@ -52,7 +52,7 @@ fn send_batch(bench: &mut Bench, queue: EntityId, payload: Bytes) -> Option<(Den
             deliveries: 0,
         };
         gateway.connection(ONE).links.insert(LINK, link);
-        let incoming = send::Incoming {
+        let incoming = IncomingTransfer {
             link: LINK,
             delivery: DeliveryId(0),
             payload,

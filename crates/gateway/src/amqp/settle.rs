@@ -2,54 +2,42 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::transactions::Answer;
 use super::{Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::rejected;
 use jitney_amqp::codec::Encoded;
-use jitney_amqp::{Condition, DeliveryId, LinkId, Outcome, Rejection};
+use jitney_amqp::{Condition, IncomingDisposition, Outcome, Rejection};
 use jitney_base::ids::{ConnectionId, LockToken};
 use jitney_broker::namespace::{LostLock, Operation, StepContext};
 use jitney_message::Amendments;
 use jitney_queue::{Changes, DeadLetter, Settlement};
-
-/// A disposition from a receiver.
-#[derive(Debug)]
-pub(crate) struct Decision {
-    pub(crate) link: LinkId,
-    pub(crate) delivery: DeliveryId,
-    pub(crate) token: LockToken,
-    pub(crate) settled: bool,
-    pub(crate) outcome: Outcome,
-    pub(crate) transaction: Option<Bytes>,
-}
 
 impl Gateway {
     pub(crate) fn disposition(
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        decision: Decision,
+        disposition: IncomingDisposition,
     ) {
         // A message that was received and deleted may be settled still: that does nothing
         // (`receiving.md#deliveries`).
-        let Some(&Link::Receiver { queue, .. }) = self.link(connection, decision.link) else {
-            if let Some(id) = &decision.transaction {
+        let Some(&Link::Receiver { queue, .. }) = self.link(connection, disposition.link) else {
+            if let Some(id) = &disposition.transaction {
                 let reason = "A message was settled on a link that has gone.";
                 self.abort(connection, id, reason);
             }
             return;
         };
-        let Decision {
+        let IncomingDisposition {
             link,
             delivery,
-            token,
+            tag,
             settled,
             outcome,
             transaction,
-        } = decision;
+        } = disposition;
+        let token = LockToken::from_tag(tag);
         // It is settled in the same transaction already: its receiver only forgets the delivery.
         if settled
             && self

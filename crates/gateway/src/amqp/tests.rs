@@ -3,9 +3,9 @@
 use crate::messages::ReceiveReply;
 use crate::{Gateway, StepReply};
 use bytes::Bytes;
-use jitney_amqp::DeliveryId;
 use jitney_amqp::Outcome;
 use jitney_amqp::SessionId;
+use jitney_amqp::{DeliveryId, IncomingTransfer};
 use jitney_base::address::EntityAddress;
 use jitney_base::address::SubQueue;
 use jitney_base::ids::BodyRef;
@@ -545,8 +545,8 @@ fn an_entity_that_forwards_is_never_idle() {
 }
 
 /// A message to the coordinator: a declare or a discharge.
-pub(crate) fn to_coordinator(link: LinkId, payload: Vec<u8>) -> send::Incoming {
-    send::Incoming {
+pub(crate) fn to_coordinator(link: LinkId, payload: Vec<u8>) -> IncomingTransfer {
+    IncomingTransfer {
         link,
         delivery: DeliveryId(0),
         payload: payload.into(),

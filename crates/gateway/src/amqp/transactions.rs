@@ -3,11 +3,10 @@
 
 use bytes::Bytes;
 
-use super::send::Incoming;
 use super::{Link, QueuedReply, Reply};
 use crate::limits;
 use crate::{Gateway, request_log};
-use jitney_amqp::{DeliveryId, LinkId, Outcome, SessionId};
+use jitney_amqp::{DeliveryId, IncomingTransfer, LinkId, Outcome, SessionId};
 use jitney_base::address::EntityAddress;
 use jitney_base::ids::{ConnectionId, EntityId, SequenceNumber};
 use jitney_base::time::Timestamp;
@@ -47,13 +46,21 @@ impl Gateway {
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        incoming: &Incoming,
+        incoming: &IncomingTransfer,
     ) -> Result<(Outcome, u64), Denied> {
         match Control::parse(&incoming.payload) {
             Ok(Control::Declare) => self
                 .declare(cx.now, connection, incoming.link)
                 .map(|outcome| (outcome, 0)),
-            Ok(Control::Discharge { id, fail }) => self.discharge(cx, connection, &id, fail),
+            Ok(Control::Discharge { id, fail }) => {
+                let (number, declared) = self.take_declared(connection, &id)?;
+                if fail {
+                    self.namespaces.roll_back(number);
+                    self.log_discharged(connection, number, "rolled back");
+                    return Ok((Outcome::Accepted, 0));
+                }
+                self.commit(cx, connection, number, declared)
+            }
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
                 Err(Denied::new(DeniedKind::Decode, text, "coordinator"))
@@ -89,22 +96,25 @@ impl Gateway {
         Ok(Outcome::Declared(id))
     }
 
-    fn discharge(
+    /// Takes an open transaction that is to end.
+    fn take_declared(
         &mut self,
-        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
-        fail: bool,
-    ) -> Result<(Outcome, u64), Denied> {
+    ) -> Result<(u64, Declared), Denied> {
         let open = &mut self.connection(connection).transactions;
         let declared =
             transactions::number(id).and_then(|number| Some((number, open.remove(&number)?)));
-        let (number, declared) = declared.ok_or_else(transactions::unknown)?;
-        if fail {
-            self.namespaces.roll_back(number);
-            self.log_discharged(connection, number, "rolled back");
-            return Ok((Outcome::Accepted, 0));
-        }
+        declared.ok_or_else(transactions::unknown)
+    }
+
+    fn commit(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        number: u64,
+        declared: Declared,
+    ) -> Result<(Outcome, u64), Denied> {
         let is_logged = request_log::is_on();
         let mut carried_out = Vec::new();
         let durable_after = self.with_namespaces(cx, |namespaces, cx| {
@@ -263,7 +273,8 @@ impl Gateway {
         &self,
         connection: ConnectionId,
         session: SessionId,
-        (queue, address): (EntityId, &EntityAddress),
+        queue: EntityId,
+        address: &EntityAddress,
     ) -> Result<(), Denied> {
         let via = self.via(connection, session);
         if via.is_none_or(|via| via == self.namespaces.whole(queue)) {

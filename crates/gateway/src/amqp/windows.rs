@@ -94,6 +94,20 @@ impl Windows {
         )
     }
 
+    /// Returns whether a connection is handed only what does not count, for peers do not read.
+    fn is_short(&self) -> bool {
+        self.closes_at.is_some()
+    }
+
+    /// Ends that, if there is room again; returns whether it ended.
+    fn end_shortage(&mut self) -> bool {
+        let ends = self.is_short() && self.counted < self.share;
+        if ends {
+            self.closes_at = None;
+        }
+        ends
+    }
+
     fn is_over(&self) -> bool {
         self.share.saturating_mul(2) <= self.counted
     }
@@ -164,10 +178,27 @@ pub(crate) enum Load {
     Answers(u64),
 }
 
-impl Gateway {
+impl Window {
+    /// Follows a clock that was set.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        self.moved_at = self.moved_at.moved(step);
+    }
+}
+
+/// What a connection may be handed after some of what it had was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unloaded {
+    /// It was full, and is not any more.
+    Freed,
+    /// As much as before.
+    Same,
+}
+
+impl Connections {
     /// Counts what a connection has to write; returns whether it is to be handed nothing more.
-    pub(crate) fn load(&mut self, now: Timestamp, id: ConnectionId, load: Load) -> bool {
-        let Some(connection) = self.connections.get_mut(id) else {
+    pub(super) fn load(&mut self, now: Timestamp, id: ConnectionId, load: Load) -> bool {
+        let Self { open, windows, .. } = self;
+        let Some(connection) = open.get_mut(&id) else {
             return false;
         };
         let window = &mut connection.window;
@@ -179,117 +210,67 @@ impl Gateway {
         if before == 0 {
             window.moved_at = now;
         }
-        self.windows
-            .count(&connection.prefix, before, window.counted());
-        let fills = !window.is_full && self.windows.size() <= window.bytes();
+        windows.count(&connection.prefix, before, window.counted());
+        let fills = !window.is_full && windows.size() <= window.bytes();
         window.is_full |= fills;
-        fills || (self.windows.closes_at.is_some() && 0 < window.counted())
+        fills || (windows.is_short() && 0 < window.counted())
     }
 
-    /// Stops what the connections that were filled are handed, and what all are if there is too much.
-    pub(crate) fn stop_filled(&mut self, cx: &mut StepContext<'_>, filled: Vec<ConnectionId>) {
-        for connection in filled {
-            self.allow_receivers(cx, connection);
-        }
-        if self.windows.closes_at.is_none() && self.windows.is_over() {
-            warn!(
-                bytes = self.windows.counted,
-                connections = self.connections.len(),
-                "peers do not read what is sent to them: connections get little until they do, or are \
-                 closed"
-            );
-            self.windows.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
-            self.allow_all(cx);
-        }
-    }
-
-    /// Counts what a connection has written, and lets it have more.
-    pub(crate) fn unload(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, load: Load) {
-        let Some(connection) = self.connections.get_mut(id) else {
-            return;
-        };
+    /// Counts what a connection has written.
+    fn unload(&mut self, now: Timestamp, id: ConnectionId, load: Load) -> Option<Unloaded> {
+        let Self { open, windows, .. } = self;
+        let connection = open.get_mut(&id)?;
         let window = &mut connection.window;
         let before = window.counted();
         match load {
             Load::Messages(bytes) => window.messages = window.messages.saturating_sub(bytes),
             Load::Answers(bytes) => window.answers = window.answers.saturating_sub(bytes),
         }
-        window.moved_at = cx.now;
-        self.windows
-            .count(&connection.prefix, before, window.counted());
-        let enough = (self.windows.size() / 2).max(limits::UNREPORTED_BYTES_MAX);
-        let frees = window.is_full && window.bytes() <= enough;
-        window.is_full &= !frees;
-        let is_short = self.windows.closes_at.is_some();
-        if is_short {
-            self.resume_sending(cx);
+        window.moved_at = now;
+        windows.count(&connection.prefix, before, window.counted());
+        let enough = (windows.size() / 2).max(limits::UNREPORTED_BYTES_MAX);
+        if window.is_full && window.bytes() <= enough {
+            window.is_full = false;
+            return Some(Unloaded::Freed);
         }
-        if frees || is_short {
-            self.allow_receivers(cx, id);
-        }
-        if frees || matches!(load, Load::Answers(_)) {
-            self.answer_all(cx, id);
-        }
+        Some(Unloaded::Same)
     }
 
     /// Counts what waited on a connection no more, for it has ended.
-    pub(crate) fn forget_window(&mut self, cx: &mut StepContext<'_>, ended: &Connection) {
+    pub(super) fn forget_waiting(&mut self, ended: &Connection) {
+        self.windows.count_requests(ended.waiting, 0);
         self.windows.count(&ended.prefix, ended.window.counted(), 0);
-        self.resume_sending(cx);
     }
 
-    /// Hands out messages and answers again, if nothing was and there is room.
-    fn resume_sending(&mut self, cx: &mut StepContext<'_>) {
-        if self.windows.closes_at.is_none() || self.windows.share <= self.windows.counted {
-            return;
-        }
-        self.windows.closes_at = None;
-        self.allow_all(cx);
-        for id in self.connections.ids() {
-            self.answer_all(cx, id);
+    /// Counts so many bytes of calls of a connection that wait now, in the place of those before.
+    pub(super) fn count_waiting(&mut self, id: ConnectionId, before: usize, now: usize) {
+        if let Some(connection) = self.open.get_mut(&id) {
+            connection.waiting = connection.waiting.saturating_sub(before) + now;
+            self.windows.count_requests(before, now);
         }
     }
 
-    /// Closes the connections whose peers do not read, when it is time.
-    pub(crate) fn close_stuck(&mut self, cx: &StepContext<'_>) {
-        if self.windows.closes_at.is_none_or(|at| cx.now < at) {
-            return;
+    /// Takes the connections to be closed, when it is time: their peers read nothing, and memory is short.
+    fn take_stuck(&mut self, now: Timestamp) -> Vec<ConnectionId> {
+        if self.windows.closes_at.is_none_or(|at| now < at) {
+            return Vec::new();
         }
-        self.windows.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
-        let all = self.connections.iter();
-        let stuck = all.filter(|(_, connection)| connection.window.is_stuck(cx.now));
-        let stuck: Vec<ConnectionId> = stuck.map(|(id, _)| id).collect();
-        for id in stuck {
-            warn!(
-                connection = id.0,
-                "the peer does not read what is sent to it, and memory is short: closing"
-            );
-            let text = "The connection is closed: its peer has read nothing for some seconds, and \
-                        the broker has too much to write to those that do not read.";
-            let refusal = self.refusal(cx.now, Denied::new(DeniedKind::Limit, text, ""));
-            self.connection(id).window.is_closing = true;
-            self.replies.push(QueuedReply {
-                connection: id,
-                durable_after: 0,
-                reply: Reply::Close(refusal),
-            });
-        }
-    }
-
-    /// Follows a clock that was set.
-    pub(crate) fn follow_clock_of_windows(&mut self, step: ClockStep) {
-        self.windows.follow_clock(step);
-        for connection in self.connections.iter_mut() {
-            connection.window.moved_at = connection.window.moved_at.moved(step);
-        }
+        self.windows.closes_at = Some(now.after(limits::UNREAD_WAIT_MAX));
+        let open = self.open.iter_mut();
+        let stuck = open.filter(|(_, connection)| connection.window.is_stuck(now));
+        let stuck = stuck.map(|(&id, connection)| {
+            connection.window.is_closing = true;
+            id
+        });
+        stuck.collect()
     }
 
     /// Returns how much each receiver of a connection may be handed.
-    pub(crate) fn allowance(&self, id: ConnectionId) -> Allowance {
-        let Some(Connection { window, .. }) = self.connections.get(id) else {
+    pub(super) fn allowance(&self, id: ConnectionId) -> Allowance {
+        let Some(Connection { window, .. }) = self.open.get(&id) else {
             return Allowance::Stopped;
         };
-        let is_short = self.windows.closes_at.is_some();
+        let is_short = self.windows.is_short();
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         if window.is_full || (is_short && 0 < window.counted()) {
             Allowance::Stopped
@@ -306,15 +287,82 @@ impl Gateway {
     /// Returns whether another request of a connection to a node may be carried out: its peer reads the
     /// answers. While peers do not read what they are sent, answers of other connections have a share
     /// more than messages; those of `$cbs` are small, and always leave.
-    pub(crate) fn takes_answers(&self, id: ConnectionId, node: &ServiceNode) -> bool {
-        let connection = self.connections.get(id);
+    pub(super) fn takes_answers(&self, id: ConnectionId, node: &ServiceNode) -> bool {
+        let connection = self.open.get(&id);
         connection.is_some_and(|Connection { window, prefix, .. }| {
-            let is_short = self.windows.closes_at.is_some();
             let has_reserve = || *node == ServiceNode::Cbs || self.windows.has_reserve(prefix);
             !window.is_full
                 && window.answers < limits::ANSWERS_WINDOW_BYTES
-                && (!is_short || window.counted() == 0 && has_reserve())
+                && (!self.windows.is_short() || window.counted() == 0 && has_reserve())
         })
+    }
+}
+
+impl Gateway {
+    /// Stops what the connections that were filled are handed, and what all are if there is too much.
+    pub(crate) fn stop_filled(&mut self, cx: &mut StepContext<'_>, filled: Vec<ConnectionId>) {
+        for connection in filled {
+            self.allow_receivers(cx, connection);
+        }
+        let connections = self.connections.len();
+        let windows = &mut self.connections.windows;
+        if !windows.is_short() && windows.is_over() {
+            windows.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
+            warn!(
+                bytes = windows.counted,
+                connections,
+                "peers do not read what is sent to them: connections get little until they do, or are \
+                 closed"
+            );
+            self.allow_all(cx);
+        }
+    }
+
+    /// Counts what a connection has written, and lets it have more.
+    pub(crate) fn unload(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, load: Load) {
+        let Some(unloaded) = self.connections.unload(cx.now, id, load) else {
+            return;
+        };
+        let frees = unloaded == Unloaded::Freed;
+        let is_short = self.connections.windows.is_short();
+        if is_short {
+            self.resume_sending(cx);
+        }
+        if frees || is_short {
+            self.allow_receivers(cx, id);
+        }
+        if frees || matches!(load, Load::Answers(_)) {
+            self.answer_all(cx, id);
+        }
+    }
+
+    /// Hands out messages and answers again, if nothing was and there is room.
+    pub(super) fn resume_sending(&mut self, cx: &mut StepContext<'_>) {
+        if !self.connections.windows.end_shortage() {
+            return;
+        }
+        self.allow_all(cx);
+        for id in self.connections.ids() {
+            self.answer_all(cx, id);
+        }
+    }
+
+    /// Closes the connections whose peers do not read, when it is time.
+    pub(crate) fn close_stuck(&mut self, cx: &StepContext<'_>) {
+        for id in self.connections.take_stuck(cx.now) {
+            warn!(
+                connection = id.0,
+                "the peer does not read what is sent to it, and memory is short: closing"
+            );
+            let text = "The connection is closed: its peer has read nothing for some seconds, and \
+                        the broker has too much to write to those that do not read.";
+            let refusal = self.refusal(cx.now, Denied::new(DeniedKind::Limit, text, ""));
+            self.replies.push(QueuedReply {
+                connection: id,
+                durable_after: 0,
+                reply: Reply::Close(refusal),
+            });
+        }
     }
 
     fn allow_all(&mut self, cx: &mut StepContext<'_>) {
@@ -341,7 +389,7 @@ impl Gateway {
             });
         for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
             // Deliveries on the links before may have filled it.
-            let allowance = self.allowance(id);
+            let allowance = self.connections.allowance(id);
             let consumer = consumer_id(id, link);
             self.with_queue(cx, queue, |queue, cx| {
                 queue.allow(cx, consumer, allowance);

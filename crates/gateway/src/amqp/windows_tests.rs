@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::tests::Bench;
 use super::windows::{Load, Windows};
 use super::*;
-use jitney_amqp::{Attach, Condition, LinkRole, LinkTarget};
+use jitney_amqp::{Attach, Condition, LinkCredit, LinkRole, LinkTarget};
 use jitney_base::time::Millis;
 use jitney_message::Message;
 
@@ -20,7 +20,7 @@ const BODY: usize = 60_000;
 /// A queue with some messages of [`BODY`] bytes, and a share of [`SHARE`].
 fn bench(messages: usize) -> Bench {
     let mut bench = Bench::new();
-    bench.gateway.windows = Windows::new(SHARE);
+    bench.gateway.connections.windows = Windows::new(SHARE);
     send(&mut bench, messages, BODY);
     bench
 }
@@ -57,11 +57,11 @@ fn receive(bench: &mut Bench, connection: u32, link: u32) {
     };
     let event = Event::AttachRequested(LinkId(link), Box::new(attach));
     report(bench, connection, Report::Event(event));
-    let credit = Event::Credit {
+    let credit = Event::Credit(LinkCredit {
         link: LinkId(link),
         limit: 10_000,
         drain: false,
-    };
+    });
     report(bench, connection, Report::Event(credit));
 }
 
@@ -164,7 +164,9 @@ fn who_reads_goes_on_though_it_reports_little_at_a_time_while_others_read_nothin
     bench.run(|gateway, cx| {
         for id in (1_000..1_300).map(ConnectionId) {
             gateway.connection(id);
-            gateway.load(cx.now, id, Load::Answers(128 * 1024));
+            gateway
+                .connections
+                .load(cx.now, id, Load::Answers(128 * 1024));
         }
         gateway.stop_filled(cx, Vec::new());
     });
@@ -197,9 +199,11 @@ fn a_namespace_whose_peers_read_nothing_leaves_answers_to_others() {
             let mut all = 0;
             for id in connections.map(ConnectionId) {
                 prefix.clone_into(&mut gateway.connection(id).prefix);
-                if gateway.takes_answers(id, &node) {
+                if gateway.connections.takes_answers(id, &node) {
                     all += share / 4;
-                    let is_filled = gateway.load(cx.now, id, Load::Answers(share / 4));
+                    let is_filled = gateway
+                        .connections
+                        .load(cx.now, id, Load::Answers(share / 4));
                     gateway.stop_filled(cx, is_filled.then_some(id).into_iter().collect());
                 }
             }
@@ -219,7 +223,7 @@ fn a_namespace_whose_peers_read_nothing_leaves_answers_to_others() {
 #[test]
 fn without_a_limit_of_memory_each_connection_has_its_window() {
     let mut bench = bench(600);
-    bench.gateway.windows = Windows::new(usize::MAX);
+    bench.gateway.connections.windows = Windows::new(usize::MAX);
     for link in 0..20 {
         receive(&mut bench, 0, link);
     }

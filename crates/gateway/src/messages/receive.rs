@@ -293,7 +293,7 @@ impl Gateway {
     ) -> Option<Contained> {
         let HandedOut { queue, handover } = handed_out;
         let contained = self.namespaces.queue(*queue).is_some().then(|| {
-            let contained = self.contain_handed_out(cx, (*queue, handover.mode), handover, damage);
+            let contained = self.contain_handed_out(cx, *queue, handover.mode, handover, damage);
             self.return_received(cx, *queue, handover.token);
             contained
         });

@@ -271,7 +271,7 @@ fn receives_and_links_have_their_turns_together() {
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
     bench.run(|gateway, cx| {
         let link = jitney_amqp::LinkId(0);
-        gateway.attach_receiver(cx, (ConnectionId(1), link), "q");
+        gateway.attach_receiver(cx, ConnectionId(1), link, "q");
     });
     receive(&mut bench, 2, "q", ReceiveMode::PeekLock);
     send(&mut bench, "q", &["a", "b", "c"]).unwrap();

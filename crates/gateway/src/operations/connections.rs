@@ -233,7 +233,7 @@ impl Request for CloseConnection {
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
         }
         if let Some(link) = link {
-            return gateway.detach_for_operator(cx, requester, &prefix, (id, link), locks);
+            return gateway.detach_for_operator(cx, requester, &prefix, id, link, locks);
         }
         let detail = format!(
             "connection {}: {}{}",
@@ -342,7 +342,8 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         requester: &Requester,
         prefix: &str,
-        (id, link): (ConnectionId, LinkId),
+        id: ConnectionId,
+        link: LinkId,
         locks: LocksThen,
     ) -> Result<(), Denied> {
         let Some(found) = self.link(id, link) else {

@@ -26,8 +26,8 @@ fn bench(messages: usize, receivers: &[(ConnectionId, LinkId)]) -> Bench {
         };
         gateway.ensure_entity(cx, "q", description).unwrap();
     });
-    for &receiver in receivers {
-        bench.run(|gateway, cx| gateway.attach_receiver(cx, receiver, "q"));
+    for &(connection, link) in receivers {
+        bench.run(|gateway, cx| gateway.attach_receiver(cx, connection, link, "q"));
     }
     for _ in 0..messages {
         bench.send("q", message("a"));
@@ -58,7 +58,7 @@ fn a_receiver_is_stuck_when_messages_wait_for_it_and_nothing_happens() {
     assert_eq!((link.locked, link.waiting), (Some(1), Some(2)));
     assert_eq!(link.oldest_lock, link.idle_since);
     // Another that takes none is not, while the first has a message; when none has, none works.
-    bench.run(|gateway, cx| gateway.attach_receiver(cx, TWO, "q"));
+    bench.run(|gateway, cx| gateway.attach_receiver(cx, TWO.0, TWO.1, "q"));
     pass(&mut bench, 20_000);
     assert_eq!(
         stuck(&mut bench),

@@ -14,8 +14,8 @@ fn connections_have_pages_of_links() {
     let mut bench = Bench::new();
     for (connection, links) in [(4, 1..2), (5, 0..5), (7, 9..10)] {
         for link in links {
-            let receiver = (ConnectionId(connection), LinkId(link));
-            bench.run(|gateway, cx| gateway.attach_receiver(cx, receiver, "q"));
+            let (connection, link) = (ConnectionId(connection), LinkId(link));
+            bench.run(|gateway, cx| gateway.attach_receiver(cx, connection, link, "q"));
         }
     }
     let mut from = (ConnectionId(0), LinkId(0));

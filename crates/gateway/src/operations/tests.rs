@@ -162,7 +162,7 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
     settle(&mut bench, Settlement::Defer(None));
     bench.run(|gateway, cx| {
         gateway.connection(CONNECTION).container_id = "worker-7".to_owned();
-        gateway.attach_receiver(cx, (CONNECTION, LinkId(3)), "q");
+        gateway.attach_receiver(cx, CONNECTION, LinkId(3), "q");
     });
     let found = look(&mut bench, "q", &[]);
     assert_eq!(numbers(&found), [1, 2, 3, 4]);
@@ -443,7 +443,7 @@ fn what_cannot_be_moved_stays_and_the_job_says_why() {
     assert_eq!((job.changed, job.skipped), (1, 1));
     assert!(job.last_skipped.unwrap().contains("maximum size"));
     // One that a receiver has is left alone.
-    bench.run(|gateway, cx| gateway.attach_receiver(cx, (CONNECTION, LinkId(3)), "q"));
+    bench.run(|gateway, cx| gateway.attach_receiver(cx, CONNECTION, LinkId(3), "q"));
     let job = done(&mut bench, "q", all(), JobAction::Delete);
     assert_eq!((job.matched, job.changed, job.skipped), (1, 0, 1));
     assert_eq!(job.state, JobState::Completed);

@@ -6,8 +6,9 @@ use bytes::{Buf, BytesMut};
 use super::{SEPARATOR, parts};
 use jitney_amqp::codec;
 use jitney_amqp::{
-    Accept, Condition, Config, Connection, Delivery, DeliveryId, Event, Identity, LinkId, LinkRole,
-    Outcome, Refusal, SettleMode,
+    Accept, Condition, Config, Connection, Delivery, DeliveryId, Event, Identity,
+    IncomingDisposition, IncomingTransfer, LinkCredit, LinkId, LinkRole, Outcome, Refusal,
+    SettleMode,
 };
 use jitney_base::time::{Millis, Timestamp};
 
@@ -186,7 +187,7 @@ impl Victim {
                     Event::AttachAnswered(link, attach) if attach.role == LinkRole::Incoming => {
                         client.grant_credit(link, 5);
                     }
-                    Event::Credit { link, .. } if stage == 4 => {
+                    Event::Credit(LinkCredit { link, .. }) if stage == 4 => {
                         let delivery = Delivery {
                             tag: [1; 16],
                             settle_mode: SettleMode::OnReceipt,
@@ -289,24 +290,24 @@ impl Victim {
                 self.engine.authenticated(!self.manner.refuses_peer());
             }
             Event::AttachRequested(link, attach) => self.admit(link, attach.role),
-            Event::Transfer {
+            Event::Transfer(IncomingTransfer {
                 link,
                 delivery,
                 settled,
                 ..
-            } => {
+            }) => {
                 self.incoming.push((link, delivery, settled));
                 if !self.manner.settles_later() {
                     self.settle_kept(self.incoming.len() + self.outgoing.len());
                 }
             }
-            Event::Credit { link, limit, drain } => self.send(link, limit, drain),
-            Event::Disposition {
+            Event::Credit(LinkCredit { link, limit, drain }) => self.send(link, limit, drain),
+            Event::Disposition(IncomingDisposition {
                 link,
                 delivery,
                 settled,
                 ..
-            } => {
+            }) => {
                 if !settled {
                     self.outgoing.push((link, delivery));
                 }

@@ -6,7 +6,8 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::{NOW, make_entities, parts};
 use jitney_amqp::{
-    Attach, DeliveryId, Event, Identity, LinkId, LinkRole, LinkTarget, Product, SessionId,
+    Attach, DeliveryId, Event, Identity, IncomingTransfer, LinkCredit, LinkId, LinkRole,
+    LinkTarget, Product, SessionId,
 };
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{Millis, Timestamp};
@@ -39,14 +40,14 @@ pub(super) fn run(input: &[u8]) {
             continue;
         };
         let node = u32::from(first & 7) % 6;
-        client.step(Report::Event(Event::Transfer {
+        client.step(Report::Event(Event::Transfer(IncomingTransfer {
             link: LinkId(2 * node),
             delivery: DeliveryId(number),
             payload: Bytes::copy_from_slice(payload),
             message_format: if first & 8 == 0 { 0 } else { BATCH_FORMAT },
             settled: first & 16 != 0,
             transaction: None,
-        }));
+        })));
         if first & 32 != 0 {
             client.now = client.now.after(Millis::from_secs(61));
         }
@@ -89,7 +90,11 @@ impl Client {
                 )));
                 if role == LinkRole::Outgoing {
                     let (limit, drain) = (50, false);
-                    client.step(Report::Event(Event::Credit { link, limit, drain }));
+                    client.step(Report::Event(Event::Credit(LinkCredit {
+                        link,
+                        limit,
+                        drain,
+                    })));
                 }
             }
         }

@@ -8,7 +8,10 @@ use base64::Engine as _;
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
-use jitney_amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, Product, SessionId};
+use jitney_amqp::{
+    Attach, DeliveryId, Event, IncomingTransfer, LinkCredit, LinkId, LinkRole, LinkTarget, Product,
+    SessionId,
+};
 use jitney_base::address::{EntityAddress, SubQueue};
 use jitney_base::ids::BodyRef;
 use jitney_base::ids::ConnectionId;
@@ -282,11 +285,11 @@ fn attach(link: LinkId, role: LinkRole, address: &str) -> Vec<Event> {
         message_size_max: 0,
         properties: None,
     };
-    let credit = Event::Credit {
+    let credit = Event::Credit(LinkCredit {
         link,
         limit: 10,
         drain: false,
-    };
+    });
     let mut events = vec![Event::AttachRequested(link, Box::new(attach))];
     events.extend((role == LinkRole::Outgoing).then_some(credit));
     events
@@ -294,14 +297,14 @@ fn attach(link: LinkId, role: LinkRole, address: &str) -> Vec<Event> {
 
 /// Attaches a sender to an address; sends a message if the link is accepted.
 fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
-    let transfer = Event::Transfer {
+    let transfer = Event::Transfer(IncomingTransfer {
         link,
         delivery: DeliveryId(link.0),
         payload,
         message_format: 0,
         settled: false,
         transaction: None,
-    };
+    });
     world.step(|gateway, cx| {
         for event in attach(link, LinkRole::Incoming, address) {
             gateway.apply(cx, GUEST, Report::Event(event));

@@ -5,7 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::{Bytes, BytesMut};
 use jitney_amqp::limits;
-use jitney_amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
+use jitney_amqp::{
+    Connection, Delivery, Event, Identity, IncomingTransfer, LinkCredit, LinkId, LinkRole, Outcome,
+    SettleMode,
+};
 use jitney_base::address;
 use jitney_base::ids::Random;
 use jitney_base::secret::Secret;
@@ -50,7 +53,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
                 Event::AttachAnswered(link, _) if Some(link) == links.map(|(_, r)| r) => {
                     client.grant_credit(link, 10);
                 }
-                Event::Credit { link, .. } if received == 0 => {
+                Event::Credit(LinkCredit { link, .. }) if received == 0 => {
                     let large =
                         [&[0x00, 0x53, 0x75, 0xb0, 0, 2, 0, 0][..], &vec![7; 131_072]].concat();
                     for body in [
@@ -69,7 +72,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
                         let _ = client.deliver(link, delivery);
                     }
                 }
-                Event::Transfer { link, delivery, .. } => {
+                Event::Transfer(IncomingTransfer { link, delivery, .. }) => {
                     received += 1;
                     client.settle_incoming(link, delivery, &Outcome::Accepted, false);
                 }

@@ -104,9 +104,9 @@ impl Operation<'_, '_> {
                 SessionList::new(skip, top)
             }
         };
-        let mut budget = std::mem::take(&mut self.gateway.budget);
+        let mut budget = self.gateway.scans.take_budget();
         let step = self.step(|queue, _| queue.list_sessions(since, &mut list, &mut budget));
-        self.gateway.budget = budget;
+        self.gateway.scans.put_budget(budget);
         step?;
         if !list.is_complete {
             return Err(Failure::Unfinished(Progress::Listing(list)));

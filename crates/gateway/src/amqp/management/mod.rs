@@ -8,6 +8,7 @@ mod message_sessions;
 mod operations;
 mod response;
 mod rules;
+mod scans;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -18,19 +19,20 @@ use bytes::Bytes;
 use serde_amqp::Value;
 
 use super::connections::Connection;
-use super::send::Incoming;
 use super::windows::Load;
 use super::{Link, QueuedReply, Reply, ResponseLink, ServiceNode, consumer_id};
 use crate::Gateway;
 use crate::limits;
-use jitney_amqp::{Fields, LinkId, SessionId};
+use jitney_amqp::{Fields, IncomingTransfer, LinkCredit, LinkId, SessionId};
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp, UNIX_EPOCH_TICKS};
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 
 pub(super) use envelope::Request;
+pub(super) use response::Body;
 pub use response::Response;
-pub(super) use response::{Body, Status};
+pub(crate) use response::Status;
+pub(crate) use scans::Scans;
 
 /// The link property from which clients take the size of a batch: a `long`
 /// (`messaging.md#sender-links`).
@@ -67,8 +69,9 @@ impl Gateway {
     pub(super) fn take_request(
         &mut self,
         id: ConnectionId,
-        incoming: &Incoming,
-        (node, session): (ServiceNode, SessionId),
+        incoming: &IncomingTransfer,
+        node: ServiceNode,
+        session: SessionId,
     ) -> Result<Call, Denied> {
         let payload = incoming.payload.clone();
         let (request, fault) = match Request::read(&payload) {
@@ -106,7 +109,7 @@ impl Gateway {
         let size = u64::try_from(call.payload.len()).unwrap_or(u64::MAX);
         if limits::CBS_MESSAGE_BYTES_MAX < size
             || self.has_unfinished()
-            || !self.takes_answers(id, &call.node)
+            || !self.connections.takes_answers(id, &call.node)
         {
             return false;
         }
@@ -124,7 +127,8 @@ impl Gateway {
     fn room_for(&mut self, id: ConnectionId, call: &Call) -> CallRoom {
         let bytes = call.bytes();
         let waiting = self.connection(id).waiting;
-        let has_share = self.windows.may_wait(bytes) || self.is_answered_at_once(id, call);
+        let has_share =
+            self.connections.windows.may_wait(bytes) || self.is_answered_at_once(id, call);
         let is_first = waiting == 0;
         let fits = is_first || waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
         if fits && has_share || is_first && call.payload.len() <= limits::FIRST_REQUEST_BYTES {
@@ -132,7 +136,7 @@ impl Gateway {
         }
         let bytes = call.request.bytes() + limits::REQUEST_BYTES;
         if waiting + bytes <= 2 * limits::REQUESTS_WAITING_BYTES_MAX
-            && self.windows.may_wait_without_content(bytes)
+            && self.connections.windows.may_wait_without_content(bytes)
         {
             CallRoom::Answer
         } else {
@@ -150,12 +154,12 @@ impl Gateway {
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
                 state.waiting.push_back(call);
-                self.count_waiting(id, 0, bytes);
+                self.connections.count_waiting(id, 0, bytes);
                 self.answer_waiting(cx, id, link);
             }
             Some(_) | None => {
                 connection.orphans.push_back(call);
-                self.count_waiting(id, 0, bytes);
+                self.connections.count_waiting(id, 0, bytes);
             }
         }
     }
@@ -198,7 +202,7 @@ impl Gateway {
     ) {
         if matches!(self.link(id, link), Some(Link::Responses(_))) {
             for call in std::mem::take(&mut self.connection(id).orphans) {
-                self.count_waiting(id, call.bytes(), 0);
+                self.connections.count_waiting(id, call.bytes(), 0);
                 self.submit(cx, id, call);
             }
         }
@@ -208,10 +212,9 @@ impl Gateway {
         &mut self,
         cx: &mut StepContext<'_>,
         id: ConnectionId,
-        link: LinkId,
-        limit: u32,
-        drain: bool,
+        credit: LinkCredit,
     ) {
+        let LinkCredit { link, limit, drain } = credit;
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.limit = limit;
         }
@@ -250,9 +253,11 @@ impl Gateway {
                     }
                 }
             };
-            self.log_answered(id, &node, &call.request.operation, status.shown());
+            self.log_answered(id, &node, &call.request.operation, &status);
             let response = Response::new(&call.request, status, body);
-            let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
+            let fills = self
+                .connections
+                .load(cx.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));
             self.replies.push(QueuedReply {
                 connection: id,
@@ -278,7 +283,7 @@ impl Gateway {
     pub(super) fn drop_calls(&mut self, id: ConnectionId, link: &Link) {
         if let Link::Responses(state) = link {
             for call in &state.waiting {
-                self.count_waiting(id, call.bytes(), 0);
+                self.connections.count_waiting(id, call.bytes(), 0);
                 self.return_credit(id, call.link, 0);
             }
         }
@@ -290,26 +295,24 @@ impl Gateway {
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.waiting.push_front(call);
             state.sent = state.sent.wrapping_sub(1);
-            self.count_waiting(id, 0, bytes);
-            if !self.unfinished.contains(&(id, link)) {
-                self.unfinished.push_back((id, link));
-            }
+            self.connections.count_waiting(id, 0, bytes);
+            self.scans.leave_unfinished(id, link);
         }
     }
 
     /// Returns whether calls are unfinished that wait only for their turn.
     #[must_use]
     pub fn has_unfinished(&self) -> bool {
-        !self.unfinished.is_empty()
+        0 < self.scans.unfinished()
     }
 
     /// Continues unfinished calls, one link after the other.
     pub(crate) fn resume_unfinished(&mut self, cx: &mut StepContext<'_>) {
-        for _ in 0..self.unfinished.len() {
-            if self.budget.is_spent() {
+        for _ in 0..self.scans.unfinished() {
+            if self.scans.is_spent() {
                 return;
             }
-            if let Some((id, link)) = self.unfinished.pop_front()
+            if let Some((id, link)) = self.scans.next_unfinished()
                 && self.link(id, link).is_some()
             {
                 self.answer_waiting(cx, id, link);
@@ -337,21 +340,13 @@ impl Gateway {
         }
     }
 
-    /// Counts so many bytes of calls of a connection that wait now, in the place of those before.
-    fn count_waiting(&mut self, id: ConnectionId, before: usize, now: usize) {
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.waiting = connection.waiting.saturating_sub(before) + now;
-            self.windows.count_requests(before, now);
-        }
-    }
-
     /// Takes the next call for which a link has credit, and the credit.
     fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
         let Some(Link::Responses(state)) = self.link(id, link) else {
             return None;
         };
         let node = &state.waiting.front()?.node;
-        if !state.has_credit() || !self.takes_answers(id, node) {
+        if !state.has_credit() || !self.connections.takes_answers(id, node) {
             return None;
         }
         let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
@@ -359,7 +354,7 @@ impl Gateway {
         };
         let call = state.waiting.pop_front()?;
         state.sent = state.sent.wrapping_add(1);
-        self.count_waiting(id, call.bytes(), 0);
+        self.connections.count_waiting(id, call.bytes(), 0);
         Some(call)
     }
 }

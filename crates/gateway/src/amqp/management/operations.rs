@@ -173,7 +173,7 @@ impl Operation<'_, '_> {
                 | "get-message-sessions"
                 | "enumerate-rules"
         );
-        if scans && self.gateway.budget.is_spent() {
+        if scans && self.gateway.scans.is_spent() {
             return Err(Failure::Unfinished(std::mem::take(&mut self.progress)));
         }
         match known {
@@ -209,7 +209,7 @@ impl Operation<'_, '_> {
             Some(session) => self.peek_session(from, count, session)?,
             None => self.step(|queue, _| queue.browse(from, count))?,
         };
-        self.gateway.budget.spend(found.len());
+        self.gateway.scans.spend(found.len());
         let carried = found.into_iter().map(|browsed| Carried {
             body: browsed.body,
             stamps: browsed.stamps,
@@ -230,12 +230,12 @@ impl Operation<'_, '_> {
             Progress::Browsing(ScanPosition(place)) => Some(place),
             Progress::Begun | Progress::Deleting { .. } | Progress::Listing(_) => None,
         };
-        let mut budget = std::mem::take(&mut self.gateway.budget);
+        let mut budget = self.gateway.scans.take_budget();
         let found = self.step(|queue, _| {
             let start = place.unwrap_or_else(|| queue.browse_start(from));
             queue.browse_session(start, count, session, &mut budget)
         });
-        self.gateway.budget = budget;
+        self.gateway.scans.put_budget(budget);
         found?.map_err(|next| Failure::Unfinished(Progress::Browsing(next)))
     }
 
@@ -243,9 +243,7 @@ impl Operation<'_, '_> {
         /// Each may be among packed entries of its own.
         const SCANNED_PER_NUMBER: usize = 64;
         let numbers = map.sequence_numbers("sequence-numbers")?;
-        self.gateway
-            .budget
-            .spend(numbers.len() * SCANNED_PER_NUMBER);
+        self.gateway.scans.spend(numbers.len() * SCANNED_PER_NUMBER);
         let mode = match map.integer("receiver-settle-mode")? {
             0 => ReceiveMode::ReceiveAndDelete,
             1 => ReceiveMode::PeekLock,
@@ -455,9 +453,9 @@ impl Operation<'_, '_> {
             before,
             message_session: session,
         };
-        let mut budget = std::mem::take(&mut self.gateway.budget);
+        let mut budget = self.gateway.scans.take_budget();
         let step = self.step(|queue, cx| queue.delete_batch(cx, &doomed, start.0, &mut budget));
-        self.gateway.budget = budget;
+        self.gateway.scans.put_budget(budget);
         let (deleted, next) = step?;
         match (before_this + deleted, next) {
             (deleted, Some(next)) => Err(Failure::Unfinished(Progress::Deleting { deleted, next })),

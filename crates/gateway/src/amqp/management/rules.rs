@@ -114,7 +114,7 @@ impl Operation<'_, '_> {
         let (topic, subscription) = self.subscription()?;
         let top = top.min(limits::REQUEST_ITEMS_MAX);
         let described = top.saturating_mul(SCANNED_PER_RULE);
-        self.gateway.budget.spend(skip.saturating_add(described));
+        self.gateway.scans.spend(skip.saturating_add(described));
         let rules = self
             .gateway
             .namespaces

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::testing::{REQUESTS, RESPONSES, attach, attach_both, request, search};
 use crate::{CreditReturn, Report};
 use jitney_amqp::codec::Encoded;
-use jitney_amqp::{Condition, Event, Outcome};
+use jitney_amqp::{Condition, Event, IncomingTransfer, LinkCredit, Outcome};
 use jitney_base::time::Millis;
 use jitney_message::Message;
 use jitney_rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
@@ -155,11 +155,11 @@ fn what_waits_beyond_the_bytes_of_a_connection_is_answered_busy() {
         );
         bench.run(|gateway, cx| {
             gateway.apply(cx, id, attach(RESPONSES, "q/$management"));
-            let credit = Event::Credit {
+            let credit = Event::Credit(LinkCredit {
                 link: RESPONSES,
                 limit: 1_000,
                 drain: false,
-            };
+            });
             gateway.apply(cx, id, Report::Event(credit));
         });
         let told = std::mem::take(&mut bench.told);
@@ -202,11 +202,11 @@ fn the_credit_of_a_request_comes_back_with_its_answer_or_with_the_end_of_its_lin
         told.filter_map(of).count()
     };
     assert_eq!(credit(&mut bench), 0, "they wait for credit");
-    let one = Event::Credit {
+    let one = Event::Credit(LinkCredit {
         link: RESPONSES,
         limit: 1,
         drain: false,
-    };
+    });
     bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(one)));
     assert_eq!(credit(&mut bench), 1);
     let detached = Event::Detached {
@@ -222,7 +222,7 @@ fn the_credit_of_a_request_comes_back_with_its_answer_or_with_the_end_of_its_lin
 fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
     const LARGE: usize = 900_000;
     let mut bench = Bench::new();
-    bench.gateway.windows = Windows::new(LARGE + 1_000);
+    bench.gateway.connections.windows = Windows::new(LARGE + 1_000);
     // Returns whether all of the request is kept; if not, it is answered "busy".
     let mut ask = |connection: u32, bytes: usize, links: &[LinkId]| {
         let id = ConnectionId(connection);
@@ -253,11 +253,11 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
         for link in [REQUESTS, RESPONSES] {
             gateway.apply(cx, id, attach(link, "q/$management"));
         }
-        let credit = Event::Credit {
+        let credit = Event::Credit(LinkCredit {
             link: RESPONSES,
             limit: 10,
             drain: false,
-        };
+        });
         gateway.apply(cx, id, Report::Event(credit));
         let padding = vec![("padding", Value::String("x".repeat(20_000)))];
         gateway.apply(cx, id, request("peek-message", padding));
@@ -283,7 +283,7 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
 #[test]
 fn a_request_for_whose_answer_there_is_no_room_is_rejected() {
     let mut bench = Bench::new();
-    bench.gateway.windows = Windows::new(limits::REQUEST_BYTES);
+    bench.gateway.connections.windows = Windows::new(limits::REQUEST_BYTES);
     let id = ConnectionId(1);
     bench.run(|gateway, cx| {
         gateway.apply(cx, id, attach(REQUESTS, "q/$management"));
@@ -300,7 +300,7 @@ fn a_request_for_whose_answer_there_is_no_room_is_rejected() {
     let Report::Event(mut event) = request("peek-message", Vec::new()) else {
         panic!("it is an event")
     };
-    if let Event::Transfer { settled, .. } = &mut event {
+    if let Event::Transfer(IncomingTransfer { settled, .. }) = &mut event {
         *settled = true;
     }
     bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(event)));

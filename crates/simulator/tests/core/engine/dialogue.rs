@@ -21,7 +21,8 @@ use bytes::{Buf, BytesMut};
 
 use jitney_amqp::{
     Accept, Capability, Condition, Config, Connection, CreditLost, Delivery, DeliveryId, Event,
-    Identity, LinkId, LinkTarget, Outcome, Refusal, Rejection, SettleMode,
+    Identity, IncomingDisposition, IncomingTransfer, LinkCredit, LinkId, LinkTarget, Outcome,
+    Refusal, Rejection, SettleMode,
 };
 use jitney_base::time::{Millis, Timestamp};
 
@@ -410,14 +411,14 @@ fn event_words(event: &Event) -> String {
             )
         }
         Event::AttachAnswered(link, _) => format!("attach-answered {}", link.0),
-        Event::Transfer {
+        Event::Transfer(IncomingTransfer {
             link,
             delivery,
             payload,
             message_format,
             settled,
             transaction,
-        } => {
+        }) => {
             let mut text = format!("transfer {} delivery={}", link.0, delivery.0);
             if *message_format != 0 {
                 text.push_str(&format!(" format={message_format:#x}"));
@@ -430,21 +431,21 @@ fn event_words(event: &Event) -> String {
             }
             format!("{text} {}", words::write_payload(payload))
         }
-        Event::Credit { link, limit, drain } => {
+        Event::Credit(LinkCredit { link, limit, drain }) => {
             format!(
                 "credit {} up to {limit}{}",
                 link.0,
                 if *drain { " drain" } else { "" }
             )
         }
-        Event::Disposition {
+        Event::Disposition(IncomingDisposition {
             link,
             delivery,
             settled,
             outcome,
             transaction,
             ..
-        } => {
+        }) => {
             let settled = if *settled { " settled" } else { "" };
             let transaction = transaction
                 .as_ref()

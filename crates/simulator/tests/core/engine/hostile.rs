@@ -9,7 +9,8 @@ use bytes::BytesMut;
 
 use jitney_amqp::codec;
 use jitney_amqp::{
-    Accept, Condition, Connection, Delivery, Event, LinkId, LinkRole, Outcome, Refusal, SettleMode,
+    Accept, Condition, Connection, Delivery, Event, IncomingDisposition, IncomingTransfer,
+    LinkCredit, LinkId, LinkRole, Outcome, Refusal, SettleMode,
 };
 use jitney_base::time::{Millis, Timestamp};
 
@@ -193,19 +194,19 @@ impl EngineUnderTest {
                     ),
                 }
             }
-            Event::Transfer {
+            Event::Transfer(IncomingTransfer {
                 link,
                 delivery,
                 settled,
                 payload,
                 ..
-            } => {
+            }) => {
                 assert!(payload.len() <= 65_536);
                 if self.dice.below(2) == 0 {
                     engine.settle_incoming(link, delivery, &Outcome::Accepted, settled);
                 }
             }
-            Event::Credit { link, limit, drain } => {
+            Event::Credit(LinkCredit { link, limit, drain }) => {
                 for _ in 0..self.dice.below(4) {
                     let delivery = Delivery {
                         tag: [1; 16],
@@ -219,13 +220,13 @@ impl EngineUnderTest {
                     engine.drained(link, limit);
                 }
             }
-            Event::Disposition {
+            Event::Disposition(IncomingDisposition {
                 link,
                 delivery,
                 settled,
                 outcome,
                 ..
-            } => {
+            }) => {
                 if !settled && self.dice.below(4) > 0 {
                     engine.settle_outgoing(link, delivery, &outcome);
                 }

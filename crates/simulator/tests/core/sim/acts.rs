@@ -8,8 +8,9 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{FilterSet, Source, Target};
 use jitney_amqp::{
-    Attach, Condition, DeliveryId, EncodedFields, Event, Fields, LinkId, LinkRole, LinkTarget,
-    Outcome, Refusal, Rejection, SessionId, Value as AmqpValue,
+    Attach, Condition, DeliveryId, EncodedFields, Event, Fields, IncomingDisposition,
+    IncomingTransfer, LinkCredit, LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection,
+    SessionId, Value as AmqpValue,
 };
 use jitney_base::ids::LockToken;
 use jitney_gateway::Report;
@@ -332,7 +333,7 @@ impl ClientAction {
             }
             Self::Credit { at, limit, drain } => {
                 let (link, limit, drain) = (LinkId(at.link), *limit, *drain);
-                (at, Event::Credit { link, limit, drain })
+                (at, Event::Credit(LinkCredit { link, limit, drain }))
             }
             Self::Detach { at, .. } => {
                 let link = LinkId(at.link);
@@ -403,14 +404,14 @@ impl ClientAction {
                 verdict,
                 transaction,
             } => {
-                let event = Event::Disposition {
+                let event = Event::Disposition(IncomingDisposition {
                     link: LinkId(at.link),
                     delivery: DeliveryId(*delivery),
                     tag: token.to_tag(),
                     settled: *settled,
                     outcome: verdict.outcome(),
                     transaction: transaction.clone().map(Bytes::from),
-                };
+                });
                 (at, event)
             }
         };
@@ -426,14 +427,14 @@ fn transfer(
     settled: bool,
     transaction: Option<&TransactionId>,
 ) -> Event {
-    Event::Transfer {
+    Event::Transfer(IncomingTransfer {
         link: LinkId(at.link),
         delivery: DeliveryId(delivery),
         payload: Bytes::from(payload),
         message_format: if batch { 0x8001_3700 } else { 0 },
         settled,
         transaction: transaction.cloned().map(Bytes::from),
-    }
+    })
 }
 
 fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {

@@ -5,7 +5,10 @@ mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jitney_amqp::{Attach, Event, LinkRole, LinkTarget, Outcome, Value as AmqpValue};
+use jitney_amqp::{
+    Attach, Event, IncomingDisposition, IncomingTransfer, LinkCredit, LinkRole, LinkTarget,
+    Outcome, Value as AmqpValue,
+};
 use jitney_base::ids::LockToken;
 
 use self::states::{end, grant, plain, read_end};
@@ -404,7 +407,7 @@ impl Client {
             Event::AttachRequested(link, attach) => self.write_attach(link.0, attach),
             Event::Closed { .. } => self.write_frame(0, 0x18, Vec::new(), &[]),
             Event::Detached { link, .. } => self.write_detach(link.0),
-            Event::Credit { link, limit, drain } => {
+            Event::Credit(LinkCredit { link, limit, drain }) => {
                 let link = &self.links[&link.0];
                 let flow = vec![
                     Value::Uint(self.next_incoming),
@@ -419,13 +422,13 @@ impl Client {
                 ];
                 self.write_frame(0, FLOW, flow, &[]);
             }
-            Event::Disposition {
+            Event::Disposition(IncomingDisposition {
                 delivery,
                 settled,
                 outcome,
                 transaction,
                 ..
-            } => {
+            }) => {
                 let state = match transaction {
                     Some(id) => described(0x34, vec![Value::Binary(id.to_vec()), end(outcome)]),
                     None => end(outcome),
@@ -447,14 +450,14 @@ impl Client {
                     self.decided_twice.insert(delivery.0);
                 }
             }
-            Event::Transfer {
+            Event::Transfer(IncomingTransfer {
                 link,
                 delivery,
                 payload,
                 message_format,
                 settled,
                 transaction,
-            } => {
+            }) => {
                 let link = &self.links[&link.0];
                 is_refused = link.refuses(payload.len(), *message_format != 0);
                 let handle = link.handle;

@@ -31,11 +31,11 @@ fn bench() -> Bench {
     let bytes = b"\0\x53\x73\xc0\x0e\x0b@@@@@@@@@@\xa1\x01a\0\x53\x75\xa0\x01x";
     bench.send("s", Message::parse(Bytes::from_static(bytes)).unwrap());
     hold(&mut bench);
-    let credit = Event::Credit {
+    let credit = Event::Credit(LinkCredit {
         link: LINK,
         limit: 1,
         drain: false,
-    };
+    });
     bench.run(|gateway, cx| gateway.apply(cx, HOLDER, Report::Event(credit)));
     let told = std::mem::take(&mut bench.told).into_iter();
     let tokens = told.filter_map(|routed| match routed.reply {
