@@ -353,9 +353,7 @@ impl FleetStore {
             Ok(shard) => shard,
             Err(error) => return Err(self.not_begun(&fence, error).await),
         };
-        if lease.has_ended() || self.state().is_late {
-            // This server was declared dead meanwhile, or has released all that it had, and what it had then was dropped before
-            // this was there.
+        if !self.state().may_serve(&lease) {
             self.serving.lose(seen.id, shard);
             return Err(StoreError::Fenced);
         }

@@ -369,12 +369,12 @@ impl ServedNamespaces {
         }
     }
 
-    /// Drops the namespaces that are removed from the store, or that are taken from this server: one with a later epoch than
-    /// this server's, of another owner. One without appends would not notice.
+    /// Drops the namespaces that are removed from the store, or that are taken from this server. One without appends would not
+    /// notice.
     pub(super) fn lose_taken(&self, own: &str, seen: &BTreeMap<String, NamespaceRow>) {
         let served = self.served();
         let is_taken = |id: i64, it: &Served| match seen.get(&it.name).filter(|it| it.id == id) {
-            Some(seen) => seen.server.as_deref() != Some(own) && it.fence.current().0 < seen.epoch,
+            Some(seen) => seen.is_taken_from(own, it.fence.current().0),
             None => true,
         };
         let taken = served.iter().filter(|(id, it)| is_taken(**id, it));

@@ -9,6 +9,7 @@ use crate::clocks::ClockComparison;
 use crate::deaths::{Death, Healing, Pauses, Rest};
 use crate::heartbeats::{DepartedServers, Heartbeats};
 use crate::lateness::Lateness;
+use crate::lease::Lease;
 use crate::name::NameClaim;
 use crate::planner::Fitness;
 use crate::rates::Rates;
@@ -48,6 +49,13 @@ pub struct MemberState {
 }
 
 impl MemberState {
+    /// Returns whether this server may serve a namespace whose take-over has ended, which began under this lease. Otherwise it was declared
+    /// dead meanwhile, has released all that it had, or has left: what it had then was dropped before this namespace was there.
+    #[must_use]
+    pub fn may_serve(&self, lease: &Lease) -> bool {
+        !lease.has_ended() && !self.is_late && !self.has_left
+    }
+
     /// Returns whether this server may take namespaces of the store, if it is to have some: it has joined, its clock is near enough
     /// to the database's, its lease holds most of the time, and the store is still the one of the start.
     #[must_use]

@@ -101,6 +101,14 @@ pub struct NamespaceRow {
     pub formats: i32,
 }
 
+impl NamespaceRow {
+    /// Returns whether a server has lost the namespace that serves it under this epoch: another one has it under a later epoch.
+    #[must_use]
+    pub fn is_taken_from(&self, own: &str, epoch: i64) -> bool {
+        self.server.as_deref() != Some(own) && epoch < self.epoch
+    }
+}
+
 impl FleetView {
     /// Returns the servers by their names, as the stores that are reached have them. Of its fitness for several, the worst is returned.
     #[must_use]

@@ -224,9 +224,7 @@ impl Server {
             (Purpose::Barrier(id, epoch, last, lease), Answer::Appended(is_current)) => {
                 self.planner.acquired(key(id));
                 self.taking.remove(&id);
-                // It was declared dead meanwhile, has released all that it had, or leaves.
-                let is_lost = lease.has_ended() || self.state.is_late || self.is_leaving;
-                if is_current && !is_lost {
+                if is_current && self.state.may_serve(&lease) {
                     let served = Served {
                         epoch,
                         next: last + 1,
@@ -368,9 +366,7 @@ impl Server {
         }
         self.served.retain(|id, served| {
             let row = view.namespaces.values().find(|it| it.id == *id);
-            row.is_some_and(|row| {
-                row.server.as_ref() == Some(&self.name) || row.epoch <= served.epoch
-            })
+            row.is_some_and(|row| !row.is_taken_from(&self.name, served.epoch))
         });
         let served: Vec<i64> = self.served.keys().copied().collect();
         for correction in self.state.corrections(since(now), &view, &served) {
