@@ -186,7 +186,7 @@ fn measure(code: u64, value: &[u8]) -> Result<usize, Malformed> {
 /// The type that a field of a list section must have, if it is not null. A string may be a symbol
 /// and the other way round: generic clients send one for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum FieldType {
     Binary,
     Boolean,
     /// A message-id: ulong, uuid, binary or string.
@@ -198,39 +198,39 @@ enum Field {
 }
 
 /// The fields of the header [3.2.1].
-const HEADER: [Field; 5] = [
-    Field::Boolean,
-    Field::Ubyte,
-    Field::Uint,
-    Field::Boolean,
-    Field::Uint,
+const HEADER: [FieldType; 5] = [
+    FieldType::Boolean,
+    FieldType::Ubyte,
+    FieldType::Uint,
+    FieldType::Boolean,
+    FieldType::Uint,
 ];
 
 /// The place of ttl in it.
 const TIME_TO_LIVE: usize = 2;
 
 /// The fields of the properties [3.2.4].
-const PROPERTIES: [Field; 13] = [
-    Field::Id,
-    Field::Binary,
-    Field::Text,
-    Field::Text,
-    Field::Text,
-    Field::Id,
-    Field::Text,
-    Field::Text,
-    Field::Timestamp,
-    Field::Timestamp,
-    Field::Text,
-    Field::Uint,
-    Field::Text,
+const PROPERTIES: [FieldType; 13] = [
+    FieldType::Id,
+    FieldType::Binary,
+    FieldType::Text,
+    FieldType::Text,
+    FieldType::Text,
+    FieldType::Id,
+    FieldType::Text,
+    FieldType::Text,
+    FieldType::Timestamp,
+    FieldType::Timestamp,
+    FieldType::Text,
+    FieldType::Uint,
+    FieldType::Text,
 ];
 
 /// The ranges of the fields that every entity needs.
 const MESSAGE_ID: usize = 0;
 const GROUP_ID: usize = 10;
 
-impl Field {
+impl FieldType {
     fn takes(self, constructor: u8, value: &[u8]) -> bool {
         let binary = matches!(constructor, 0xa0 | 0xb0);
         match self {
@@ -254,7 +254,7 @@ impl Field {
 /// Reports each field that is not null, by its index and where it begins in the list.
 fn check_fields(
     list: &[u8],
-    fields: &[Field],
+    fields: &[FieldType],
     mut report: impl FnMut(usize, usize, &[u8]),
 ) -> Result<(), Malformed> {
     let values = elements(list);

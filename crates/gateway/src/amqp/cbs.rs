@@ -1,6 +1,6 @@
 //! `$cbs`: where peers put tokens (`cbs.md#tokens`).
 
-use super::management::{Body, Request, Status};
+use super::management::{Body, RequestMessage, Status};
 use crate::Gateway;
 use jitney_base::address::{Address, EntityAddress};
 use jitney_base::ids::ConnectionId;
@@ -13,7 +13,7 @@ impl Gateway {
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        request: &Request,
+        request: &RequestMessage,
     ) -> (Status, Body) {
         let audience = request.name.as_deref().unwrap_or_default();
         let status = match request.operation.as_str() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::transactions::Answer;
+use super::transactions::CommitSettlement;
 use super::{Link, QueuedReply, Reply};
 use crate::Gateway;
 use crate::denied::rejected;
@@ -59,7 +59,7 @@ impl Gateway {
                 (result, answer)
             }
             Some(id) => {
-                let at_commit = Answer {
+                let at_commit = CommitSettlement {
                     link,
                     delivery,
                     outcome: answer.clone(),

@@ -19,12 +19,12 @@ pub(crate) struct Declared {
     /// The coordinator link that it was declared on; when that ends, it is rolled back [4.2].
     link: LinkId,
     /// The deliveries that are settled when it is committed.
-    answers: Vec<Answer>,
+    answers: Vec<CommitSettlement>,
 }
 
 /// A delivery that its receiver decided about provisionally, and what settles it at the commit.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct CommitSettlement {
     pub(super) link: LinkId,
     pub(super) delivery: DeliveryId,
     pub(super) outcome: Outcome,
@@ -163,7 +163,7 @@ impl Gateway {
         connection: ConnectionId,
         id: &[u8],
         operation: Operation,
-        answer: Option<Answer>,
+        answer: Option<CommitSettlement>,
     ) -> Result<(), Denied> {
         let number = self.open_transaction(connection, id)?;
         self.with_namespaces(cx, |namespaces, cx| {

@@ -10,7 +10,7 @@ use jitney_message::{Field, Message};
 
 /// A request of a client to a service node.
 #[derive(Default)]
-pub(crate) struct Request {
+pub(crate) struct RequestMessage {
     /// Goes back as the response's correlation-id, as it is encoded.
     pub(crate) message_id: Option<Bytes>,
     pub(crate) reply_to: Option<String>,
@@ -26,15 +26,15 @@ pub(crate) struct Request {
 }
 
 /// Without the body, which may be a token.
-impl fmt::Debug for Request {
+impl fmt::Debug for RequestMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("RequestMessage")
             .field("operation", &self.operation)
             .finish_non_exhaustive()
     }
 }
 
-impl Request {
+impl RequestMessage {
     /// Takes a request out of its message.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_body_stays_in_the_bytes_that_came_until_it_is_asked_for() {
         let payload = nested(10_000, 50);
-        let request = Request::read(&payload).unwrap();
+        let request = RequestMessage::read(&payload).unwrap();
         assert_eq!(request.operation, "x");
         assert!(payload.as_ptr_range().contains(&request.body.as_ptr()));
         assert!(request.map().is_err());
@@ -137,14 +137,14 @@ mod tests {
 
     #[test]
     fn a_body_of_too_many_values_is_refused() {
-        let (_, why) = *Request::read(&nested(60_000, 20)).unwrap_err();
+        let (_, why) = *RequestMessage::read(&nested(60_000, 20)).unwrap_err();
         assert!(why.contains("elements together"), "{why}");
     }
 
     #[test]
     fn a_token_in_a_body_is_not_in_what_is_printed() {
         let token = b"\x00\x53\x74\xc1\x0f\x02\xa1\x09operation\xa1\x01x\x00\x53\x77\xa1\x05token";
-        let request = Request::read(&Bytes::from_static(token)).unwrap();
+        let request = RequestMessage::read(&Bytes::from_static(token)).unwrap();
         assert_eq!(request.body_text(), Some("token"));
         assert!(!format!("{request:?}").contains("token"));
     }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_body_that_is_no_value_is_refused_with_what_an_answer_needs() {
         let payload = b"\x00\x53\x73\xc0\x04\x01\xa1\x01m\x00\x53\x74\xc1\x0f\x02\xa1\x09operation\xa1\x01x\x00\x53\x75\xa0\x00";
-        let (request, why) = *Request::read(&Bytes::from_static(payload)).unwrap_err();
+        let (request, why) = *RequestMessage::read(&Bytes::from_static(payload)).unwrap_err();
         assert!(why.contains("amqp-value"), "{why}");
         assert_eq!(request.message_id.as_deref(), Some(&b"\xa1\x01m"[..]));
     }

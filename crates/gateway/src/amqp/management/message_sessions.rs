@@ -5,7 +5,7 @@ use serde_amqp::Value;
 use serde_amqp::primitives::Timestamp as WireTimestamp;
 use serde_bytes::ByteBuf;
 
-use super::operations::{Answer, Failure, Holders, Operation, Progress};
+use super::operations::{Failure, Holders, Operation, OperationResult, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::limits;
@@ -18,7 +18,7 @@ use jitney_queue::{SessionList, SessionLost, StateRefused};
 const IN_USE: Timestamp = Timestamp::from_millis(253_402_300_799_000);
 
 impl Operation<'_, '_> {
-    pub(super) fn renew_session(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn renew_session(&mut self, map: Map<'_>) -> OperationResult {
         let session = map.string("session-id")?;
         self.check_holder(session, Holders::OfConnection)?;
         match self.step(|queue, cx| queue.renew_session(cx.now, session))? {
@@ -32,7 +32,7 @@ impl Operation<'_, '_> {
         }
     }
 
-    pub(super) fn session_state(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn session_state(&mut self, map: Map<'_>) -> OperationResult {
         let session = map.string("session-id")?;
         self.check_holder(session, Holders::All)?;
         let state = self.step(|queue, _| queue.session_state(session).cloned())?;
@@ -42,7 +42,7 @@ impl Operation<'_, '_> {
         Ok((Status::ok(), Body::Entries(vec![("session-state", state)])))
     }
 
-    pub(super) fn set_session_state(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn set_session_state(&mut self, map: Map<'_>) -> OperationResult {
         let session = map.string("session-id")?;
         let state = match map.get("session-state") {
             None => None,
@@ -89,7 +89,7 @@ impl Operation<'_, '_> {
         }
     }
 
-    pub(super) fn list_sessions(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn list_sessions(&mut self, map: Map<'_>) -> OperationResult {
         let number = |name| {
             let number = map.integer(name)?;
             usize::try_from(number).map_err(|_| format!("'{name}' must not be negative"))

@@ -28,7 +28,7 @@ use jitney_base::ids::ConnectionId;
 use jitney_base::time::{TICKS_PER_MILLI, Timestamp, UNIX_EPOCH_TICKS};
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 
-pub(super) use envelope::Request;
+pub(super) use envelope::RequestMessage;
 pub(super) use response::Body;
 pub use response::Response;
 pub(crate) use response::Status;
@@ -74,7 +74,7 @@ impl Gateway {
         session: SessionId,
     ) -> Result<Call, Denied> {
         let payload = incoming.payload.clone();
-        let (request, fault) = match Request::read(&payload) {
+        let (request, fault) = match RequestMessage::read(&payload) {
             Ok(request) => (request, None),
             Err(invalid) => {
                 let (request, text) = *invalid;
@@ -390,7 +390,7 @@ pub(crate) struct Call {
     /// The link that it came on.
     link: LinkId,
     session: SessionId,
-    request: Request,
+    request: RequestMessage,
     /// The reason why it cannot be carried out at all, if there is one.
     fault: Option<CallFault>,
     /// The transaction that it is part of.

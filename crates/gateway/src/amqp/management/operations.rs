@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::response::Carried;
 use super::values::Map;
-use super::{Body, Request, Status};
+use super::{Body, RequestMessage, Status};
 use crate::Gateway;
 use crate::amqp::{Link, consumer_id, link_of};
 use jitney_amqp::codec::Encoded;
@@ -24,7 +24,7 @@ use jitney_queue::{
 };
 
 /// An answer: a status and what it carries, or what is wrong with the request.
-pub(super) type Answer = Result<(Status, Body), Failure>;
+pub(super) type OperationResult = Result<(Status, Body), Failure>;
 
 /// Why there is no answer, or none to what was asked.
 pub(super) enum Failure {
@@ -154,7 +154,7 @@ pub(super) struct Operation<'a, 'b> {
 }
 
 impl Operation<'_, '_> {
-    fn run(&mut self, request: &Request) -> Answer {
+    fn run(&mut self, request: &RequestMessage) -> OperationResult {
         let operation = request.operation.as_str();
         let known = operation.strip_prefix("com.microsoft:").unwrap_or_default();
         let right = match known {
@@ -198,7 +198,7 @@ impl Operation<'_, '_> {
         }
     }
 
-    fn peek(&mut self, map: Map<'_>) -> Answer {
+    fn peek(&mut self, map: Map<'_>) -> OperationResult {
         let from = map.integer("from-sequence-number")?.max(0).cast_unsigned();
         let count = positive(map, "message-count")?;
         let from = SequenceNumber(from);
@@ -239,7 +239,7 @@ impl Operation<'_, '_> {
         found?.map_err(|next| Failure::Unfinished(Progress::Browsing(next)))
     }
 
-    fn receive_deferred(&mut self, map: Map<'_>) -> Answer {
+    fn receive_deferred(&mut self, map: Map<'_>) -> OperationResult {
         /// Each may be among packed entries of its own.
         const SCANNED_PER_NUMBER: usize = 64;
         let numbers = map.sequence_numbers("sequence-numbers")?;
@@ -285,7 +285,7 @@ impl Operation<'_, '_> {
         }
     }
 
-    fn update_disposition(&mut self, map: Map<'_>) -> Answer {
+    fn update_disposition(&mut self, map: Map<'_>) -> OperationResult {
         let mut tokens = map.lock_tokens("lock-tokens")?;
         tokens.sort_unstable();
         tokens.dedup();
@@ -336,7 +336,7 @@ impl Operation<'_, '_> {
         Ok((Status::ok(), Body::Empty))
     }
 
-    fn renew_locks(&mut self, map: Map<'_>) -> Answer {
+    fn renew_locks(&mut self, map: Map<'_>) -> OperationResult {
         let tokens = map.lock_tokens("lock-tokens")?;
         if self.has_sessions() {
             let text = "The lock of a message in a session is renewed with the session's: use \
@@ -359,7 +359,7 @@ impl Operation<'_, '_> {
         }
     }
 
-    fn schedule(&mut self, map: Map<'_>) -> Answer {
+    fn schedule(&mut self, map: Map<'_>) -> OperationResult {
         self.gateway
             .namespaces
             .check_sendable(self.queue, self.address)?;
@@ -401,7 +401,7 @@ impl Operation<'_, '_> {
         Ok((Status::ok(), Body::SequenceNumbers(numbers)))
     }
 
-    fn cancel(&mut self, map: Map<'_>) -> Answer {
+    fn cancel(&mut self, map: Map<'_>) -> OperationResult {
         let mut numbers = map.sequence_numbers("sequence-numbers")?;
         numbers.sort_unstable();
         numbers.dedup();
@@ -420,7 +420,7 @@ impl Operation<'_, '_> {
         Err(self.deny(DeniedKind::MessageNotFound, text))
     }
 
-    fn delete_batch(&mut self, map: Map<'_>) -> Answer {
+    fn delete_batch(&mut self, map: Map<'_>) -> OperationResult {
         let count = positive(map, "message-count")?;
         let before = map.timestamp("enqueued-time-utc")?;
         let tier = self

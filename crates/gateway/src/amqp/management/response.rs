@@ -6,7 +6,7 @@ use serde_amqp::Value;
 use serde_amqp::primitives::{Array, Timestamp as WireTimestamp, Uuid};
 use serde_bytes::ByteBuf;
 
-use super::Request;
+use super::RequestMessage;
 use jitney_amqp::Condition;
 use jitney_amqp::codec::descriptor;
 use jitney_amqp::codec::write::{
@@ -143,7 +143,7 @@ impl Status {
 }
 
 impl Response {
-    pub(super) fn new(request: &Request, status: Status, body: Body) -> Self {
+    pub(super) fn new(request: &RequestMessage, status: Status, body: Body) -> Self {
         Self {
             correlation_id: request.message_id.clone(),
             reply_to: request.reply_to.clone(),

@@ -6,7 +6,7 @@ use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{OrderedMap, Timestamp as WireTimestamp};
 use tracing::info;
 
-use super::operations::{Answer, Failure, Operation};
+use super::operations::{Failure, Operation, OperationResult};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::limits;
@@ -34,7 +34,7 @@ const CORRELATION_FILTER: u64 = 0x0013_7000_0009;
 const COMPATIBILITY_LEVEL: i32 = 20;
 
 impl Operation<'_, '_> {
-    pub(super) fn add_rule(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn add_rule(&mut self, map: Map<'_>) -> OperationResult {
         let (topic, subscription) = self.subscription()?;
         let name = map.string("rule-name")?.to_owned();
         self.gateway.namespaces.check_room(
@@ -76,7 +76,7 @@ impl Operation<'_, '_> {
         Ok((Status::ok(), Body::Empty))
     }
 
-    pub(super) fn remove_rule(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn remove_rule(&mut self, map: Map<'_>) -> OperationResult {
         let (topic, subscription) = self.subscription()?;
         let name = map.string("rule-name")?;
         if self
@@ -103,7 +103,7 @@ impl Operation<'_, '_> {
         namespaces.audit_rule(self.cx, &actor, operation, place, name);
     }
 
-    pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
+    pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> OperationResult {
         /// The cost of describing a rule, in messages looked at.
         const SCANNED_PER_RULE: usize = 64;
         let number = |name| {
