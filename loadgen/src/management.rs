@@ -164,7 +164,11 @@ impl ManagementClient {
         };
         self.credit_left -= 1;
         let engine = self.client.engine();
-        engine.settle_incoming(responses, delivery, &Outcome::Accepted, settled);
+        if settled {
+            engine.return_credit(responses);
+        } else {
+            engine.settle_incoming(responses, delivery, &Outcome::Accepted);
+        }
         match encode::map_entry(&payload, PROPERTIES, "statusCode").and_then(encode::integer) {
             Some(200) => Ok(payload.to_vec()),
             Some(status) => Err(format!("{operation} failed with status code {status}")),
@@ -242,7 +246,11 @@ impl ManagementClient {
                         annotations: None,
                     };
                     let engine = self.client.engine();
-                    engine.settle_incoming(link, delivery, &outcome, settled);
+                    if settled {
+                        engine.return_credit(link);
+                    } else {
+                        engine.settle_incoming(link, delivery, &outcome);
+                    }
                 }
                 Event::Disposition(IncomingDisposition { outcome, .. })
                     if outcome != Outcome::Accepted =>

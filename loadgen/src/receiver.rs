@@ -107,7 +107,11 @@ impl Driver for Receiver {
         } else {
             Outcome::Accepted
         };
-        engine.settle_incoming(link, delivery, &outcome, settled);
+        if settled {
+            engine.return_credit(link);
+        } else {
+            engine.settle_incoming(link, delivery, &outcome);
+        }
         if let Some(left) = self.credit_left.get_mut(index(link)) {
             *left = left.saturating_sub(1);
             if *left <= self.config.credit / 2 && !self.progress.is_complete() {

@@ -382,14 +382,14 @@ pub struct CreditLost;
 pub struct IncomingTransfer {
     /// The link.
     pub link: LinkId,
-    /// To be given to `settle_incoming`, also for a settled delivery: that is what tops the
+    /// To be given to `settle_incoming`, or for a settled message its link to `return_credit`: that is what tops the
     /// credit up.
     pub delivery: DeliveryId,
     /// The message as encoded; one slice, however many frames it took.
     pub payload: Bytes,
     /// 0, or 0x80013700 for a batch.
     pub message_format: u32,
-    /// The peer has settled it: no disposition is sent.
+    /// The peer has settled it: no disposition is to be sent.
     pub settled: bool,
     /// The transaction it belongs to.
     pub transaction: Option<Bytes>,

@@ -18,15 +18,15 @@ use super::{
     Condition, Connection, DeliveryId, Event, IncomingDisposition, LinkId, Outcome, Refusal,
     Rejection, SessionId,
 };
-use crate::codec::{List, Undecodable, descriptor};
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 
 /// Consecutive deliveries with the same outcome, not sent to the peer yet.
 #[derive(Debug)]
 pub(super) struct Range {
-    first: u32,
-    last: u32,
-    outcome: Outcome,
+    pub(super) first: u32,
+    pub(super) last: u32,
+    pub(super) outcome: Outcome,
 }
 
 /// A receiver's disposition with deliveries that are not reported yet.
@@ -43,7 +43,7 @@ pub(super) struct Deciding {
 
 /// Whose deliveries are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     /// Those that came in: we are their receiver.
     Received,
     /// Those that went out.
@@ -51,19 +51,9 @@ enum Side {
 }
 
 impl Connection {
-    /// Settles an incoming message, and returns its credit.
-    ///
-    /// For a delivery that the peer sent `settled`, only the credit is returned.
-    pub fn settle_incoming(
-        &mut self,
-        id: LinkId,
-        delivery: DeliveryId,
-        outcome: &Outcome,
-        settled: bool,
-    ) {
-        if !settled {
-            self.settle_without_credit(id, delivery, outcome);
-        }
+    /// Settles an incoming message that its sender did not settle, and returns its credit.
+    pub fn settle_incoming(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
+        self.settle_without_credit(id, delivery, outcome);
         self.return_credit(id);
     }
 
@@ -74,7 +64,8 @@ impl Connection {
         }
     }
 
-    /// Returns the credit of a message that came in, and tells the peer when there is enough of it.
+    /// Returns the credit of a message that came in, and tells the peer when there is enough of it. For a message that its
+    /// sender settled, that is the whole answer.
     pub fn return_credit(&mut self, id: LinkId) {
         let Some(link) = self.links.all.get_mut(id) else {
             return;
@@ -301,22 +292,31 @@ fn too_heavy(bytes: usize) -> Refusal {
 }
 
 fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {
-    let receiver = side == Side::Received;
     if matches!(range.outcome, Outcome::Accepted) {
         let mut frame = SmallFrame::begin(id.0, descriptor::DISPOSITION);
-        frame.boolean(receiver);
+        frame.boolean(side == Side::Received);
         frame.uint(range.first);
         frame.uint(range.last);
         frame.boolean(true);
         frame.raw(state::ACCEPTED);
         return frame::write_small(out, id.0, frame);
     }
-    // A message that came in is taken by then, whatever becomes of the transaction that it is in.
-    let settled = receiver || !matches!(range.outcome, Outcome::InTransaction(..));
     frame::write(out, FrameKind::Amqp, id.0, |out| {
-        let numbers = (range.first, range.last);
-        state::write_disposition(out, receiver, numbers, settled, &range.outcome);
+        write_body(out, side, range);
     });
+}
+
+/// Writes the body of a disposition frame.
+pub(super) fn write_body(out: &mut BytesMut, side: Side, range: &Range) {
+    let receiver = side == Side::Received;
+    let mut list = ListWriter::begin(out, descriptor::DISPOSITION);
+    list.boolean(receiver);
+    list.uint(range.first);
+    list.uint(range.last);
+    // A message that came in is taken by then, whatever becomes of the transaction that it is in.
+    list.boolean(receiver || !matches!(range.outcome, Outcome::InTransaction(..)));
+    state::write_outcome(&mut list, &range.outcome);
+    list.end();
 }
 
 struct PeerDisposition {

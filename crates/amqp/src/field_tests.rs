@@ -100,7 +100,12 @@ fn every_outcome_and_every_ending_has_all_fields() {
         Outcome::InTransaction(vec![1].into(), Outcome::Accepted.into()),
     ] {
         let mut out = BytesMut::new();
-        state::write_disposition(&mut out, true, (0, 0), true, &outcome);
+        let range = dispositions::Range {
+            first: 0,
+            last: 0,
+            outcome,
+        };
+        dispositions::write_body(&mut out, dispositions::Side::Received, &range);
         assert_list(&out, &mut seen);
     }
     let endings = [descriptor::END, descriptor::CLOSE, descriptor::DETACH];

@@ -19,6 +19,10 @@ const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
 /// Offered after them to a peer that showed a certificate.
 const EXTERNAL: &str = "EXTERNAL";
 
+/// The SASL codes of success, and of failed authentication [5.3.3.6].
+const SASL_OK: u8 = 0;
+const SASL_AUTH: u8 = 1;
+
 /// Capabilities that are offered to peers that desire them: JMS clients require them.
 const DELAYED_DELIVERY: &str = "DELAYED_DELIVERY";
 const SHARED_SUBSCRIPTIONS: &str = "SHARED-SUBS";
@@ -109,7 +113,7 @@ impl Connection {
             }
             (End::Client, descriptor::SASL_MECHANISMS) => Ok(()),
             (End::Client, descriptor::SASL_OUTCOME) => match list.ubyte().map_err(undecodable)? {
-                Some(0) => {
+                Some(SASL_OK) => {
                     self.handshake.identity = self.config.identity.clone();
                     self.out.extend_from_slice(&AMQP_HEADER);
                     self.handshake.phase = Phase::Header;
@@ -143,32 +147,39 @@ impl Connection {
         match identity {
             Some(Identity::Anonymous) => {
                 self.handshake.identity = Identity::Anonymous;
-                self.decide(true);
+                self.accept_identity();
             }
             Some(identity) => {
                 self.handshake.identity = identity.clone();
                 self.handshake.phase = Phase::Deciding;
                 self.events.push_back(Event::Authenticating { identity });
             }
-            None => self.decide(false),
+            None => self.refuse_identity(),
         }
         Ok(())
     }
 
-    /// Answers [`Event::Authenticating`]: the peer is authenticated, or the connection ends. The
-    /// input that came meanwhile must be given to `handle_bytes` again.
-    pub fn authenticated(&mut self, is_genuine: bool) {
+    /// Answers [`Event::Authenticating`]: the peer is authenticated. The input that came meanwhile must be given to
+    /// `handle_bytes` again.
+    pub fn authenticated(&mut self) {
         if self.handshake.phase == Phase::Deciding {
-            self.decide(is_genuine);
+            self.accept_identity();
             // An authenticated peer is authorized.
-            self.config.trusts_peer |= is_genuine;
+            self.config.trusts_peer = true;
+        }
+    }
+
+    /// Answers [`Event::Authenticating`]: the peer is not who it claims to be, and the connection ends.
+    pub fn refuse_authentication(&mut self) {
+        if self.handshake.phase == Phase::Deciding {
+            self.refuse_identity();
         }
     }
 
     /// Answers [`Event::Authenticating`] where it is decided later: SASL continues, and the peer is no more than before.
     pub fn authenticated_for_now(&mut self) {
         if self.handshake.phase == Phase::Deciding {
-            self.decide(true);
+            self.accept_identity();
         }
     }
 
@@ -188,25 +199,27 @@ impl Connection {
         self.config.trusts_peer = true;
     }
 
-    fn decide(&mut self, is_genuine: bool) {
-        let code = u8::from(!is_genuine);
+    fn accept_identity(&mut self) {
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
             let mut outcome = ListWriter::begin(out, descriptor::SASL_OUTCOME);
-            outcome.ubyte(code);
-            if code == 0 {
-                outcome.binary(b"Welcome!");
-            }
+            outcome.ubyte(SASL_OK);
+            outcome.binary(b"Welcome!");
             outcome.end();
         });
-        if is_genuine {
-            self.handshake.phase = Phase::Header;
-        } else {
-            // The reason is not sent, because the peer may be guessing.
-            self.finish(Some(Refusal {
-                condition: Condition::UnauthorizedAccess,
-                description: "SASL failed.".to_owned(),
-            }));
-        }
+        self.handshake.phase = Phase::Header;
+    }
+
+    fn refuse_identity(&mut self) {
+        frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
+            let mut outcome = ListWriter::begin(out, descriptor::SASL_OUTCOME);
+            outcome.ubyte(SASL_AUTH);
+            outcome.end();
+        });
+        // The reason is not sent, because the peer may be guessing.
+        self.finish(Some(Refusal {
+            condition: Condition::UnauthorizedAccess,
+            description: "SASL failed.".to_owned(),
+        }));
     }
 
     fn write_mechanisms(&mut self) {

@@ -307,7 +307,7 @@ impl Connection {
                 terminus(descriptor::TARGET, address),
             ),
         };
-        self.attach_termini(session, name, role, (source, target), mode)
+        self.attach_termini(session, name, role, source, target, mode)
     }
 
     /// Asks the peer for a link that receives a message session of a node (client role).
@@ -319,9 +319,9 @@ impl Connection {
         message_session: &str,
     ) -> Option<LinkId> {
         let source = session_source(address, message_session);
-        let termini = (source, terminus(descriptor::TARGET, name));
+        let target = terminus(descriptor::TARGET, name);
         let mode = SettleMode::OnReceipt;
-        self.attach_termini(session, name, LinkRole::Incoming, termini, mode)
+        self.attach_termini(session, name, LinkRole::Incoming, source, target, mode)
     }
 
     fn attach_termini(
@@ -329,7 +329,8 @@ impl Connection {
         session: SessionId,
         name: &str,
         role: LinkRole,
-        (source, target): (Bytes, Bytes),
+        source: Bytes,
+        target: Bytes,
         mode: SettleMode,
     ) -> Option<LinkId> {
         let handle = self.sessions.all.get(session)?.free_handle()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use serde_amqp::Value;
 use serde_amqp::primitives::OrderedMap;
 
@@ -165,21 +165,4 @@ pub(super) fn write_error(
 
 pub(super) fn encode_map(map: Option<&Fields>) -> Option<Vec<u8>> {
     map.map(|map| serde_amqp::to_vec(map).expect("a map of values can be written"))
-}
-
-/// Writes a disposition's body.
-pub(super) fn write_disposition(
-    out: &mut BytesMut,
-    receiver: bool,
-    (first, last): (u32, u32),
-    settled: bool,
-    outcome: &Outcome,
-) {
-    let mut list = ListWriter::begin(out, descriptor::DISPOSITION);
-    list.boolean(receiver);
-    list.uint(first);
-    list.uint(last);
-    list.boolean(settled);
-    write_outcome(&mut list, outcome);
-    list.end();
 }

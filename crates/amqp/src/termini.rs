@@ -19,15 +19,28 @@ const OUTCOMES: [&str; 4] = [
     "amqp:released:list",
 ];
 
-/// Apache's filter of JMS selectors, by its code and its name.
-const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
+/// A type of filters, by the two descriptors that it may have.
+#[derive(Clone, Copy)]
+struct FilterType {
+    code: u64,
+    name: &'static str,
+}
+
+/// Apache's filter of JMS selectors.
+const SELECTOR: FilterType = FilterType {
+    code: 0x0000_468c_0000_0004,
+    name: "apache.org:selector-filter:string",
+};
 /// .NET's filter of message sessions that others may have too.
-const SHARED_SESSION: (u64, &str) = (
-    0x13_7000_000E,
-    "com.microsoft:non-exclusive-session-filter:list",
-);
+const SHARED_SESSION: FilterType = FilterType {
+    code: 0x13_7000_000E,
+    name: "com.microsoft:non-exclusive-session-filter:list",
+};
 /// Apache's filter of messages that come from the same connection.
-const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
+const NO_LOCAL: FilterType = FilterType {
+    code: 0x0000_468c_0000_0003,
+    name: "apache.org:no-local-filter:list",
+};
 
 impl Attach {
     /// Returns whether the peer wants to look at messages and not to take them [3.5.8].
@@ -133,11 +146,11 @@ impl Attach {
         clippy::wildcard_enum_match_arm,
         reason = "a filter may lack its descriptor"
     )]
-    fn filter_described(&self, filter_of: (u64, &str)) -> Option<&Value> {
+    fn filter_described(&self, filter_type: FilterType) -> Option<&Value> {
         let filter = self.source.as_ref()?.filter.as_ref()?;
         let mut found = filter
             .iter()
-            .filter(|(key, value)| is_described(key.as_str(), value, filter_of));
+            .filter(|(key, value)| is_described(key.as_str(), value, filter_type));
         found.next().map(|(_, value)| match value {
             Value::Described(described) => &described.value,
             plain => plain,
@@ -145,18 +158,18 @@ impl Attach {
     }
 }
 
-/// Returns whether a filter is one of this code and name, whatever the peer calls it.
+/// Returns whether a filter is of this type, whatever the peer calls it.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "a filter may lack its descriptor"
 )]
-fn is_described(key: &str, value: &Value, (code, name): (u64, &str)) -> bool {
+fn is_described(key: &str, value: &Value, filter_type: FilterType) -> bool {
     match value {
         Value::Described(described) => match &described.descriptor {
-            Descriptor::Code(found) => *found == code,
-            Descriptor::Name(found) => found.as_str() == name,
+            Descriptor::Code(found) => *found == filter_type.code,
+            Descriptor::Name(found) => found.as_str() == filter_type.name,
         },
-        _ => key == name,
+        _ => key == filter_type.name,
     }
 }
 
@@ -172,9 +185,10 @@ pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
         return asked.clone();
     };
     let lasting = hold_lasting(
-        (&mut source.durable, &mut source.expiry_policy),
+        &mut source.durable,
+        &mut source.expiry_policy,
         &mut source.timeout,
-        accept.is_durable,
+        accept,
     );
     let filters = hold_filters(&mut source.filter, accept);
     // There is no default outcome: a delivery that is settled without an outcome is released, and one
@@ -197,9 +211,10 @@ pub(super) fn held_target(asked: &Bytes, accept: &Accept) -> Bytes {
         return asked.clone();
     };
     let lasting = hold_lasting(
-        (&mut target.durable, &mut target.expiry_policy),
+        &mut target.durable,
+        &mut target.expiry_policy,
         &mut target.timeout,
-        accept.is_durable,
+        accept,
     );
     let capabilities = hold_capabilities(&mut target.capabilities, accept);
     if lasting || capabilities {
@@ -212,11 +227,12 @@ pub(super) fn held_target(asked: &Bytes, accept: &Accept) -> Bytes {
 /// Says how long a terminus is kept: no longer than its link is attached, unless it is durable. Returns
 /// whether something else was asked for.
 fn hold_lasting(
-    (durable, expiry_policy): (&mut TerminusDurability, &mut TerminusExpiryPolicy),
+    durable: &mut TerminusDurability,
+    expiry_policy: &mut TerminusExpiryPolicy,
     timeout: &mut u32,
-    is_durable: bool,
+    accept: &Accept,
 ) -> bool {
-    let (held, policy) = match (is_durable, &expiry_policy) {
+    let (held, policy) = match (accept.is_durable, &expiry_policy) {
         (true, _) => (durable.clone(), TerminusExpiryPolicy::Never),
         // The default is the session's end, and most peers send the default.
         (false, TerminusExpiryPolicy::SessionEnd) => {

@@ -66,7 +66,7 @@ impl Pair {
             self.server.handle_bytes(self.now, &mut self.to_server);
             while let Some(event) = self.server.poll_event() {
                 if matches!(event, Event::Authenticating { .. }) {
-                    self.server.authenticated(true);
+                    self.server.authenticated();
                     self.server.handle_bytes(self.now, &mut self.to_server);
                 } else {
                     of_server.push(event);
@@ -212,7 +212,7 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
     assert_eq!(payloads[1].1, &b"short"[..]);
     for (delivery, _) in &payloads {
         pair.server
-            .settle_incoming(incoming, *delivery, &Outcome::Accepted, false);
+            .settle_incoming(incoming, *delivery, &Outcome::Accepted);
     }
     let (events, _) = pair.run();
     let outcomes: Vec<_> = events
@@ -312,7 +312,7 @@ fn credit_is_counted_topped_up_and_never_overrun() {
             panic!()
         };
         pair.server
-            .settle_incoming(incoming, *delivery, &Outcome::Accepted, false);
+            .settle_incoming(incoming, *delivery, &Outcome::Accepted);
     }
     let (events, _) = pair.run();
     assert!(
@@ -346,7 +346,7 @@ fn a_receiver_settles_and_the_answer_has_the_same_outcome() {
         panic!("{events:?}")
     };
     pair.client
-        .settle_incoming(receiver, delivery, &Outcome::Accepted, false);
+        .settle_incoming(receiver, delivery, &Outcome::Accepted);
     let (_, events) = pair.run();
     let [
         Event::Disposition(IncomingDisposition {
@@ -392,8 +392,7 @@ fn disposition_of(count: u32) -> Pair {
         let Event::Transfer(IncomingTransfer { link, delivery, .. }) = event else {
             panic!("{event:?}")
         };
-        pair.client
-            .settle_incoming(link, delivery, &rejected, false);
+        pair.client.settle_incoming(link, delivery, &rejected);
     }
     pair.client.take_output(pair.now, &mut pair.to_server);
     assert!(pair.to_server.len() < 1_100, "one frame for all");
@@ -655,7 +654,7 @@ fn what_a_message_costs() {
             }) = event
             {
                 let accepted = Outcome::Accepted;
-                pair.server.settle_incoming(link, id, &accepted, false);
+                pair.server.settle_incoming(link, id, &accepted);
                 let payload: &[&[u8]] = &[&payload];
                 pair.server.deliver(outgoing, delivery(payload)).unwrap();
             }
@@ -666,7 +665,7 @@ fn what_a_message_costs() {
         while let Some(event) = pair.client.poll_event() {
             if let Event::Transfer(IncomingTransfer { link, delivery, .. }) = event {
                 pair.client
-                    .settle_incoming(link, delivery, &Outcome::Accepted, false);
+                    .settle_incoming(link, delivery, &Outcome::Accepted);
             }
         }
         pair.client.take_output(pair.now, &mut input);

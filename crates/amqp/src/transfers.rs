@@ -298,7 +298,7 @@ impl Connection {
                 info: None,
             };
             let outcome = Outcome::Rejected(Some(Arc::new(rejection)));
-            self.settle_incoming(link, delivery, &outcome, false);
+            self.settle_incoming(link, delivery, &outcome);
         }
     }
 

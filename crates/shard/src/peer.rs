@@ -202,7 +202,11 @@ impl Peer {
                     .detach(link, Some(jitney_gateway::denied::refusal(denied)));
             }
             Reply::Authenticated(is_genuine) => {
-                self.engine.authenticated(is_genuine);
+                if is_genuine {
+                    self.engine.authenticated();
+                } else {
+                    self.engine.refuse_authentication();
+                }
                 return Effect::ReadOn;
             }
             Reply::Admitted => {

@@ -287,7 +287,11 @@ impl Victim {
     fn answer(&mut self, event: Event) {
         match event {
             Event::Authenticating { .. } => {
-                self.engine.authenticated(!self.manner.refuses_peer());
+                if self.manner.refuses_peer() {
+                    self.engine.refuse_authentication();
+                } else {
+                    self.engine.authenticated();
+                }
             }
             Event::AttachRequested(link, attach) => self.admit(link, attach.role),
             Event::Transfer(IncomingTransfer {
@@ -373,9 +377,12 @@ impl Victim {
     fn settle_kept(&mut self, count: usize) {
         for _ in 0..=count {
             if let Some((link, delivery, settled)) = self.incoming.pop() {
-                let outcome = Outcome::Accepted;
-                self.engine
-                    .settle_incoming(link, delivery, &outcome, settled);
+                if settled {
+                    self.engine.return_credit(link);
+                } else {
+                    self.engine
+                        .settle_incoming(link, delivery, &Outcome::Accepted);
+                }
             }
             if let Some((link, delivery)) = self.outgoing.pop() {
                 self.engine

@@ -74,7 +74,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
                 }
                 Event::Transfer(IncomingTransfer { link, delivery, .. }) => {
                     received += 1;
-                    client.settle_incoming(link, delivery, &Outcome::Accepted, false);
+                    client.settle_incoming(link, delivery, &Outcome::Accepted);
                 }
                 _ => {}
             }

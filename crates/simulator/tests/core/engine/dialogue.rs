@@ -169,7 +169,11 @@ impl Player {
             return None;
         }
         if command == "authenticated" {
-            engine.authenticated(link == "genuine");
+            if link == "genuine" {
+                engine.authenticated();
+            } else {
+                engine.refuse_authentication();
+            }
             engine.handle_bytes(self.now, &mut self.input);
             return None;
         }
@@ -190,12 +194,12 @@ impl Player {
             "settle-in" | "settle-out" => {
                 let (delivery, outcome) = rest.split_once(' ').expect("a delivery and an outcome");
                 let delivery = DeliveryId(delivery.parse().expect("a delivery"));
-                let settled = outcome == "settled";
-                let outcome = outcome_from(outcome);
-                if command == "settle-in" {
-                    engine.settle_incoming(link, delivery, &outcome, settled);
+                if command == "settle-out" {
+                    engine.settle_outgoing(link, delivery, &outcome_from(outcome));
+                } else if outcome == "settled" {
+                    engine.return_credit(link);
                 } else {
-                    engine.settle_outgoing(link, delivery, &outcome);
+                    engine.settle_incoming(link, delivery, &outcome_from(outcome));
                 }
             }
             "deliver" => {
@@ -322,7 +326,7 @@ fn refusal_from(text: &str) -> Option<Refusal> {
 fn outcome_from(text: &str) -> Outcome {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     match name {
-        "accepted" | "settled" => Outcome::Accepted,
+        "accepted" => Outcome::Accepted,
         "released" => Outcome::Released,
         "abandoned" | "deferred" => Outcome::Modified {
             delivery_failed: false,

@@ -172,7 +172,10 @@ impl EngineUnderTest {
     fn take(&mut self, event: Event) {
         let engine = &mut self.engine;
         match event {
-            Event::Authenticating { .. } => engine.authenticated(self.dice.below(4) != 0),
+            Event::Authenticating { .. } => match self.dice.below(4) {
+                0 => engine.refuse_authentication(),
+                _ => engine.authenticated(),
+            },
             Event::AttachRequested(link, attach) => {
                 self.links.push(link);
                 match self.dice.below(4) {
@@ -203,7 +206,11 @@ impl EngineUnderTest {
             }) => {
                 assert!(payload.len() <= 65_536);
                 if self.dice.below(2) == 0 {
-                    engine.settle_incoming(link, delivery, &Outcome::Accepted, settled);
+                    if settled {
+                        engine.return_credit(link);
+                    } else {
+                        engine.settle_incoming(link, delivery, &Outcome::Accepted);
+                    }
                 }
             }
             Event::Credit(LinkCredit { link, limit, drain }) => {
