@@ -29,7 +29,8 @@ use jitney_base::time::Timestamp;
 use jitney_broker::access::PeerAddress;
 use jitney_broker::namespace::{AuditEntry, AuditFilter, Denied, DeniedKind, StepContext};
 use jitney_queue::{
-    Conditions, ConsumerId, Inspected, ScanBudget, Schedule, SessionInspected, SessionList, Spans,
+    Conditions, ConsumerId, Inspected, PageBounds, ScanBudget, Schedule, SessionInspected,
+    SessionList, Spans,
 };
 
 pub use connections::{
@@ -505,9 +506,12 @@ impl Gateway {
             let most = most.clamp(1, limits::INSPECTED_MAX);
             let mut budget = ScanBudget::default();
             let start = found.browse_start(from);
-            let bounds = match bytes_max {
-                0 => (most, usize::MAX),
-                _ => (most, bytes_max),
+            let bounds = PageBounds {
+                messages_max: most,
+                bytes_max: match bytes_max {
+                    0 => usize::MAX,
+                    _ => bytes_max,
+                },
             };
             let (messages, next) = found.inspect(start, None, conditions, bounds, &mut budget);
             let mut lengths = messages.iter().map(|message| message.body.length);

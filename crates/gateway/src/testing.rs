@@ -146,7 +146,7 @@ impl Gateway {
         let consumer = consumer_id(connection, link);
         self.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
-            queue.set_credit(cx, consumer, 1, false);
+            queue.set_credit(cx, consumer, 1);
         });
     }
 

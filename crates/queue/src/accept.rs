@@ -354,7 +354,7 @@ impl Queue {
                 let Some(mode) = self.consumers.take(consumer, entry.body.length) else {
                     break;
                 };
-                if let Some(handover) = self.hand_over(cx, ordinal, (consumer, mode)) {
+                if let Some(handover) = self.hand_over(cx, ordinal, consumer, mode) {
                     cx.effects
                         .deliveries
                         .push(Delivery::Message(consumer, handover));

@@ -74,6 +74,13 @@ impl Consumer {
         if credit < 1 << 31 { credit } else { 0 }
     }
 
+    fn set_limit(&mut self, now: Timestamp, limit: u32) {
+        if self.limit != limit || self.active_at.is_none() {
+            self.active_at = Some(now);
+        }
+        self.limit = limit;
+    }
+
     fn hand_out(&mut self) {
         self.delivered = self.delivered.wrapping_add(1);
         self.handed_out += 1;
@@ -156,25 +163,27 @@ impl Consumers {
         self.draining.retain(|&other| other != id);
     }
 
-    pub(super) fn set_credit(
-        &mut self,
-        now: Timestamp,
-        id: ConsumerId,
-        (limit, drain): (u32, bool),
-    ) {
+    pub(super) fn set_credit(&mut self, now: Timestamp, id: ConsumerId, limit: u32) {
         let Some(consumer) = self.all.get_mut(id.0) else {
             return;
         };
-        if consumer.limit != limit || consumer.active_at.is_none() {
-            consumer.active_at = Some(now);
-        }
-        consumer.limit = limit;
-        if drain && !consumer.drain {
-            self.draining.push(id);
-        } else if !drain && consumer.drain {
+        consumer.set_limit(now, limit);
+        if consumer.drain {
+            consumer.drain = false;
             self.draining.retain(|&other| other != id);
         }
-        consumer.drain = drain;
+        self.enlist(id);
+    }
+
+    pub(super) fn drain(&mut self, now: Timestamp, id: ConsumerId, limit: u32) {
+        let Some(consumer) = self.all.get_mut(id.0) else {
+            return;
+        };
+        consumer.set_limit(now, limit);
+        if !consumer.drain {
+            consumer.drain = true;
+            self.draining.push(id);
+        }
         self.enlist(id);
     }
 

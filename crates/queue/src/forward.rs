@@ -18,7 +18,16 @@ pub struct Departure {
     /// The queue it goes to.
     pub to: EntityId,
     pub(super) entry: Entry,
-    pub(super) copied: bool,
+    pub(super) kind: PassageKind,
+}
+
+/// What becomes of a message in the queue that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassageKind {
+    /// It leaves.
+    Moved,
+    /// It stays.
+    Copied,
 }
 
 /// What decides whether another entity takes a message.
@@ -47,12 +56,11 @@ pub struct Arriving {
 
 impl Departure {
     pub(super) fn new(from: EntityId, to: EntityId, entry: Entry) -> Self {
-        let copied = false;
         Self {
             from,
             to,
             entry,
-            copied,
+            kind: PassageKind::Moved,
         }
     }
 
@@ -96,7 +104,7 @@ impl Departure {
     /// Returns whether the queue it comes from keeps it.
     #[must_use]
     pub fn is_copy(&self) -> bool {
-        self.copied
+        self.kind == PassageKind::Copied
     }
 
     /// Returns the bytes of the message.
@@ -209,12 +217,11 @@ impl Queue {
     pub(super) fn copy_again(&self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let mut entry = self.index.get(self.ordinal(number))?.clone();
         entry.shared = true;
-        let copied = true;
         Some(Departure {
             from: self.id,
             to,
             entry,
-            copied,
+            kind: PassageKind::Copied,
         })
     }
 
@@ -255,7 +262,7 @@ impl Queue {
         let Departure {
             from,
             mut entry,
-            copied,
+            kind,
             ..
         } = departure;
         let from_number = number(entry.ordinal);
@@ -268,13 +275,13 @@ impl Queue {
             }
             Kind::Main { .. } => {
                 if self.is_duplicate(cx, &arriving) {
-                    drop_departed(cx, from, from_number, entry.body, copied);
+                    drop_departed(cx, from, from_number, entry.body, kind);
                     return;
                 }
                 self.settle_in(cx, &mut entry, from_number, &arriving);
             }
         }
-        self.record_passage(cx, (from, from_number), &entry, copied);
+        self.record_passage(cx, from, from_number, &entry, kind);
         let ordinal = entry.ordinal;
         let lost = self.sessions.is_some() && entry.message_session.is_none();
         let due = arriving.due.filter(|due| cx.now < *due);
@@ -342,9 +349,10 @@ impl Queue {
     pub(super) fn record_passage(
         &self,
         cx: &mut Context<'_>,
-        (from, from_number): (EntityId, SequenceNumber),
+        from: EntityId,
+        from_number: SequenceNumber,
         entry: &Entry,
-        copied: bool,
+        kind: PassageKind,
     ) {
         let amendments = entry
             .amendments
@@ -368,10 +376,9 @@ impl Queue {
             dead_letter_source: source.map(|source| &***source),
             amendments: amendments.as_deref(),
         };
-        cx.journal.append(&if copied {
-            Record::Copied(passage)
-        } else {
-            Record::Moved(passage)
+        cx.journal.append(&match kind {
+            PassageKind::Moved => Record::Moved(passage),
+            PassageKind::Copied => Record::Copied(passage),
         });
     }
 }
@@ -382,9 +389,9 @@ fn drop_departed(
     entity: EntityId,
     number: SequenceNumber,
     body: BodyRef,
-    copied: bool,
+    kind: PassageKind,
 ) {
-    if !copied {
+    if kind == PassageKind::Moved {
         cx.journal.append(&Record::Removed { entity, number });
     }
     cx.journal.release(body);

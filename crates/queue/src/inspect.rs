@@ -33,6 +33,15 @@ pub struct Conditions {
     pub due_before: Option<Timestamp>,
 }
 
+/// How much is returned at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageBounds {
+    /// The number of messages.
+    pub messages_max: usize,
+    /// Their bytes.
+    pub bytes_max: usize,
+}
+
 /// A message as an operator sees it.
 #[derive(Debug, Clone)]
 pub struct Inspected {
@@ -251,14 +260,14 @@ impl Queue {
         }
     }
 
-    /// Returns messages from a position on that meet some conditions, up to a number of them and of their bytes but one at
-    /// least, and the position to continue at, or `None` at the end. It stops when its share of entries is used up.
+    /// Returns messages from a position on that meet some conditions, within the bounds but one at least, and the position to
+    /// continue at, or `None` at the end. It stops when its share of entries is used up.
     pub fn inspect(
         &self,
         start: u64,
         until: Option<&Until>,
         conditions: &Conditions,
-        (most, bytes_max): (usize, usize),
+        bounds: PageBounds,
         budget: &mut ScanBudget,
     ) -> (Vec<Inspected>, Option<ScanPosition>) {
         let mut found = Vec::new();
@@ -272,7 +281,7 @@ impl Queue {
             Box::new(ordinals.filter_map(|at| self.index.get(at)))
         };
         for entry in entries {
-            if found.len() == most || !budget.take() {
+            if found.len() == bounds.messages_max || !budget.take() {
                 self.tell_locks(&mut found, budget);
                 return (found, Some(ScanPosition(entry.ordinal)));
             }
@@ -281,7 +290,7 @@ impl Queue {
                 continue;
             }
             bytes = bytes.saturating_add(usize::try_from(entry.body.length).unwrap_or(usize::MAX));
-            if bytes_max < bytes && !found.is_empty() {
+            if bounds.bytes_max < bytes && !found.is_empty() {
                 self.tell_locks(&mut found, budget);
                 return (found, Some(ScanPosition(entry.ordinal)));
             }

@@ -79,7 +79,8 @@ pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure, ForwardFacts};
 pub use inspect::{
-    Conditions, Inspected, ReceiverState, Schedule, SessionInspected, Spans, Stuck, Until,
+    Conditions, Inspected, PageBounds, ReceiverState, Schedule, SessionInspected, Spans, Stuck,
+    Until,
 };
 pub use message_session::MessageSession;
 pub use positions::Positions;
@@ -198,14 +199,18 @@ impl Queue {
     #[must_use]
     pub fn new(id: EntityId, kind: Kind, description: Description, first: SequenceNumber) -> Self {
         let has_sessions = description.requires_session && matches!(kind, Kind::Main { .. });
-        let partitioned = description.partitioned;
+        let (partitions, cursor) = if description.partitioned {
+            (limits::PARTITIONS, u64::MAX)
+        } else {
+            (1, 0)
+        };
         Self {
             id,
             kind,
             description,
-            numbers: numbers::Numbers::new(first, partitioned),
+            numbers: numbers::Numbers::new(first, partitions),
             index: Index::default(),
-            cursor: if partitioned { u64::MAX } else { 0 },
+            cursor,
             returned: BTreeSet::new(),
             last_partition: 0,
             sessions: has_sessions.then(sessions::Sessions::default),

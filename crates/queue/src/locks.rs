@@ -25,7 +25,8 @@ pub(super) struct Lock {
     pub(super) holder: ConsumerId,
     /// When it was made: renewals do not change it.
     pub(super) made: Timestamp,
-    nonce: u64,
+    /// The part of its token that cannot be guessed.
+    pub(super) nonce: u64,
 }
 
 #[derive(Debug, Default)]
@@ -47,32 +48,20 @@ const RING_SLACK: usize = 1_024;
 const KEPT_BYTES: usize = 118;
 
 impl LockTable {
-    pub(super) fn insert(
-        &mut self,
-        (ordinal, holder): (u64, ConsumerId),
-        (made, until): (Timestamp, Timestamp),
-        nonce: u64,
-    ) -> LockToken {
-        let lock = Lock {
-            ordinal,
-            until,
-            holder,
-            made,
-            nonce,
-        };
+    pub(super) fn insert(&mut self, lock: Lock) -> LockToken {
         let serial = self.base + u64::try_from(self.recent.len()).expect("fits 64 bits");
-        let in_order = self.newest <= until || self.recent_live == 0;
+        let in_order = self.newest <= lock.until || self.recent_live == 0;
         if in_order {
             self.recent.push_back(Some(lock));
             self.recent_live += 1;
-            self.newest = until;
+            self.newest = lock.until;
         } else {
             // The entity's lock duration was shortened.
             self.recent.push_back(None);
             self.keep(serial, lock);
         }
         self.trim();
-        LockToken::new(serial, nonce)
+        LockToken::new(serial, lock.nonce)
     }
 
     pub(super) fn get(&self, token: LockToken) -> Option<&Lock> {
@@ -251,11 +240,27 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
+    fn lock(
+        ordinal: u64,
+        holder: ConsumerId,
+        made: Timestamp,
+        until: Timestamp,
+        nonce: u64,
+    ) -> Lock {
+        Lock {
+            ordinal,
+            until,
+            holder,
+            made,
+            nonce,
+        }
+    }
+
     #[test]
     fn locks_end_in_the_order_of_their_deadlines() {
         let mut locks = LockTable::default();
-        let first = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
-        let second = locks.insert((2, NO_ONE), (at(0), at(20)), 8);
+        let first = locks.insert(lock(1, NO_ONE, at(0), at(10), 7));
+        let second = locks.insert(lock(2, NO_ONE, at(0), at(20), 8));
         assert!(locks.renew(first, at(30)));
         assert_eq!(locks.next_deadline(), Some(at(20)));
         assert!(locks.pop_expired(at(19)).is_none());
@@ -270,9 +275,9 @@ mod tests {
     fn locks_last_as_long_as_before_when_their_clock_is_set() {
         for millis in [-1_000_000, 1_000_000] {
             let mut locks = LockTable::default();
-            let first = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
-            locks.insert((2, NO_ONE), (at(0), at(20)), 8);
-            locks.insert((3, NO_ONE), (at(0), Timestamp::MAX), 9);
+            let first = locks.insert(lock(1, NO_ONE, at(0), at(10), 7));
+            locks.insert(lock(2, NO_ONE, at(0), at(20), 8));
+            locks.insert(lock(3, NO_ONE, at(0), Timestamp::MAX, 9));
             assert!(locks.renew(first, at(30)));
             locks.follow_clock(ClockStep::from_millis(millis));
             let ended = |locks: &mut LockTable, at: i64| {
@@ -284,7 +289,7 @@ mod tests {
             assert_eq!(ended(&mut locks, 29), None);
             assert_eq!(ended(&mut locks, 30), Some(1));
             assert_eq!(locks.next_deadline(), Some(Timestamp::MAX));
-            locks.insert((4, NO_ONE), (at(0), at(40 + millis)), 1);
+            locks.insert(lock(4, NO_ONE, at(0), at(40 + millis), 1));
             assert_eq!(ended(&mut locks, 40), Some(4));
         }
     }
@@ -293,9 +298,9 @@ mod tests {
     fn locks_of_a_receiver_are_told_in_order_and_end_together() {
         let (one, two) = (ConsumerId(1), ConsumerId(2));
         let mut locks = LockTable::default();
-        let first = locks.insert((7, one), (at(0), at(100)), 1);
-        locks.insert((3, two), (at(1), at(101)), 2);
-        locks.insert((5, one), (at(2), at(102)), 3);
+        let first = locks.insert(lock(7, one, at(0), at(100), 1));
+        locks.insert(lock(3, two, at(1), at(101), 2));
+        locks.insert(lock(5, one, at(2), at(102), 3));
         // A renewed lock is as old as before.
         assert!(locks.renew(first, at(200)));
         let told: Vec<_> = locks
@@ -317,7 +322,7 @@ mod tests {
     #[test]
     fn a_token_with_another_nonce_opens_nothing() {
         let mut locks = LockTable::default();
-        let token = locks.insert((1, NO_ONE), (at(0), at(10)), 7);
+        let token = locks.insert(lock(1, NO_ONE, at(0), at(10), 7));
         assert!(locks.get(LockToken::new(token.serial(), 8)).is_none());
         assert!(locks.remove(token).is_some());
         assert!(locks.remove(token).is_none());
@@ -326,8 +331,8 @@ mod tests {
     #[test]
     fn a_shorter_lock_made_later_ends_first() {
         let mut locks = LockTable::default();
-        locks.insert((1, NO_ONE), (at(0), at(100)), 1);
-        locks.insert((2, NO_ONE), (at(0), at(50)), 2);
+        locks.insert(lock(1, NO_ONE, at(0), at(100), 1));
+        locks.insert(lock(2, NO_ONE, at(0), at(50), 2));
         assert_eq!(locks.pop_expired(at(50)).map(|lock| lock.ordinal), Some(2));
         assert_eq!(locks.next_deadline(), Some(at(100)));
     }
@@ -335,9 +340,9 @@ mod tests {
     #[test]
     fn one_lock_held_for_long_does_not_hold_the_ring() {
         let mut locks = LockTable::default();
-        let held = locks.insert((0, NO_ONE), (at(0), at(1_000)), 0);
+        let held = locks.insert(lock(0, NO_ONE, at(0), at(1_000), 0));
         for ordinal in 1..10_000 {
-            let token = locks.insert((ordinal, NO_ONE), (at(0), at(1_000)), ordinal);
+            let token = locks.insert(lock(ordinal, NO_ONE, at(0), at(1_000), ordinal));
             assert!(locks.remove(token).is_some());
         }
         assert!(locks.recent.len() <= RING_SLACK + 4);

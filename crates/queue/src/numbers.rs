@@ -23,9 +23,8 @@ const ROUND: u64 = 1 << 48;
 const PARTITION_SHIFT: u32 = 60;
 
 impl Numbers {
-    pub(super) fn new(first: SequenceNumber, partitioned: bool) -> Self {
-        let count = if partitioned { limits::PARTITIONS } else { 1 };
-        let next = (0_u64..).take(count);
+    pub(super) fn new(first: SequenceNumber, partitions: usize) -> Self {
+        let next = (0_u64..).take(partitions);
         let next = next.map(|partition| partition << PARTITION_SHIFT | ROUND | (first.0 & MASK));
         Self {
             next: next.collect(),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::consumers::NO_ONE;
+use super::locks::Lock;
 use super::{
     Acquired, Allowance, Amendments, ConsumerId, Context, DeadLetterCause, Delivery, Handover,
     Kind, LockToken, MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp,
@@ -231,10 +232,16 @@ impl Queue {
     }
 
     /// Sets the number of deliveries that a receiver takes since its attach.
-    ///
-    /// With `drain` it wants the messages available now, and then [`Delivery::Drained`].
-    pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
-        self.consumers.set_credit(cx.now, id, (limit, drain));
+    pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32) {
+        self.consumers.set_credit(cx.now, id, limit);
+        self.set_due(id);
+        self.dispatch(cx);
+    }
+
+    /// Sets the number of deliveries that a receiver takes since its attach; it wants the messages available now, and then
+    /// [`Delivery::Drained`].
+    pub fn drain(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32) {
+        self.consumers.drain(cx.now, id, limit);
         self.set_due(id);
         self.dispatch(cx);
     }
@@ -318,7 +325,7 @@ impl Queue {
             } else {
                 self.cursor = ordinal + 1;
             }
-            if let Some(handover) = self.hand_over(cx, ordinal, (consumer, mode)) {
+            if let Some(handover) = self.hand_over(cx, ordinal, consumer, mode) {
                 cx.effects
                     .deliveries
                     .push(Delivery::Message(consumer, handover));
@@ -483,7 +490,7 @@ impl Queue {
         }
         let handed = ordinals
             .into_iter()
-            .filter_map(|at| self.hand_over(cx, at, (NO_ONE, mode)));
+            .filter_map(|at| self.hand_over(cx, at, NO_ONE, mode));
         Ok(handed.collect())
     }
 
@@ -538,7 +545,8 @@ impl Queue {
         &mut self,
         cx: &mut Context<'_>,
         ordinal: u64,
-        (receiver, mode): (ConsumerId, ReceiveMode),
+        receiver: ConsumerId,
+        mode: ReceiveMode,
     ) -> Option<Handover> {
         match mode {
             ReceiveMode::PeekLock => {
@@ -607,19 +615,23 @@ impl Queue {
         receiver: ConsumerId,
         name: Option<&MessageSession>,
     ) -> (LockToken, Timestamp) {
-        let nonce = cx.random.next_u64();
+        let (made, nonce) = (cx.now, cx.random.next_u64());
+        let lock = |until| Lock {
+            ordinal,
+            until,
+            holder: receiver,
+            made,
+            nonce,
+        };
         self.consumers.handed(cx.now, receiver, 1);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
-            let token = self
-                .locks
-                .insert((ordinal, receiver), (cx.now, Timestamp::MAX), nonce);
+            let token = self.locks.insert(lock(Timestamp::MAX));
             sessions.remove_available(name, ordinal);
             let until = sessions.lock(name, ordinal, token);
             return (token, until.unwrap_or(cx.now));
         }
         let until = cx.now.after(self.description.lock_duration);
-        let times = (cx.now, until);
-        (self.locks.insert((ordinal, receiver), times, nonce), until)
+        (self.locks.insert(lock(until)), until)
     }
 
     /// A delivery failed: the message is counted, and given back or dead-lettered.

@@ -52,7 +52,7 @@ impl Queue {
         }
         let locked = ordinals.into_iter().filter_map(|ordinal| {
             self.returned.remove(&ordinal);
-            self.hand_over(cx, ordinal, (NO_ONE, ReceiveMode::PeekLock))
+            self.hand_over(cx, ordinal, NO_ONE, ReceiveMode::PeekLock)
         });
         let locked = locked.collect();
         self.check();

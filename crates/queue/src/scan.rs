@@ -332,7 +332,7 @@ impl Queue {
         let handover = match scan_mode {
             ScanMode::Consume => {
                 self.returned.remove(&ordinal);
-                self.hand_over(cx, ordinal, (id, mode))
+                self.hand_over(cx, ordinal, id, mode)
             }
             ScanMode::Browse => self.index.get(ordinal).map(|entry| Handover {
                 token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),

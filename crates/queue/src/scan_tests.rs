@@ -17,13 +17,13 @@ fn browser(bench: &mut Bench, id: ConsumerId, credit: u32) -> Vec<Delivery> {
             ScanMode::Browse,
             Selection::default(),
         );
-        queue.set_credit(cx, id, credit, false);
+        queue.set_credit(cx, id, credit);
     };
     bench.step(step).1
 }
 
 fn credit(bench: &mut Bench, id: ConsumerId, limit: u32) -> Vec<Delivery> {
-    let step = |queue: &mut Queue, cx: &mut Context<'_>| queue.set_credit(cx, id, limit, true);
+    let step = |queue: &mut Queue, cx: &mut Context<'_>| queue.drain(cx, id, limit);
     bench.step(step).1
 }
 
@@ -116,7 +116,7 @@ fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Del
             bytes_max: None,
         };
         queue.add_scan(id, ReceiveMode::PeekLock, ScanMode::Consume, selection);
-        queue.set_credit(cx, id, credit, true);
+        queue.drain(cx, id, credit);
     };
     bench.step(step).1
 }
@@ -189,7 +189,7 @@ fn who_takes_only_small_messages_leaves_the_large_ones_to_others() {
             bytes_max: Some(1_000),
         };
         queue.add_scan(ONE, ReceiveMode::PeekLock, ScanMode::Consume, selection);
-        queue.set_credit(cx, ONE, 10, false);
+        queue.set_credit(cx, ONE, 10);
     };
     let got = messages(bench.step(step).1);
     assert_eq!(numbers(&got), [2]);

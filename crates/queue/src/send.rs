@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::forward::PassageKind;
 use super::scan::Offered;
 use super::{
     BodyRef, Context, Entry, LockToken, MessageSession, Queue, Record, SequenceNumber, StoredState,
@@ -279,7 +280,7 @@ impl Queue {
         entry.ordinal = self.numbers.take_beside(ordinal);
         entry.state = StoredState::Active;
         entry.enqueued_at = cx.now;
-        self.record_passage(cx, (self.id, number(ordinal)), &entry, false);
+        self.record_passage(cx, self.id, number(ordinal), &entry, PassageKind::Moved);
         self.add(entry);
         Some(())
     }

@@ -32,7 +32,7 @@ impl Bench {
         let step = |queue: &mut Queue, cx: &mut Context<'_>| {
             let accepted = queue.accept_session(cx, consumer, ReceiveMode::PeekLock, wanted);
             assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
-            queue.set_credit(cx, consumer, 10, false);
+            queue.set_credit(cx, consumer, 10);
         };
         received(self.step(step).1)
     }
@@ -141,7 +141,7 @@ impl Bench {
             let mode = ReceiveMode::ReceiveAndDelete;
             let accepted = queue.accept_session(cx, consumer, mode, Wanted::Named("a"));
             assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
-            queue.set_credit(cx, consumer, 10, false);
+            queue.set_credit(cx, consumer, 10);
         };
         assert_eq!(received(bench.step(accept).1).len(), 1);
         assert!(bench.pass(100).is_empty(), "its link is not ended yet");
@@ -289,7 +289,7 @@ fn ten_thousand_sessions_at_once() {
             let wanted = Wanted::Named(name);
             let accepted = queue.accept_session(cx, consumer, ReceiveMode::PeekLock, wanted);
             assert!(accepted.is_ok());
-            queue.set_credit(cx, consumer, 1 << 30, false);
+            queue.set_credit(cx, consumer, 1 << 30);
         });
     }
     let began = std::time::Instant::now();
@@ -323,7 +323,7 @@ fn a_message_of_a_session_shows_the_greatest_date_for_its_lock() {
         let wanted = Wanted::Named("a");
         let accepted = queue.accept_session(cx, ONE, ReceiveMode::PeekLock, wanted);
         assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
-        queue.set_credit(cx, ONE, 1, false);
+        queue.set_credit(cx, ONE, 1);
     };
     let ((), deliveries) = bench.step(step);
     let [Delivery::Message(_, handover)] = &deliveries[..] else {
@@ -350,7 +350,7 @@ fn what_waits_for_a_receiver_is_what_it_can_get() {
         "it has both of its session"
     );
     bench.step(|queue, cx| {
-        queue.set_credit(cx, ONE, 2, false);
+        queue.set_credit(cx, ONE, 2);
         queue.settle(cx, got[0].2, Settlement::Release).unwrap();
     });
     assert_eq!(

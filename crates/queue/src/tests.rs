@@ -96,7 +96,7 @@ impl Bench {
     pub(super) fn receive_by(&mut self, id: ConsumerId, count: u32) -> Vec<Handover> {
         let ((), deliveries) = self.step(|queue, cx| {
             queue.add_consumer(id, ReceiveMode::PeekLock);
-            queue.set_credit(cx, id, count, true);
+            queue.drain(cx, id, count);
             queue.remove_consumer(id);
         });
         messages(deliveries)
@@ -576,8 +576,8 @@ fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
     let ((), deliveries) = bench.step(|queue, cx| {
         queue.add_consumer(ONE, ReceiveMode::PeekLock);
         queue.add_consumer(TWO, ReceiveMode::ReceiveAndDelete);
-        queue.set_credit(cx, ONE, 1, false);
-        queue.set_credit(cx, TWO, 5, true);
+        queue.set_credit(cx, ONE, 1);
+        queue.drain(cx, TWO, 5);
     });
     let seen: Vec<(ConsumerId, Option<i64>)> = deliveries
         .iter()
@@ -592,7 +592,7 @@ fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
         [(ONE, Some(1)), (TWO, Some(2)), (TWO, Some(3)), (TWO, None)]
     );
     bench.send(None, None);
-    let ((), deliveries) = bench.step(|queue, cx| queue.set_credit(cx, TWO, 5, false));
+    let ((), deliveries) = bench.step(|queue, cx| queue.set_credit(cx, TWO, 5));
     assert!(deliveries.is_empty(), "the drain used up all credit");
 }
 
@@ -754,7 +754,7 @@ fn the_state_of_a_receiver_has_its_locks_its_idle_time_and_what_waits() {
     let at = Timestamp::from_millis;
     let ((), deliveries) = bench.step(|queue, cx| {
         queue.add_consumer(ONE, ReceiveMode::PeekLock);
-        queue.set_credit(cx, ONE, 2, false);
+        queue.set_credit(cx, ONE, 2);
     });
     let got = messages(deliveries);
     bench.wait(5_000);

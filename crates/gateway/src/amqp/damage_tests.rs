@@ -34,7 +34,7 @@ fn receive(bench: &mut Bench, path: &str, mode: ReceiveMode) -> Handover {
     bench.run(|gateway, cx| {
         let given = gateway.namespaces.with_queue(cx, id, |queue, cx| {
             queue.add_consumer(CONSUMER, mode);
-            queue.set_credit(cx, CONSUMER, 1, true);
+            queue.drain(cx, CONSUMER, 1);
             queue.remove_consumer(CONSUMER);
             std::mem::take(&mut cx.effects.deliveries)
         });
@@ -299,7 +299,7 @@ fn a_receiver_with_a_selector_gets_what_lies_behind_a_damaged_message() {
                 bytes_max: None,
             };
             queue.add_scan(consumer, mode, ScanMode::Consume, selection);
-            queue.set_credit(cx, consumer, 9, false);
+            queue.set_credit(cx, consumer, 9);
         });
     });
     assert!(bench.told.is_empty(), "their bytes are not in memory");

@@ -130,7 +130,11 @@ impl Gateway {
                     // It may have been accepted since.
                     queue.allow(cx, consumer, allowance);
                     let before = queue.asks(consumer);
-                    queue.set_credit(cx, consumer, limit, drain);
+                    if drain {
+                        queue.drain(cx, consumer, limit);
+                    } else {
+                        queue.set_credit(cx, consumer, limit);
+                    }
                     before || queue.asks(consumer)
                 });
                 if asks == Some(true) {

@@ -225,7 +225,7 @@ fn a_dead_letter_that_is_not_taken_lets_others_pass() {
         gateway.with_queue(cx, dead, |queue, cx| {
             let consumer = consumer_id(connection, link);
             queue.add_consumer(consumer, ReceiveMode::ReceiveAndDelete);
-            queue.set_credit(cx, consumer, 5, false);
+            queue.set_credit(cx, consumer, 5);
             cx.effects.deliveries.len()
         })
     });

@@ -604,7 +604,7 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
     bench.run(|gateway, cx| {
         gateway.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
-            queue.set_credit(cx, consumer, 1, false);
+            queue.set_credit(cx, consumer, 1);
         });
     });
     let token = bench.told.drain(..).find_map(|routed| match routed.reply {
@@ -709,7 +709,7 @@ fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
         gateway.with_queue(cx, id, |queue, cx| {
             let consumer = consumer_id(ConnectionId(1), LinkId(1));
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
-            queue.set_credit(cx, consumer, 9, true);
+            queue.drain(cx, consumer, 9);
             queue.waiting_to_go(9).len()
         })
     });

@@ -147,7 +147,7 @@ fn locked(bench: &mut Bench, queue: EntityId, count: u32) -> Vec<LockToken> {
     bench.run(|gateway, cx| {
         gateway.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
-            queue.set_credit(cx, consumer, count, false);
+            queue.set_credit(cx, consumer, count);
         });
     });
     let told = bench.told.drain(..);

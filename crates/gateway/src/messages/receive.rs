@@ -257,7 +257,11 @@ impl Gateway {
         };
         self.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, mode);
-            queue.set_credit(cx, consumer, 1, drains);
+            if drains {
+                queue.drain(cx, consumer, 1);
+            } else {
+                queue.set_credit(cx, consumer, 1);
+            }
         });
     }
 
@@ -333,7 +337,7 @@ impl Gateway {
             return;
         };
         self.with_queue(cx, queue, |queue, cx| {
-            queue.set_credit(cx, consumer, 1, true);
+            queue.drain(cx, consumer, 1);
         });
     }
 

@@ -127,7 +127,7 @@ fn settle(bench: &mut Bench, settlement: Settlement) {
         gateway.with_queue(cx, queue, |queue, cx| {
             let receiver = ConsumerId(7);
             queue.add_consumer(receiver, ReceiveMode::PeekLock);
-            queue.set_credit(cx, receiver, 1, false);
+            queue.set_credit(cx, receiver, 1);
             let token = cx
                 .effects
                 .deliveries
