@@ -165,7 +165,9 @@ impl Owner {
             vitals,
             traces,
         } = parts;
-        shard.set_traced(traces.is_some());
+        if traces.is_some() {
+            shard.turn_traces_on();
+        }
         let traces = traces.map(|traces| Tracing {
             traces,
             turn: clock::system_time(),

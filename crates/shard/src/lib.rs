@@ -503,9 +503,9 @@ impl Shard {
         result
     }
 
-    /// Says whether there is an [`Output::Trace`] for what happens to messages.
-    pub fn set_traced(&mut self, is_traced: bool) {
-        self.gateway.namespaces_mut().set_traced(is_traced);
+    /// From now on there is an [`Output::Trace`] for what happens to messages.
+    pub fn turn_traces_on(&mut self) {
+        self.gateway.namespaces_mut().turn_traces_on();
     }
 
     /// Returns the newest group that has records: one without any is never sealed.

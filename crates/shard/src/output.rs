@@ -31,7 +31,7 @@ pub enum Output {
     Abandon(RequestId),
     /// Fetch the keys that sign identity tokens: a token was signed with one that is not known.
     FetchIdentityKeys,
-    /// Something has happened to a message: only if [`Shard::set_traced`](super::Shard::set_traced) was called.
+    /// Something has happened to a message: only after [`Shard::turn_traces_on`](super::Shard::turn_traces_on).
     Trace(TraceEvent),
 }
 

@@ -83,7 +83,7 @@ impl Grant {
     }
 
     /// The rights of a rule on its entity, for as long as a connection lasts.
-    pub(super) fn of_rule((scope, rule): (String, &AuthorizationRule)) -> Self {
+    pub(super) fn of_rule(scope: String, rule: &AuthorizationRule) -> Self {
         Self {
             scope,
             rights: rule.rights,

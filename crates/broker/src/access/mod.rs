@@ -331,13 +331,17 @@ impl Access {
                     let keys = rule.keys().map(|key| equal(key.expose(), password));
                     keys.fold(false, |found, is_it| found | is_it)
                 });
-                found.map(Grant::of_rule).collect()
+                found
+                    .map(|(scope, rule)| Grant::of_rule(scope, rule))
+                    .collect()
             }
             Proof::Certificate => {
                 let subject = origin.certificate.as_deref().unwrap_or_default();
                 let rules = self.namespace_rules();
                 let found = rules.filter(|(_, rule)| rule.name == subject);
-                found.map(Grant::of_rule).collect()
+                found
+                    .map(|(scope, rule)| Grant::of_rule(scope, rule))
+                    .collect()
             }
             Proof::None => Vec::new(),
         };
@@ -438,7 +442,7 @@ impl Access {
             // A token that does not hold gives no grant.
             let token = without_scheme(token.expose());
             let verified =
-                self.verify_supplementary(source, now, prefix, (token, host), inquiry.peer);
+                self.verify_supplementary(source, now, prefix, host, token, inquiry.peer);
             target_grants.extend(verified.map(|verified| verified.grant));
         }
         Ok(Authority {
@@ -456,7 +460,8 @@ impl Access {
         source: &impl RuleSource,
         now: Timestamp,
         prefix: &str,
-        (token, host): (&str, Option<&str>),
+        host: Option<&str>,
+        token: &str,
         peer: PeerAddress,
     ) -> Option<Verified> {
         let (name, verified) = if sas::is_sas(token) {

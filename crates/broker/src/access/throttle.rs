@@ -33,8 +33,15 @@ struct Throttle {
 struct Levels {
     /// The time that one attempt takes to leak.
     leak: Millis,
+    buckets: BTreeMap<BucketKey, Bucket>,
+}
+
+/// Whose bucket it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct BucketKey {
+    peer: PeerAddress,
     /// Names come from unauthenticated peers, and may be long: they are kept as a hash.
-    buckets: BTreeMap<(PeerAddress, u64), Bucket>,
+    name: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +49,15 @@ struct Bucket {
     /// Its level, in units of the time that one attempt takes to leak.
     filled: Millis,
     since: Timestamp,
+}
+
+impl BucketKey {
+    fn new(peer: PeerAddress, name: &str) -> Self {
+        Self {
+            peer,
+            name: one_way(name.as_bytes()),
+        }
+    }
 }
 
 impl Bucket {
@@ -94,17 +110,17 @@ impl Default for Throttle {
 
 impl Throttle {
     fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
-        let key = (peer, one_way(name.as_bytes()));
+        let key = BucketKey::new(peer, name);
         let failures = self.failures.wait(now, key);
         failures.max(self.refusals.wait(now, key))
     }
 
     fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
-        self.failures.add(now, (peer, one_way(name.as_bytes())));
+        self.failures.add(now, BucketKey::new(peer, name));
     }
 
     fn refused_by_one(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
-        self.refusals.add(now, (peer, one_way(name.as_bytes())));
+        self.refusals.add(now, BucketKey::new(peer, name));
     }
 }
 
@@ -120,13 +136,13 @@ impl Levels {
         limits::AUTHENTICATION_FAILURES_MAX * self.leak.as_millis()
     }
 
-    fn wait(&self, now: Timestamp, key: (PeerAddress, u64)) -> Option<Millis> {
+    fn wait(&self, now: Timestamp, key: BucketKey) -> Option<Millis> {
         let filled = self.buckets.get(&key)?.filled(now).as_millis();
         let over = filled - self.full() + self.leak.as_millis();
         (0 < over).then(|| Millis::from_millis(over))
     }
 
-    fn add(&mut self, now: Timestamp, key: (PeerAddress, u64)) {
+    fn add(&mut self, now: Timestamp, key: BucketKey) {
         let before = self.buckets.remove(&key);
         if limits::AUTHENTICATION_PEERS_MAX <= self.buckets.len() {
             self.buckets

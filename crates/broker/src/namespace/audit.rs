@@ -252,13 +252,14 @@ impl Namespaces {
         self.audit(cx, actor, operation, path, &detail);
     }
 
-    /// Adds an entry about a rule of a subscription, of which the topic and the subscription are given.
+    /// Adds an entry about a rule of a topic's subscription.
     pub fn audit_rule(
         &mut self,
         cx: &mut StepContext<'_>,
         actor: &Actor,
         operation: &str,
-        (topic, subscription): (EntityId, EntityId),
+        topic: EntityId,
+        subscription: EntityId,
         name: &str,
     ) {
         let rule = self.topic(topic).rules.rule(subscription.0, name);

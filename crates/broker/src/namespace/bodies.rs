@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jitney_base::ids::{BodyRef, EntityId, SequenceNumber};
+use super::recovery::FoundBody;
+use jitney_base::ids::{BodyRef, EntityId};
 use jitney_message::Message;
 
 /// The bytes of messages that came through a topic, and who has them.
@@ -14,7 +15,7 @@ pub(super) struct SharedBodies {
     /// Bytes that lie in a topic's subscriptions, or were forwarded from there.
     held: BTreeMap<EntityId, u64>,
     /// Shared bytes that a compaction has moved, by their old position: where one message has them now.
-    moved: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
+    moved: BTreeMap<u64, FoundBody>,
     /// Topics that hold less than when these were taken last.
     lessened: BTreeSet<EntityId>,
 }
@@ -141,16 +142,12 @@ impl SharedBodies {
     }
 
     /// Remembers where a compaction has put shared bytes: one message has them there.
-    pub(super) fn note_moved(
-        &mut self,
-        old: BodyRef,
-        (entity, number, new): (EntityId, SequenceNumber, BodyRef),
-    ) {
-        self.moved.insert(old.position, (entity, number, new));
+    pub(super) fn note_moved(&mut self, old: BodyRef, now: FoundBody) {
+        self.moved.insert(old.position, now);
     }
 
     /// Returns a message that has shared bytes in their new place.
-    pub(super) fn moved(&self, old: BodyRef) -> Option<(EntityId, SequenceNumber, BodyRef)> {
+    pub(super) fn moved(&self, old: BodyRef) -> Option<FoundBody> {
         self.moved.get(&old.position).copied()
     }
 

@@ -320,7 +320,7 @@ impl Namespaces {
                     } else {
                         Forward::Message
                     };
-                    self.forward(cx, id, (number, body), &path, why)
+                    self.forward(cx, id, number, body, &path, why)
                 }
             }
         } else {
@@ -494,11 +494,12 @@ impl Namespaces {
         &mut self,
         cx: &mut StepContext<'_>,
         from: EntityId,
-        message: (SequenceNumber, BodyRef),
+        number: SequenceNumber,
+        body: BodyRef,
         path: &str,
     ) {
         // Its bytes are in memory.
-        self.forward(cx, from, message, path, Forward::Via);
+        self.forward(cx, from, number, body, path, Forward::Via);
     }
 
     /// Forwards a message.
@@ -506,7 +507,8 @@ impl Namespaces {
         &mut self,
         cx: &mut StepContext<'_>,
         from: EntityId,
-        (number, body): (SequenceNumber, BodyRef),
+        number: SequenceNumber,
+        body: BodyRef,
         path: &str,
         why: Forward,
     ) -> Progressed {

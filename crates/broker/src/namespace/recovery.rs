@@ -252,26 +252,23 @@ impl Namespaces {
             number,
             body: old,
         } = *found;
-        let holds = |entity, number, body| {
-            let queue: Option<&Queue> = self.queue(entity);
-            queue.and_then(|queue| queue.body_of(number)) == Some(body)
+        let is_there = |it: &FoundBody| {
+            let queue: Option<&Queue> = self.queue(it.entity);
+            queue.and_then(|queue| queue.body_of(it.number)) == Some(it.body)
         };
-        if !holds(entity, number, old) {
+        if !is_there(found) {
             return;
         }
-        let moved = self
-            .bodies
-            .moved(old)
-            .filter(|&(of, of_number, new)| holds(of, of_number, new));
+        let moved = self.bodies.moved(old).filter(is_there);
         let new = match moved {
-            Some((of, of_number, new)) => {
+            Some(moved) => {
                 cx.journal.append(&Record::SameBody {
                     entity,
                     number,
-                    of,
-                    of_number,
+                    of: moved.entity,
+                    of_number: moved.number,
                 });
-                new
+                moved.body
             }
             None => {
                 let relocated = Record::Relocated {
@@ -282,7 +279,12 @@ impl Namespaces {
                 let new = cx.journal.append(&relocated);
                 let new = new.expect("a record with a body has a place for it");
                 if self.bodies.is_shared(old) {
-                    self.bodies.note_moved(old, (entity, number, new));
+                    let now = FoundBody {
+                        entity,
+                        number,
+                        body: new,
+                    };
+                    self.bodies.note_moved(old, now);
                 }
                 new
             }

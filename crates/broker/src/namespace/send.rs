@@ -42,8 +42,10 @@ impl Namespaces {
     ) -> Result<Vec<SequenceNumber>, Denied> {
         self.admit(cx, id, &messages)?;
         let mut numbers = Vec::with_capacity(messages.len());
-        let (to, dropped) = ((id, None), Dropped::Numbered);
-        self.put_in(cx, to, dropped, messages, |number| numbers.push(number));
+        let dropped = Dropped::Numbered;
+        self.put_in(cx, id, None, dropped, messages, |number| {
+            numbers.push(number);
+        });
         Ok(numbers)
     }
 
@@ -137,14 +139,15 @@ impl Namespaces {
         messages: impl IntoIterator<Item = Message>,
         numbered: impl FnMut(SequenceNumber),
     ) -> usize {
-        let to = (id, destination);
-        self.put_in(cx, to, Dropped::Unnumbered, messages, numbered)
+        let dropped = Dropped::Unnumbered;
+        self.put_in(cx, id, destination, dropped, messages, numbered)
     }
 
     fn put_in(
         &mut self,
         cx: &mut StepContext<'_>,
-        (id, destination): (EntityId, Option<&Arc<str>>),
+        id: EntityId,
+        destination: Option<&Arc<str>>,
         dropped: Dropped,
         messages: impl IntoIterator<Item = Message>,
         mut numbered: impl FnMut(SequenceNumber),
@@ -192,7 +195,7 @@ impl Namespaces {
         match destination {
             Some(path) => {
                 for taken in leaving {
-                    self.forward_via(cx, id, (taken.number, taken.body), path);
+                    self.forward_via(cx, id, taken.number, taken.body, path);
                 }
             }
             None if keeps => self.forward_all(cx, id),

@@ -1,7 +1,7 @@
 //! What happens to messages whose senders trace them.
 //!
 //! The events tell facts alone. The server makes spans of them: it knows the time, and when a group of records is
-//! durable. Nothing is looked at unless traces are turned on ([`Namespaces::set_traced`]).
+//! durable. Nothing is looked at unless traces are turned on ([`Namespaces::turn_traces_on`]).
 
 use super::Namespaces;
 use jitney_base::address;
@@ -62,9 +62,9 @@ pub struct HandedOut {
 }
 
 impl Namespaces {
-    /// Says whether there are events of what happens to messages.
-    pub fn set_traced(&mut self, is_traced: bool) {
-        self.trace_events = is_traced.then(Vec::new);
+    /// From now on there are events of what happens to messages.
+    pub fn turn_traces_on(&mut self) {
+        self.trace_events.get_or_insert_default();
     }
 
     /// Returns whether there are events.

@@ -23,6 +23,19 @@ const AUDIENCE: &str = "https://servicebus.azure.net";
 const NOW: i64 = 1_795_238_774;
 const SKEW: i64 = 300;
 
+const SEND_AND_LISTEN: Rights = Rights {
+    manage: false,
+    ..Rights::ALL
+};
+const SEND: Rights = Rights {
+    listen: false,
+    ..SEND_AND_LISTEN
+};
+const LISTEN: Rights = Rights {
+    send: false,
+    ..SEND_AND_LISTEN
+};
+
 static RSA: LazyLock<RsaKeyPair> =
     LazyLock::new(|| RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
 static OTHER_RSA: LazyLock<RsaKeyPair> =
@@ -163,14 +176,9 @@ fn refused_claims(changes: Value, expected: &str) {
 }
 
 #[track_caller]
-fn gives(changes: Value, send: bool, listen: bool, manage: bool) {
+fn gives(changes: Value, expected: Rights) {
     let claims = with(claims(), changes);
     let found = verify(&token(&header(), &claims)).unwrap().rights;
-    let expected = Rights {
-        send,
-        listen,
-        manage,
-    };
     assert_eq!(found, expected, "{claims}");
 }
 
@@ -213,60 +221,30 @@ fn a_good_token_is_good_with_each_algorithm_of_its_key() {
 fn roles_and_scopes_give_rights() {
     gives(
         json!({"roles": ["Azure Service Bus Data Owner"]}),
-        true,
-        true,
-        true,
+        Rights::ALL,
     );
-    gives(json!({"roles": ["Data Owner"]}), true, true, true);
-    gives(
-        json!({"roles": ["Azure Service Bus Data Sender"]}),
-        true,
-        false,
-        false,
-    );
-    gives(
-        json!({"roles": ["Data Sender", "unknown"]}),
-        true,
-        false,
-        false,
-    );
+    gives(json!({"roles": ["Data Owner"]}), Rights::ALL);
+    gives(json!({"roles": ["Azure Service Bus Data Sender"]}), SEND);
+    gives(json!({"roles": ["Data Sender", "unknown"]}), SEND);
     gives(
         json!({"roles": ["Azure Service Bus Data Receiver"]}),
-        false,
-        true,
-        false,
+        LISTEN,
     );
-    gives(json!({"roles": "Data Receiver"}), false, true, false);
+    gives(json!({"roles": "Data Receiver"}), LISTEN);
     gives(
         json!({"roles": ["Data Sender", "Data Receiver"]}),
-        true,
-        true,
-        false,
+        SEND_AND_LISTEN,
     );
-    gives(
-        json!({"roles": null, "scp": "openid Send"}),
-        true,
-        false,
-        false,
-    );
+    gives(json!({"roles": null, "scp": "openid Send"}), SEND);
     gives(
         json!({"roles": null, "scp": ["Listen", "Send"]}),
-        true,
-        true,
-        false,
+        SEND_AND_LISTEN,
     );
-    gives(
-        json!({"roles": null, "scope": "Listen profile"}),
-        false,
-        true,
-        false,
-    );
-    gives(json!({"roles": null, "scope": "Manage"}), true, true, true);
+    gives(json!({"roles": null, "scope": "Listen profile"}), LISTEN);
+    gives(json!({"roles": null, "scope": "Manage"}), Rights::ALL);
     gives(
         json!({"roles": ["Data Sender"], "scp": "Listen"}),
-        true,
-        true,
-        false,
+        SEND_AND_LISTEN,
     );
 }
 
@@ -300,7 +278,7 @@ fn an_audience_is_one_of_those_that_are_asked_for() {
         json!(format!("{AUDIENCE}/")),
         json!(["another", AUDIENCE]),
     ] {
-        gives(json!({ "aud": audience }), true, true, true);
+        gives(json!({ "aud": audience }), Rights::ALL);
     }
     for audience in [
         json!("https://vault.azure.net"),
@@ -354,7 +332,7 @@ fn a_token_has_a_time() {
     );
     refused_claims(json!({"exp": -1}), "ExpiredToken: ");
     // Only the end must be there.
-    gives(json!({"nbf": null, "iat": null}), true, true, true);
+    gives(json!({"nbf": null, "iat": null}), Rights::ALL);
 }
 
 #[test]

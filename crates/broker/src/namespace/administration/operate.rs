@@ -275,7 +275,7 @@ impl Administration<'_, '_> {
     fn note_rule(&mut self, operation: &str, topic: EntityId, base: EntityId, name: &str) {
         let actor = self.authority.actor();
         self.namespaces
-            .audit_rule(self.cx, actor, operation, (topic, base), name);
+            .audit_rule(self.cx, actor, operation, topic, base, name);
     }
 
     pub(super) fn update_rule(

@@ -13,8 +13,8 @@ use jitney_base::address;
 use jitney_base::ids::{BodyRef, EntityId, JobId};
 use jitney_message::{Amendments, Field, Message, Stamps, render_with_body};
 use jitney_queue::{
-    Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, Queue, Record, ScanBudget,
-    ScanPosition, without_dead_letter,
+    Arrival, Arriving, Conditions, DeadLetter, ForwardFacts, Inspected, PageBounds, Queue, Record,
+    ScanBudget, ScanPosition, without_dead_letter,
 };
 use jitney_rules::{Facts, Share};
 
@@ -188,7 +188,10 @@ impl Namespaces {
             job.position,
             Some(&job.until),
             &plan.selector.conditions,
-            (limits::JOB_MESSAGES, bytes_max),
+            PageBounds {
+                messages_max: limits::JOB_MESSAGES,
+                bytes_max,
+            },
             &mut ScanBudget::of(limits::JOB_SCANNED),
         );
         Some(JobPage {
@@ -297,8 +300,14 @@ impl Namespaces {
         }
         let is_changed = match (&job.description.action, message, facts) {
             (JobAction::Move { to, .. }, Some(message), Some(facts)) => {
+                let moving = Moving {
+                    from: *queue,
+                    inspected,
+                    message,
+                    facts: &facts,
+                };
                 let to = to.clone();
-                self.move_one(cx, plan, meant, (message, &facts), to.as_deref(), share)
+                self.move_one(cx, plan, &moving, to.as_deref(), share)
             }
             (action, ..) => self.change_one(cx, action, meant),
         };
@@ -347,24 +356,24 @@ impl Namespaces {
         &mut self,
         cx: &mut StepContext<'_>,
         plan: &Plan,
-        meant: &Meant,
-        (message, facts): (&Message, &Facts),
+        moving: &Moving<'_>,
         to: Option<&str>,
         share: &mut Share,
     ) -> Result<(), Left> {
-        let Meant {
-            queue: from,
+        let &Moving {
+            from,
             inspected,
-            ..
-        } = meant;
-        let target = self.target_of(*from, inspected, to)?;
+            message,
+            facts,
+        } = moving;
+        let target = self.target_of(from, inspected, to)?;
         let mut changes = without_dead_letter(inspected.stamps.amendments.as_deref());
         if let Some(action) = &plan.action {
             let changed = action.changes(message, &changes, facts, share);
             changes = changed.map_err(|error| format!("action: {error}"))?;
         }
         if let Some(template) = &plan.template {
-            return self.rewrite_one(cx, template, meant, (message, changes), target, share);
+            return self.rewrite_one(cx, template, moving, changes, target, share);
         }
         let session = changes.field(Field::SessionId);
         let session = if session.is_some() {
@@ -375,7 +384,7 @@ impl Namespaces {
         let session = session.map(ToOwned::to_owned);
         // What is due in either is done first, and forwarded: expiry there may make room.
         self.poke(cx, target);
-        self.poke(cx, *from);
+        self.poke(cx, from);
         let description = self.queue(target).map(|queue| queue.description().clone());
         let description = description.ok_or_else(|| "the destination is gone".to_owned())?;
         if description.requires_session && session.is_none() {
@@ -394,7 +403,7 @@ impl Namespaces {
         let arrival = Arrival::of(message, &description);
         let number = inspected.number;
         let departure = self
-            .step(cx, *from, |queue, _| queue.take_out(number, target))
+            .step(cx, from, |queue, _| queue.take_out(number, target))
             .flatten();
         let Some(mut departure) = departure else {
             return Err("the message is gone".to_owned());
@@ -412,7 +421,7 @@ impl Namespaces {
         self.record_access(cx.now, target);
         self.arrive(cx, departure, arriving);
         // It may have been a dead letter that waited for room at its target: the next one may be smaller.
-        self.poke(cx, *from);
+        self.poke(cx, from);
         Ok(())
     }
 
@@ -421,24 +430,25 @@ impl Namespaces {
         &mut self,
         cx: &mut StepContext<'_>,
         template: &Template,
-        meant: &Meant,
-        (message, changes): (&Message, Amendments),
+        moving: &Moving<'_>,
+        changes: Amendments,
         target: EntityId,
         share: &mut Share,
     ) -> Result<(), Left> {
-        let Meant {
-            queue: from,
+        let &Moving {
+            from,
             inspected,
+            message,
             ..
-        } = meant;
-        if target == *from {
+        } = moving;
+        if target == from {
             return Err("body: the destination is the queue that the message is in".to_owned());
         }
         // What is due in either is done first, so that nothing but this step removes the message.
         self.poke(cx, target);
-        self.poke(cx, *from);
+        self.poke(cx, from);
         let number = inspected.number;
-        let there = self.queue(*from);
+        let there = self.queue(from);
         let there = there.and_then(|queue| queue.inspect_one(number, &Conditions::default()));
         if there.is_none_or(|there| there.is_locked) {
             return Err("the message is gone".to_owned());
@@ -464,7 +474,7 @@ impl Namespaces {
             let text = "the destination has had a message with this id, and drops duplicates";
             return Err(text.to_owned());
         }
-        let is_removed = self.with_queue(cx, *from, |queue, cx| queue.delete_one(cx, number));
+        let is_removed = self.with_queue(cx, from, |queue, cx| queue.delete_one(cx, number));
         debug_assert_eq!(is_removed, Some(true), "it was there, and not locked");
         Ok(())
     }
@@ -535,4 +545,12 @@ struct Meant {
     queue: EntityId,
     inspected: Inspected,
     message: Option<Message>,
+}
+
+/// A message that a job moves to another entity, with its bytes.
+struct Moving<'a> {
+    from: EntityId,
+    inspected: &'a Inspected,
+    message: &'a Message,
+    facts: &'a Facts,
 }

@@ -98,9 +98,8 @@ impl Operation<'_, '_> {
         let actor = self
             .gateway
             .actor(self.connection, &self.address.path, Right::Listen);
-        let place = (topic, subscription);
         let namespaces = &mut self.gateway.namespaces;
-        namespaces.audit_rule(self.cx, &actor, operation, place, name);
+        namespaces.audit_rule(self.cx, &actor, operation, topic, subscription, name);
     }
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> OperationResult {

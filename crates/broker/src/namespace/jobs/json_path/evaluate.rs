@@ -295,16 +295,18 @@ impl Evaluation<'_> {
             (Operand::Nothing, Operand::Value(..)) | (Operand::Value(..), Operand::Nothing) => {
                 Ok(false)
             }
-            (Operand::Value(left, at), Operand::Value(right, other)) => {
-                self.are_same((left, at), (right, other))
+            (Operand::Value(left, left_at), Operand::Value(right, right_at)) => {
+                self.are_same(left, left_at, right, right_at)
             }
         }
     }
 
     fn are_same(
         &self,
-        (left, at): (Seen<'_>, At),
-        (right, other): (Seen<'_>, At),
+        left: Seen<'_>,
+        left_at: At,
+        right: Seen<'_>,
+        right_at: At,
     ) -> Result<bool, TooSlow> {
         self.charge(1)?;
         match (left, right) {
@@ -316,11 +318,11 @@ impl Evaluation<'_> {
                 Ok(left == right)
             }
             (Seen::Array, Seen::Array) => {
-                if self.document.count(at) != self.document.count(other) {
+                if self.document.count(left_at) != self.document.count(right_at) {
                     return Ok(false);
                 }
-                let others = self.document.children(other);
-                for (at, other) in self.document.children(at).zip(others) {
+                let others = self.document.children(right_at);
+                for (at, other) in self.document.children(left_at).zip(others) {
                     if !self.are_values_same(at, other)? {
                         return Ok(false);
                     }
@@ -328,11 +330,11 @@ impl Evaluation<'_> {
                 Ok(true)
             }
             (Seen::Object, Seen::Object) => {
-                if self.document.count(at) != self.document.count(other) {
+                if self.document.count(left_at) != self.document.count(right_at) {
                     return Ok(false);
                 }
-                for member in self.document.children(at) {
-                    let Some(other) = self.member(other, self.document.name(member))? else {
+                for member in self.document.children(left_at) {
+                    let Some(other) = self.member(right_at, self.document.name(member))? else {
                         return Ok(false);
                     };
                     if !self.are_values_same(member, other)? {
@@ -355,7 +357,7 @@ impl Evaluation<'_> {
 
     fn are_values_same(&self, at: At, other: At) -> Result<bool, TooSlow> {
         let (left, right) = (self.document.see(at), self.document.see(other));
-        self.are_same((left, at), (right, other))
+        self.are_same(left, at, right, other)
     }
 
     /// Returns whether both are numbers or both are texts, and the first is less.
