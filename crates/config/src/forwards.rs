@@ -52,10 +52,10 @@ impl ConfigReader<'_> {
                 forward.target,
                 limits::FORWARD_HOPS_MAX
             );
-            ((forward.offset, forward.place.clone()), found)
+            (forward.offset, forward.place.clone(), found)
         });
-        for (place, found) in told.collect::<Vec<_>>() {
-            self.warn_of_target(place, found, "another queue, topic or subscription");
+        for (offset, place, found) in told.collect::<Vec<_>>() {
+            self.warn_of_target(offset, place, found, "another queue, topic or subscription");
         }
     }
 

@@ -327,7 +327,8 @@ impl<'t> ConfigReader<'t> {
     /// Warns of a forwarding target.
     pub(super) fn warn_of_target(
         &mut self,
-        (offset, place): (usize, String),
+        offset: usize,
+        place: String,
         found: String,
         allowed: &str,
     ) {

@@ -359,14 +359,14 @@ impl<'a> Recovery<'a> {
         };
         let mut known = checkpoint.is_some();
         let mut expected = end.segment;
-        for (at, &(id, length)) in rest.iter().enumerate() {
+        let last = rest.last().map_or(expected, |&(id, _)| id);
+        for &(id, length) in rest {
             if id != expected {
                 let what = "the segment is missing, and later ones are there";
                 recovery.lose(expected, 0, what)?;
             }
             expected = SegmentId(id.0 + 1);
-            let is_last = at + 1 == rest.len();
-            let found = recovery.look_at(id, length, is_last, &mut known)?;
+            let found = recovery.look_at(id, length, last, &mut known)?;
             recovery.segments.extend(found);
         }
         if recovery.segments.is_empty() && 0 < recovery.last_frame {
@@ -381,7 +381,7 @@ impl<'a> Recovery<'a> {
         &mut self,
         id: SegmentId,
         length: u64,
-        is_last: bool,
+        last: SegmentId,
         known: &mut bool,
     ) -> Result<Option<SearchResult>, Error> {
         let mut window = Window::new(self.log, id, length);
@@ -409,7 +409,7 @@ impl<'a> Recovery<'a> {
             }
             // A removed segment's header: this one was to be the next and was never begun.
             Header::Good(_) | Header::Bad => {
-                let may_be_new = is_last
+                let may_be_new = id == last
                     && if *known {
                         self.search(&mut window, u64_of(SEGMENT_HEADER))?.frames == 0
                     } else {

@@ -397,7 +397,7 @@ proptest! {
 
     #[test]
     fn every_record_is_read_as_it_was_written(
-        number: u64, at: i64, due: i64, live in 0..=i64::MAX, count: u32, bytes: Vec<u8>, some: bool,
+        number: u64, at: i64, due: i64, live in 0..=i64::MAX, count: u32, bytes: Vec<u8>, some in any::<bool>(),
     ) {
         let (number, at) = (SequenceNumber(number), Timestamp::from_millis(at));
         let time_to_live = Millis::from_millis(live);

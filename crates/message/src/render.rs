@@ -65,7 +65,7 @@ pub fn render_with_body(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps, body
         end_compound(out, map, count);
     }
     let own = sections.properties.of(message);
-    fields(out, own, amended, (stamps.default_message_id, None));
+    fields(out, own, amended, stamps.default_message_id, None);
     let own = sections.application_properties.of(message);
     let amended = amended.filter(|amended| !amended.leaves_properties());
     application_properties(out, own, amended);
@@ -390,7 +390,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         end: stamps.enqueued_time.after(stamps.time_to_live),
     });
     let amended = stamps.amendments.as_deref();
-    fields(out, own, amended, (stamps.default_message_id, life));
+    fields(out, own, amended, stamps.default_message_id, life);
 }
 
 /// When a message that expires was enqueued, and when it expires.
@@ -404,7 +404,8 @@ fn fields(
     out: &mut Vec<u8>,
     own: Option<&[u8]>,
     amended: Option<&Amendments>,
-    (default_id, life): ([u8; 16], Option<Life>),
+    default_id: [u8; 16],
+    life: Option<Life>,
 ) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
