@@ -34,8 +34,7 @@ pub(super) enum Expression {
     },
     Like {
         negated: bool,
-        /// The value, the pattern, and its escape character.
-        operands: Box<(Self, Self, Option<Self>)>,
+        operands: Box<LikeOperands>,
     },
     /// A parameter that is not given.
     Missing(String),
@@ -69,11 +68,7 @@ impl Expression {
                 }
             }
             Self::Like { operands, .. } => {
-                let (value, pattern, escape) = operands.as_ref();
-                for operand in [Some(value), Some(pattern), escape.as_ref()]
-                    .into_iter()
-                    .flatten()
-                {
+                for operand in operands.all() {
                     operand.missing_parameters(names);
                 }
             }
@@ -86,6 +81,21 @@ impl Expression {
             }
             Self::Constant(_) | Self::NewId => {}
         }
+    }
+}
+
+/// What LIKE compares.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LikeOperands {
+    pub(super) value: Expression,
+    pub(super) pattern: Expression,
+    /// The escape character of the pattern.
+    pub(super) escape: Option<Expression>,
+}
+
+impl LikeOperands {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Expression> {
+        [&self.value, &self.pattern].into_iter().chain(&self.escape)
     }
 }
 
@@ -115,6 +125,15 @@ pub(super) enum Comparison {
     Less,
     LessOrEqual,
     NotEqual,
+}
+
+/// What joins two conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connective {
+    /// One that is false decides.
+    And,
+    /// One that is true decides.
+    Or,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +216,7 @@ impl<'a> View<'a> {
     pub(super) fn value(&self, expression: &'a Expression) -> Result<Scalar<'a>, EvaluationError> {
         self.meter.charge(1)?;
         match expression {
-            Expression::And(both) => self.either(both, false),
+            Expression::And(both) => self.joined(Connective::And, &both.0, &both.1),
             Expression::Arithmetic(arithmetic, both) => {
                 let result = arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?);
                 self.made(result)
@@ -209,19 +228,31 @@ impl<'a> View<'a> {
             Expression::Constant(value) => Ok(value.borrowed()),
             Expression::Exists(property) => Ok(Scalar::Boolean(self.property(property)?.is_some())),
             Expression::In {
-                negated,
+                negated: false,
                 value,
                 list,
-            } => self.is_in(value, list, *negated),
+            } => self.is_in(value, list),
+            Expression::In {
+                negated: true,
+                value,
+                list,
+            } => negated(self.is_in(value, list)),
             Expression::IsNull { negated, property } => {
                 let value = self.property(property)?.unwrap_or(Scalar::Null);
                 Ok(Scalar::Boolean((value == Scalar::Null) != *negated))
             }
-            Expression::Like { negated, operands } => self.like(operands, *negated),
+            Expression::Like {
+                negated: false,
+                operands,
+            } => self.like(operands),
+            Expression::Like {
+                negated: true,
+                operands,
+            } => negated(self.like(operands)),
             Expression::Missing(name) => Err(EvaluationError::Parameter(name.clone())),
             Expression::NewId => Ok(Scalar::Uuid(self.new_id())),
-            Expression::Not(inner) => Ok(negate(self.truth(inner)?)),
-            Expression::Or(both) => self.either(both, true),
+            Expression::Not(inner) => negated(self.truth(inner)),
+            Expression::Or(both) => self.joined(Connective::Or, &both.0, &both.1),
             Expression::Property(property) => Ok(self.property(property)?.unwrap_or(Scalar::Null)),
             Expression::Sign(sign, inner) => sign.apply(self.value(inner)?),
         }
@@ -237,18 +268,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the value of two conditions, where `deciding` of one of them decides: the second is
-    /// not evaluated if the first decides.
-    fn either(
+    /// Returns the value of two conditions: the second is not evaluated if the first decides.
+    fn joined(
         &self,
-        both: &'a (Expression, Expression),
-        deciding: bool,
+        connective: Connective,
+        left: &'a Expression,
+        right: &'a Expression,
     ) -> Result<Scalar<'a>, EvaluationError> {
-        let first = self.truth(&both.0)?;
+        let deciding = connective == Connective::Or;
+        let first = self.truth(left)?;
         if first == Scalar::Boolean(deciding) {
             return Ok(first);
         }
-        let second = self.truth(&both.1)?;
+        let second = self.truth(right)?;
         if first == Scalar::Null && second != Scalar::Boolean(deciding) {
             return Ok(first);
         }
@@ -286,7 +318,6 @@ impl<'a> View<'a> {
         &self,
         value: &'a Expression,
         list: &'a [Expression],
-        negated: bool,
     ) -> Result<Scalar<'a>, EvaluationError> {
         let value = self.value(value)?;
         let mut found = Some(false);
@@ -295,23 +326,19 @@ impl<'a> View<'a> {
             self.meter
                 .charge_bytes(size(&value).min(size(&item)), READ_PER_STEP)?;
             match Comparison::Equal.holds(&value, &item) {
-                Some(true) => return Ok(Scalar::Boolean(!negated)),
+                Some(true) => return Ok(Scalar::Boolean(true)),
                 Some(false) => {}
                 None => found = None,
             }
         }
-        let found = truth_value(found);
-        Ok(if negated { negate(found) } else { found })
+        Ok(truth_value(found))
     }
 
     #[inline(never)]
-    fn like(
-        &self,
-        (value, pattern, escape): &'a (Expression, Expression, Option<Expression>),
-        negated: bool,
-    ) -> Result<Scalar<'a>, EvaluationError> {
-        let (value, pattern) = (self.value(value)?, self.value(pattern)?);
-        let escape = match escape {
+    fn like(&self, operands: &'a LikeOperands) -> Result<Scalar<'a>, EvaluationError> {
+        let value = self.value(&operands.value)?;
+        let pattern = self.value(&operands.pattern)?;
+        let escape = match &operands.escape {
             None => None,
             Some(escape) => {
                 let escape = self.value(escape)?;
@@ -327,9 +354,8 @@ impl<'a> View<'a> {
         let (Scalar::Text(value), Scalar::Text(pattern)) = (value, pattern) else {
             return Ok(Scalar::Null);
         };
-        Ok(Scalar::Boolean(
-            is_like(self.meter, &value, &pattern, escape)? != negated,
-        ))
+        let is_like = is_like(self.meter, &value, &pattern, escape)?;
+        Ok(Scalar::Boolean(is_like))
     }
 
     /// Returns the value of a property; `None` if it is not there.
@@ -567,9 +593,11 @@ fn truth_value(truth: Option<bool>) -> Scalar<'static> {
     truth.map_or(Scalar::Null, Scalar::Boolean)
 }
 
-fn negate(truth: Scalar<'_>) -> Scalar<'_> {
-    if let Scalar::Boolean(value) = truth {
-        Scalar::Boolean(!value)
+/// Returns the opposite of a condition's value. Not inlined, because the frame of [`View::value`] is to be small.
+#[inline(never)]
+fn negated(truth: Result<Scalar<'_>, EvaluationError>) -> Result<Scalar<'_>, EvaluationError> {
+    if let Ok(Scalar::Boolean(value)) = truth {
+        Ok(Scalar::Boolean(!value))
     } else {
         truth
     }

@@ -148,11 +148,7 @@ impl<'a> View<'a> {
                 }
             }
             Expression::Like { operands, .. } => {
-                let (value, pattern, escape) = operands.as_ref();
-                for operand in [Some(value), Some(pattern), escape.as_ref()]
-                    .into_iter()
-                    .flatten()
-                {
+                for operand in operands.all() {
                     self.read_properties(operand, values);
                 }
             }
@@ -323,10 +319,9 @@ impl fmt::Display for Expression {
             }
             Self::IsNull { negated, property } => write!(out, "{property} IS {}NULL", not(negated)),
             Self::Like { negated, operands } => {
-                let (value, pattern, escape) = operands.as_ref();
-                let (value, pattern) = (Operand(value), Operand(pattern));
+                let (value, pattern) = (Operand(&operands.value), Operand(&operands.pattern));
                 write!(out, "{value} {}LIKE {pattern}", not(negated))?;
-                match escape {
+                match &operands.escape {
                     Some(escape) => write!(out, " ESCAPE {}", Operand(escape)),
                     None => Ok(()),
                 }

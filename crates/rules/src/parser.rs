@@ -5,7 +5,7 @@
 )]
 
 use super::action::{ActionTarget, Statement};
-use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign};
+use super::evaluate::{Arithmetic, Comparison, Expression, LikeOperands, Property, Sign};
 use super::lexer::{Keyword, Token, TokenKind, tokens, too_large};
 use super::sql::{Parameters, SqlError};
 use super::system::{Settable, System};
@@ -246,7 +246,12 @@ impl<'a> Parser<'a> {
                 } else {
                     None
                 };
-                let operands = Box::new((value, pattern, escape));
+                let operands = LikeOperands {
+                    value,
+                    pattern,
+                    escape,
+                };
+                let operands = Box::new(operands);
                 (Expression::Like { negated, operands }, true)
             }
         };
