@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use jitney_shard::Outgoing;
+use jitney_shard::{Backlog, Outgoing};
 
 /// The owner's output for one connection.
 #[derive(Debug, Default)]
@@ -20,19 +20,20 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Appends all of `outgoing`, in order. Returns whether the connection is slow: it has not
-    /// taken the previous output yet.
-    pub(crate) fn put(&self, outgoing: &mut VecDeque<Outgoing>) -> bool {
+    /// Appends all of `outgoing`, in order. Returns what the connection has not taken yet of the
+    /// previous output.
+    pub(crate) fn put(&self, outgoing: &mut VecDeque<Outgoing>) -> Backlog {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_behind = !waiting.is_empty();
-        if is_behind {
-            waiting.append(outgoing);
-        } else {
+        let backlog = if waiting.is_empty() {
             std::mem::swap(&mut *waiting, outgoing);
-        }
+            Backlog::Empty
+        } else {
+            waiting.append(outgoing);
+            Backlog::Unwritten
+        };
         drop(waiting);
         self.filled.notify_one();
-        is_behind
+        backlog
     }
 
     /// Takes all output; `into` must be empty, and its memory is reused.

@@ -470,8 +470,8 @@ impl Owner {
             Output::Send(id) => {
                 let outbox = self.outboxes.get(&id);
                 if let (Some(outbox), Some(outgoing)) = (outbox, self.shard.outgoing(id)) {
-                    let is_behind = outbox.put(outgoing);
-                    self.shard.set_behind(id, is_behind);
+                    let backlog = outbox.put(outgoing);
+                    self.shard.set_backlog(id, backlog);
                 }
             }
             Output::Close(id) => {

@@ -37,7 +37,7 @@ impl Shard {
             return Err(routed);
         }
         let is_drained = if let Reply::Deliver(link, _) = &routed.reply {
-            self.is_drained((routed.connection, *link), behind)
+            self.is_drained(routed.connection, *link, behind)
         } else {
             false
         };
@@ -99,7 +99,8 @@ impl Shard {
     pub(super) fn contain_in(
         &mut self,
         now: Timestamp,
-        (queue, number): (EntityId, SequenceNumber),
+        queue: EntityId,
+        number: SequenceNumber,
         damage: &Damage,
     ) {
         let user = DamageUser::Message(queue, number);
@@ -112,7 +113,8 @@ impl Shard {
 
     fn is_drained<'r>(
         &self,
-        (connection, link): (ConnectionId, LinkId),
+        connection: ConnectionId,
+        link: LinkId,
         mut behind: impl Iterator<Item = &'r QueuedReply>,
     ) -> bool {
         let drains = |routed: &QueuedReply| {

@@ -25,6 +25,16 @@ pub enum Outgoing {
     Respond(LinkId, Box<Response>, Vec<Bytes>),
 }
 
+/// What a connection has of the output that it was given before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backlog {
+    /// Nothing: all of it is written.
+    #[default]
+    Empty,
+    /// Some that is not written yet.
+    Unwritten,
+}
+
 impl Outgoing {
     /// Returns the link and the delivery-tag of a message whose receiver is to settle it.
     #[must_use]
@@ -80,7 +90,7 @@ impl Shard {
             connection.held.push_back(routed);
             return;
         }
-        match resolve(&self.journal, None, connection.is_behind, routed) {
+        match resolve(&self.journal, None, connection.backlog, routed) {
             Ok(outgoing) => self.queue(id, outgoing),
             Err(routed) => {
                 reads::for_each_body(&routed.reply, |body| self.journal.pin(body));
@@ -112,19 +122,20 @@ impl Shard {
 
 /// Adds its bytes to a reply, or returns it if some are not in memory.
 ///
-/// For a connection that is behind, small bodies are copied: a slice would keep its whole log frame in
+/// For a connection with a backlog, small bodies are copied: a slice would keep its whole log frame in
 /// memory until the connection has written it.
 pub(super) fn resolve(
     journal: &Writer,
     read: Option<&ReadDone>,
-    is_behind: bool,
+    backlog: Backlog,
     routed: QueuedReply,
 ) -> Result<Outgoing, Box<QueuedReply>> {
     let find = |body: BodyRef| -> Option<Bytes> {
         let found = journal
             .cached(body)
             .or_else(|| read.and_then(|read| read.keep(body)))?;
-        let is_copied = is_behind && found.len() < jitney_journal::limits::COPIED_BODY_BYTES;
+        let is_small = found.len() < jitney_journal::limits::COPIED_BODY_BYTES;
+        let is_copied = is_small && backlog == Backlog::Unwritten;
         Some(if is_copied {
             Bytes::copy_from_slice(&found)
         } else {

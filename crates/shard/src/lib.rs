@@ -68,7 +68,7 @@ use jitney_gateway::{Gateway, QueuedReply, Reply, StepReply};
 use jitney_journal::Writer;
 
 pub use check::{Checked, Contents, Effect, Finding, Place, check};
-pub use delivery::Outgoing;
+pub use delivery::{Backlog, Outgoing};
 pub use input::{
     Call, Credential, Input, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
     RequestAnswer,
@@ -144,8 +144,8 @@ pub enum Reason {
 struct Connection {
     /// Output that the server has not taken yet.
     outgoing: VecDeque<Outgoing>,
-    /// The server's last output for it had not been written when more came.
-    is_behind: bool,
+    /// What was left of the server's last output for it when more came.
+    backlog: Backlog,
     /// Replies behind one whose bytes are being read, that one first. Their bodies are pinned.
     held: VecDeque<QueuedReply>,
     /// Its read was done while nothing was released: it is to be read again.
@@ -428,10 +428,10 @@ impl Shard {
         Some(&mut self.connections.get_mut(&id)?.outgoing)
     }
 
-    /// Says whether a connection has not written yet what it was given before.
-    pub fn set_behind(&mut self, id: ConnectionId, is_behind: bool) {
+    /// Says what a connection has of the output that it was given before.
+    pub fn set_backlog(&mut self, id: ConnectionId, backlog: Backlog) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.is_behind = is_behind;
+            connection.backlog = backlog;
         }
     }
 

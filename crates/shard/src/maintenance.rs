@@ -213,7 +213,7 @@ impl Shard {
         self.read_back(now, found.collect());
         for wanted in wanted {
             if let Some(damage) = done.damage_of(wanted.body) {
-                self.contain_in(now, (wanted.entity, wanted.number), damage);
+                self.contain_in(now, wanted.entity, wanted.number, damage);
             }
         }
     }
@@ -363,7 +363,7 @@ impl Shard {
         });
         for found in found {
             if let Some(damage) = done.damage_of(found.body) {
-                self.contain_in(now, (found.entity, found.number), damage);
+                self.contain_in(now, found.entity, found.number, damage);
             }
         }
     }

@@ -231,12 +231,12 @@ impl Shard {
             connection.reads_again = true;
             return;
         }
-        let is_behind = connection.is_behind;
+        let backlog = connection.backlog;
         let mut held = std::mem::take(&mut connection.held);
         let mut hits = Vec::new();
         while let Some(routed) = held.pop_front() {
             for_each_body(&routed.reply, |body| self.journal.unpin(body));
-            match resolve(&self.journal, Some(&done), is_behind, routed) {
+            match resolve(&self.journal, Some(&done), backlog, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
                 Err(routed) => match self.hit(routed, &done.damages, held.iter()) {
                     Ok(hit) => hits.push(hit),

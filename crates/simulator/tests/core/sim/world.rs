@@ -21,8 +21,8 @@ use jitney_gateway::Reply;
 use jitney_journal::{Committer, Error, Frame};
 use jitney_queue::Description;
 use jitney_shard::{
-    self, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Reason, Report,
-    RequestId, Shard,
+    self, Backlog, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Reason,
+    Report, RequestId, Shard,
 };
 
 use super::acts::{ClientAction, LinkKey, LinkKind, Place};
@@ -507,8 +507,12 @@ impl Harness {
                     }
                 }
                 Output::Send(id) => {
-                    let is_behind = self.random.percent(20);
-                    self.shard.set_behind(id, is_behind);
+                    let backlog = if self.random.percent(20) {
+                        Backlog::Unwritten
+                    } else {
+                        Backlog::Empty
+                    };
+                    self.shard.set_backlog(id, backlog);
                     let sent = self.shard.outgoing(id).map(std::mem::take);
                     self.send(id, sent.unwrap_or_default())?;
                 }
