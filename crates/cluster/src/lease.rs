@@ -31,11 +31,16 @@ impl Lease {
         self.until.fetch_max(sent + span, Ordering::SeqCst);
     }
 
-    /// Lets it hold, or lapses it.
+    /// Lets it hold, whatever the time is.
     #[cfg(any(test, feature = "testing"))]
-    pub fn set(&self, holds: bool) {
-        self.until
-            .store(if holds { u64::MAX } else { 1 }, Ordering::SeqCst);
+    pub fn hold(&self) {
+        self.until.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// Lapses it, whatever the time is.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn lapse(&self) {
+        self.until.store(1, Ordering::SeqCst);
     }
 
     /// Ends it: the other servers have declared this one dead.

@@ -96,11 +96,11 @@ mod tests {
     use super::*;
     use crate::limits;
 
-    fn row(incarnation: &str, beat: i64, is_alive: bool) -> NameRow {
+    fn row(incarnation: &str, beat: i64) -> NameRow {
         NameRow {
             incarnation: incarnation.to_owned(),
             beat,
-            is_alive,
+            is_alive: true,
         }
     }
 
@@ -110,16 +110,19 @@ mod tests {
         let beats = |count: u32| began + limits::HEARTBEAT.as_duration() * count;
         let mut claim = NameClaim::default();
         assert_eq!(claim.judge(began, None), Name::Free);
-        let dead = row("x", 7, false);
+        let dead = NameRow {
+            is_alive: false,
+            ..row("x", 7)
+        };
         assert_eq!(claim.judge(began, Some(&dead)), Name::Free);
-        let silent = row("x", 7, true);
+        let silent = row("x", 7);
         for count in 0..6 {
             assert_eq!(claim.judge(beats(count), Some(&silent)), Name::Unclear);
         }
         assert_eq!(claim.judge(beats(6), Some(&silent)), Name::Free);
         // It has entered as `own`, and does not know that: the answer was lost.
         claim.enters("own");
-        let own = row("own", 1, true);
+        let own = row("own", 1);
         assert_eq!(claim.judge(beats(7), Some(&own)), Name::Free);
     }
 
@@ -129,15 +132,15 @@ mod tests {
         let at = |millis| began + Duration::from_millis(millis);
         let mut claim = NameClaim::default();
         claim.enters("own");
-        let first = row("x", 7, true);
+        let first = row("x", 7);
         assert_eq!(claim.judge(began, Some(&first)), Name::Unclear);
         for beat in 1..20_u32 {
-            let beaten = row("x", 7 + i64::from(beat), true);
+            let beaten = row("x", 7 + i64::from(beat));
             let now = began + limits::HEARTBEAT.as_duration() * beat;
             assert_eq!(claim.judge(now, Some(&beaten)), Name::Taken);
         }
         // The store was away meanwhile, and neither could beat.
-        let last = row("x", 26, true);
+        let last = row("x", 26);
         assert_eq!(claim.judge(at(90_000), Some(&last)), Name::Taken);
         for half in 1..4 {
             let now = at(90_000 + 500 * half);
@@ -150,7 +153,7 @@ mod tests {
     fn a_server_that_takes_the_place_of_another_one_has_the_name_too() {
         let began = Duration::from_secs(1_000_000);
         let mut claim = NameClaim::default();
-        let [before, after] = ["x", "y"].map(|incarnation| row(incarnation, 1, true));
+        let [before, after] = ["x", "y"].map(|incarnation| row(incarnation, 1));
         assert_eq!(claim.judge(began, Some(&before)), Name::Unclear);
         assert_eq!(claim.judge(began, Some(&after)), Name::Taken);
     }

@@ -55,12 +55,12 @@ pub enum Fitness {
 }
 
 impl Fitness {
-    /// Returns whether the server may take namespaces of a store, for which some server is fit or none is.
+    /// Returns whether the server may take namespaces of a store, for which the best server has this fitness.
     #[must_use]
-    pub const fn may_take(self, is_any_fit: bool) -> bool {
+    pub const fn may_take(self, best: Self) -> bool {
         match self {
             Self::Fit => true,
-            Self::Resting => !is_any_fit,
+            Self::Resting => !matches!(best, Self::Fit),
             Self::Unfit => false,
         }
     }

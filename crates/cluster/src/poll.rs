@@ -129,16 +129,23 @@ impl MemberState {
 mod tests {
     use super::*;
 
-    fn server(name: &str, is_alive: bool) -> ServerRow {
+    fn server(name: &str) -> ServerRow {
         ServerRow {
             name: name.to_owned(),
             incarnation: format!("incarnation of {name}"),
             beat: 1,
-            is_alive,
+            is_alive: true,
             address: String::new(),
             is_leaving: false,
             fitness: Fitness::Fit,
             formats: 0,
+        }
+    }
+
+    fn dead(name: &str) -> ServerRow {
+        ServerRow {
+            is_alive: false,
+            ..server(name)
         }
     }
 
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn the_fitness_of_a_server_is_told_when_it_changes() {
         let mut state = joined();
-        let mut servers = vec![server("own", true), server("other", true)];
+        let mut servers = vec![server("own"), server("other")];
         assert_eq!(state.fitness_to_tell(at(0), &mut servers), None);
         state.is_late = true;
         let told = state.fitness_to_tell(at(0), &mut servers);
@@ -203,11 +210,7 @@ mod tests {
     #[test]
     fn another_server_whose_heartbeat_does_not_change_is_to_be_declared_dead_and_this_one_is_not() {
         let mut state = joined();
-        let servers = [
-            server("own", true),
-            server("other", true),
-            server("dead", false),
-        ];
+        let servers = [server("own"), server("other"), dead("dead")];
         let names = |silent: Vec<&ServerRow>| -> Vec<String> {
             silent.into_iter().map(|it| it.name.clone()).collect()
         };
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn deaths_are_counted_anew_of_namespaces_that_this_server_has_had_for_long() {
         let mut state = joined();
-        let servers = || vec![server("own", true)];
+        let servers = || vec![server("own")];
         let view = view(
             servers(),
             vec![namespace(1, Some("own")), namespace(2, Some("own"))],

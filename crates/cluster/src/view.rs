@@ -194,7 +194,7 @@ pub fn cluster_view(view: &FleetView) -> ClusterView {
                 .iter()
                 .filter(|it| it.is_alive && !it.is_leaving)
         };
-        let is_any_fit = servers().any(|it| it.fitness == Fitness::Fit);
+        let best = servers().map(|it| it.fitness).min().unwrap_or_default();
         for server in servers() {
             let found = members.entry(&server.name).or_insert_with(|| Member {
                 name: server.name.clone(),
@@ -202,7 +202,7 @@ pub fn cluster_view(view: &FleetView) -> ClusterView {
                 stores: StoreSet::default(),
             });
             found.formats = found.formats.min(server.formats);
-            if server.fitness.may_take(is_any_fit) {
+            if server.fitness.may_take(best) {
                 found.stores.add(at);
             }
         }
@@ -248,12 +248,18 @@ mod tests {
 
     use super::*;
 
-    fn server(name: &str, beat: i64, is_alive: bool) -> ServerRow {
+    fn server(name: &str, beat: i64) -> ServerRow {
         ServerRow {
             incarnation: format!("{name} {beat}"),
             beat,
-            is_alive,
             ..server_of(name, Fitness::Fit)
+        }
+    }
+
+    fn dead(name: &str, beat: i64) -> ServerRow {
+        ServerRow {
+            is_alive: false,
+            ..server(name, beat)
         }
     }
 
@@ -269,9 +275,9 @@ mod tests {
         };
         let view = FleetView {
             stores: vec![
-                store(vec![server("a", 7, false), server("b", 3, false)], true),
-                store(vec![server("a", 5, true), server("b", 1, false)], true),
-                store(vec![server("b", 9, true), server("c", 1, true)], false),
+                store(vec![dead("a", 7), dead("b", 3)], true),
+                store(vec![server("a", 5), dead("b", 1)], true),
+                store(vec![server("b", 9), server("c", 1)], false),
             ],
         };
         let found = view.servers();

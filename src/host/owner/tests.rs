@@ -201,11 +201,11 @@ async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
     };
     // The server is frozen after the look, and others have the namespace when it continues.
     for _ in 0..10 {
-        lease.set(true);
+        lease.hold();
         owner.look_at_lease(now);
         owner.shard.handle_timeout(now);
         owner.shard.finish_turn(now);
-        lease.set(false);
+        lease.lapse();
         owner.carry_out_all(now);
     }
     assert_eq!(sent(), 0);
@@ -219,7 +219,7 @@ async fn nothing_is_sent_by_an_owner_whose_lease_lapses_in_its_turn() {
     owner.carry_out(now, Output::Answer(request, Answer::Request(answer)));
     assert!(answered.try_recv().is_err(), "it is not answered");
     // There is a beat again: nothing is lost.
-    lease.set(true);
+    lease.hold();
     owner.turn(now, &mut Vec::new());
     assert_ne!(sent(), 0);
 }
@@ -293,7 +293,7 @@ async fn a_receive_is_answered_when_the_lease_holds_again_or_not_at_all() {
         is_lapsed: false,
         is_unknown: false,
     });
-    lease.set(true);
+    lease.hold();
     owner.send_to_queue();
     let mut answer = owner.begin_to_receive(ReceiveMode::PeekLock);
     let mut waiting = owner.begin_to_receive(ReceiveMode::ReceiveAndDelete);
@@ -311,7 +311,7 @@ async fn a_receive_is_answered_when_the_lease_holds_again_or_not_at_all() {
         let progress = *owner.progress.borrow_and_update();
         owner.learn(now, progress);
     }
-    lease.set(false);
+    lease.lapse();
     owner.carry_out_all(now);
     assert!(answer.try_recv().is_err());
     owner.turn(now, &mut Vec::new());
@@ -320,7 +320,7 @@ async fn a_receive_is_answered_when_the_lease_holds_again_or_not_at_all() {
         abandoned,
         Err(oneshot::error::TryRecvError::Closed)
     ));
-    lease.set(true);
+    lease.hold();
     owner.turn(now, &mut Vec::new());
     assert!(matches!(answer.try_recv(), Ok(ReceiveAnswer::Message(_))));
 }

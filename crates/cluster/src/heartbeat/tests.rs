@@ -39,16 +39,23 @@ fn since(now: u64) -> Duration {
     Duration::from_millis(now)
 }
 
-fn server(name: &str, is_alive: bool) -> ServerRow {
+fn server(name: &str) -> ServerRow {
     ServerRow {
         name: name.to_owned(),
         incarnation: name.to_owned(),
         beat: 1,
-        is_alive,
+        is_alive: true,
         address: String::new(),
         is_leaving: false,
         formats: 0,
         fitness: Fitness::Fit,
+    }
+}
+
+fn dead(name: &str) -> ServerRow {
+    ServerRow {
+        is_alive: false,
+        ..server(name)
     }
 }
 
@@ -69,7 +76,7 @@ impl Rig {
             view: StoreView::default(),
             released: Vec::new(),
         };
-        rig.view.servers = vec![server("own", true), server("other", true)];
+        rig.view.servers = vec![server("own"), server("other")];
         rig
     }
 
@@ -211,10 +218,10 @@ fn a_server_keeps_its_namespaces_while_some_lease_holds_or_no_other_server_may_t
         rig.run(2_000, 10);
     }
     assert!(rig.released.is_empty());
-    rig.view.servers = vec![server("own", true), server("other", false)];
+    rig.view.servers = vec![server("own"), dead("other")];
     rig.run(60_000, 2_500);
     assert!(rig.released.is_empty());
-    rig.view.servers = vec![server("own", true), server("other", true)];
+    rig.view.servers = vec![server("own"), server("other")];
     rig.run(2_500, 2_500);
     assert_eq!(rig.released.len(), 1);
     // Its way is slow still, and it serves slowly: nothing is taken.

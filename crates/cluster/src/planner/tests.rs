@@ -200,7 +200,8 @@ fn a_server_that_may_take_nothing_gives_all_away_if_another_may_take_it() {
 
 #[test]
 fn a_server_that_rests_has_namespaces_only_where_no_other_is_fit() {
-    let may = |fitness: Fitness| [true, false].map(|is_any_fit| fitness.may_take(is_any_fit));
+    let bests = [Fitness::Fit, Fitness::Resting];
+    let may = |fitness: Fitness| bests.map(|best| fitness.may_take(best));
     assert_eq!(may(Fitness::Fit), [true, true]);
     assert_eq!(may(Fitness::Resting), [false, true]);
     assert_eq!(may(Fitness::Unfit), [false, false]);

@@ -320,11 +320,11 @@ impl World {
             places[*at] = (*incarnation, place);
         }
         let fitness = |(at, _): &Incarnation| self.machines[*at].fitness;
-        let is_any_fit = alive.iter().any(|it| fitness(it) == Fitness::Fit);
+        let best = alive.iter().map(fitness).min().unwrap_or_default();
         let live = alive.iter().map(|it| Member {
             name: self.machines[it.0].name.clone(),
             formats: 1,
-            stores: all(self.stores.len() * usize::from(fitness(it).may_take(is_any_fit))),
+            stores: all(self.stores.len() * usize::from(fitness(it).may_take(best))),
         });
         let mut namespaces = Vec::new();
         for (store, tables) in self.stores.iter().enumerate() {
