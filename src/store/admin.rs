@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::host::placement::PlacementError;
 use jitney_journal::appender::Claim;
 use jitney_postgres::{
-    Fence, Owned, Reserving, Session, Store, StoreError, StoreOptions, Uuid, ownership,
-    random_bits, random_id, schema, unsigned,
+    Fence, Owned, Reserving, Session, Store, StoreError, StoreOptions, UnsafeSettings, Uuid,
+    ownership, random_bits, random_id, schema, unsigned,
 };
 
 /// Why a command on a store was not carried out.
@@ -205,8 +205,12 @@ pub(crate) async fn open(
             )));
         }
         Tables::Needed => {}
-        Tables::Made => jitney_postgres::check(&store, &session, false).await?,
-        Tables::MadeUnchecked => jitney_postgres::check(&store, &session, true).await?,
+        Tables::Made => {
+            jitney_postgres::check(&store, &session, UnsafeSettings::Refused).await?;
+        }
+        Tables::MadeUnchecked => {
+            jitney_postgres::check(&store, &session, UnsafeSettings::Allowed).await?;
+        }
     }
     drop(session);
     schema::make(&store).await?;

@@ -8,7 +8,9 @@ use tracing::{error, info, warn};
 
 use super::authority;
 use crate::limits;
-use jitney_postgres::{Recorded, Refused, Session, Store, StoreError, Stores, schema};
+use jitney_postgres::{
+    Recorded, Refused, Session, Store, StoreError, Stores, UnsafeSettings, schema,
+};
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
 pub(crate) struct Wanted<'a> {
@@ -164,7 +166,12 @@ pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Comm
 /// Reaches a store, checks it, and makes its tables.
 async fn reach(at: usize, store: &Store, is_unchecked: bool) -> Result<Recorded, StoreError> {
     let session = store.bare_session().await?;
-    jitney_postgres::check(store, &session, is_unchecked).await?;
+    let unsafe_settings = if is_unchecked {
+        UnsafeSettings::Allowed
+    } else {
+        UnsafeSettings::Refused
+    };
+    jitney_postgres::check(store, &session, unsafe_settings).await?;
     drop(session);
     schema::make(store).await?;
     Recorded::read(at, store).await

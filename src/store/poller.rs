@@ -377,8 +377,8 @@ impl FleetStore {
     /// Gives a namespace away that this server has in the store, and neither serves nor may take.
     async fn give_back(&self, id: i64) {
         let incarnation = self.state().incarnation.clone();
-        let own = (&self.server[..], &incarnation[..]);
-        if let Err(error) = ownership::give_back(&self.store, id, own).await {
+        let given = ownership::give_back(&self.store, id, &self.server, &incarnation).await;
+        if let Err(error) = given {
             debug!(id, "a namespace could not be given away: {error}");
         }
     }

@@ -6,6 +6,15 @@ use super::StoreError;
 use super::connect::{POOLED, Session, Store};
 use crate::limits;
 
+/// What becomes of settings with which acknowledged messages can be lost by a crash of one machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnsafeSettings {
+    /// The store is refused.
+    Refused,
+    /// They are allowed, with a warning.
+    Allowed,
+}
+
 /// A setting that is not as it should be, and what to do.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
@@ -24,7 +33,7 @@ struct Settings {
     standby_names: String,
 }
 
-/// Checks the database; refuses what can lose acknowledged messages, unless that is overridden.
+/// Checks the database.
 ///
 /// # Errors
 ///
@@ -32,21 +41,21 @@ struct Settings {
 pub async fn check(
     store: &Store,
     session: &Session,
-    is_overridden: bool,
+    unsafe_settings: UnsafeSettings,
 ) -> Result<(), StoreError> {
     check_pooling(store, session).await?;
     let query = "select current_setting('server_version_num')::int, current_setting('fsync'), \
                  current_setting('full_page_writes'), current_setting('synchronous_standby_names')";
     let row = session.one(query, &[]).await?;
-    let settings = Settings {
+    let found = look(&Settings {
         version: store.get(&row, 0)?,
         fsync: store.get(&row, 1)?,
         full_page_writes: store.get(&row, 2)?,
         standby_names: store.get(&row, 3)?,
-    };
-    for found in look(&settings) {
+    });
+    for found in found {
         match found {
-            Found::Refused(what) if !is_overridden => {
+            Found::Refused(what) if unsafe_settings == UnsafeSettings::Refused => {
                 return Err(store.unfit(format!("{what}, or use --store-unchecked")));
             }
             Found::Refused(what) | Found::Warned(what) => {

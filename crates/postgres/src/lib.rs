@@ -32,7 +32,7 @@ mod stores;
 mod timeline;
 mod view;
 
-pub use checks::{check, check_connections};
+pub use checks::{UnsafeSettings, check, check_connections};
 pub use connect::{ONLY, Params, Session, Store, StoreOptions};
 pub use error::{StoreError, chain};
 pub use fence::{Fence, Owned, Uuid, random_bits, random_id, random_uuid};

@@ -128,7 +128,8 @@ pub async fn release(store: &Arc<Store>, fence: &Fence) -> Result<(), StoreError
 pub async fn give_back(
     store: &Arc<Store>,
     namespace: i64,
-    (server, incarnation): (&str, &str),
+    server: &str,
+    incarnation: &str,
 ) -> Result<(), StoreError> {
     let sql = "update namespace set epoch = epoch + 1, owner = null, server = null, incarnation = null \
                where id = $1 and server = $2 and incarnation = $3::text::uuid";

@@ -59,18 +59,29 @@ async fn servers(store: &Store, session: &Session) -> Result<Vec<ServerRow>, Sto
             address: store.get(row, 4)?,
             is_leaving: store.get(row, 5)?,
             formats: store.get(row, 6)?,
-            fitness: fitness(store.get(row, 7)?, store.get(row, 8)?),
+            fitness: Told {
+                is_skewed: store.get(row, 7)?,
+                is_resting: store.get(row, 8)?,
+            }
+            .fitness(),
         })
     });
     servers.collect()
 }
 
-/// Returns whether a server is to have namespaces. Older releases know only that it takes none.
-const fn fitness(takes_none: bool, rests: bool) -> Fitness {
-    match (takes_none, rests) {
-        (false, _) => Fitness::Fit,
-        (true, true) => Fitness::Resting,
-        (true, false) => Fitness::Unfit,
+/// What a server has told of itself. One that rests is skewed, too: older releases know no other reason to take no namespace.
+struct Told {
+    is_skewed: bool,
+    is_resting: bool,
+}
+
+impl Told {
+    const fn fitness(&self) -> Fitness {
+        match (self.is_skewed, self.is_resting) {
+            (false, _) => Fitness::Fit,
+            (true, true) => Fitness::Resting,
+            (true, false) => Fitness::Unfit,
+        }
     }
 }
 
@@ -130,10 +141,18 @@ mod tests {
 
     #[test]
     fn a_server_that_rests_takes_none_for_older_releases() {
-        assert_eq!(fitness(false, false), Fitness::Fit);
-        assert_eq!(fitness(true, true), Fitness::Resting);
-        assert_eq!(fitness(true, false), Fitness::Unfit);
-        // An older release was there under the name meanwhile.
-        assert_eq!(fitness(false, true), Fitness::Fit);
+        for (is_skewed, is_resting, fitness) in [
+            (false, false, Fitness::Fit),
+            (true, true, Fitness::Resting),
+            (true, false, Fitness::Unfit),
+            // An older release was there under the name meanwhile.
+            (false, true, Fitness::Fit),
+        ] {
+            let told = Told {
+                is_skewed,
+                is_resting,
+            };
+            assert_eq!(told.fitness(), fitness);
+        }
     }
 }
