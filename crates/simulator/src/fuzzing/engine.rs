@@ -98,13 +98,12 @@ impl Manner {
 }
 
 /// The engine as the broker sets it up, but for small numbers, which more inputs reach.
-fn config(identity: Identity, trusts_peer: bool) -> Config {
+fn config(identity: Identity) -> Config {
     Config {
         frame_size_max: FRAME,
         channel_max: 9,
         handle_max: 7,
         identity,
-        trusts_peer,
         ..Config::server("jitney")
     }
 }
@@ -134,7 +133,10 @@ struct Victim {
 impl Victim {
     fn new(manner: Manner) -> Self {
         let now = Timestamp::EPOCH;
-        let config = config(Identity::Unnamed, !manner.is_wary());
+        let config = Config {
+            trusts_peer: !manner.is_wary(),
+            ..config(Identity::Unnamed)
+        };
         let mut engine = Connection::server(config, now);
         if manner.keeps_partial_little() {
             engine.set_partial_room(1_000);
@@ -164,7 +166,7 @@ impl Victim {
         if stage == 0 {
             return;
         }
-        let mut client = Connection::client(config(Identity::Anonymous, true), self.now);
+        let mut client = Connection::client(config(Identity::Anonymous), self.now);
         let mut session = None;
         for _ in 0..12 {
             let mut bytes = BytesMut::new();
@@ -305,7 +307,12 @@ impl Victim {
                     self.settle_kept(self.incoming.len() + self.outgoing.len());
                 }
             }
-            Event::Credit(LinkCredit { link, limit, drain }) => self.send(link, limit, drain),
+            Event::Credit(LinkCredit { link, limit, drain }) => {
+                self.send(link);
+                if drain {
+                    self.engine.drained(link, limit);
+                }
+            }
             Event::Disposition(IncomingDisposition {
                 link,
                 delivery,
@@ -346,7 +353,7 @@ impl Victim {
     }
 
     /// Sends messages within a receiver's credit, and some beyond it, which the engine must refuse.
-    fn send(&mut self, link: LinkId, limit: u32, drain: bool) {
+    fn send(&mut self, link: LinkId) {
         let large = vec![7; 3 * usize::try_from(FRAME).unwrap_or_default()];
         let payload: &[u8] = if self.manner.sends_large() {
             &large
@@ -367,9 +374,6 @@ impl Victim {
             if self.engine.deliver(link, delivery).is_err() {
                 break;
             }
-        }
-        if drain {
-            self.engine.drained(link, limit);
         }
     }
 

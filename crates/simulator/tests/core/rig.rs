@@ -31,7 +31,7 @@ impl Rig {
     /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live; the
     /// same with message sessions, `sessions.1`; and a topic `topic.1` with a subscription.
     pub fn new() -> Self {
-        Self::with(Gateway::new(1, Profile::Development), true)
+        Self::with(Gateway::new(1, Profile::Development), config())
     }
 
     /// The same, with keys that are verified: the key of the rule `root` is `key`.
@@ -50,10 +50,14 @@ impl Rig {
         };
         let mut gateway = Gateway::new(1, Profile::Verified);
         gateway.set_authorization("", vec![rule]);
-        Self::with(gateway, false)
+        let config = Config {
+            trusts_peer: false,
+            ..config()
+        };
+        Self::with(gateway, config)
     }
 
-    fn with(gateway: Gateway, trusts_peer: bool) -> Self {
+    fn with(gateway: Gateway, config: Config) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let description = Description {
             max_delivery_count: 3,
@@ -85,10 +89,6 @@ impl Rig {
             }
         });
         let connection = ConnectionId(1);
-        let config = Config {
-            trusts_peer,
-            ..config()
-        };
         server.connect(now, connection, config);
         Self {
             now,

@@ -355,23 +355,21 @@ impl ClientAction {
                 ask,
             } => {
                 let payload = ask.message(id, reply_to, *about);
-                (
-                    at,
-                    transfer(*at, 0, payload, false, false, transaction.as_ref()),
-                )
+                (at, message(*at, 0, payload, transaction.as_ref()))
             }
-            Self::Declare { at, delivery } => {
-                let payload = wire::declare();
-                (at, transfer(*at, *delivery, payload, false, false, None))
-            }
+            Self::Declare { at, delivery } => (at, message(*at, *delivery, wire::declare(), None)),
             Self::Discharge {
                 at,
                 delivery,
                 id,
                 fail,
             } => {
-                let payload = wire::discharge(id, *fail);
-                (at, transfer(*at, *delivery, payload, false, false, None))
+                let payload = if *fail {
+                    wire::roll_back(id)
+                } else {
+                    wire::commit(id)
+                };
+                (at, message(*at, *delivery, payload, None))
             }
             Self::Send {
                 at,
@@ -381,19 +379,19 @@ impl ClientAction {
                 settled,
                 transaction,
             } => {
-                let payload = if *batch {
-                    wire::batch(drafts)
+                let (payload, message_format) = if *batch {
+                    (wire::batch(drafts), 0x8001_3700)
                 } else {
-                    drafts[0].encode()
+                    (drafts[0].encode(), 0)
                 };
-                let event = transfer(
-                    *at,
-                    *delivery,
-                    payload,
-                    *batch,
-                    *settled,
-                    transaction.as_ref(),
-                );
+                let event = Event::Transfer(IncomingTransfer {
+                    link: LinkId(at.link),
+                    delivery: DeliveryId(*delivery),
+                    payload: Bytes::from(payload),
+                    message_format,
+                    settled: *settled,
+                    transaction: transaction.clone().map(Bytes::from),
+                });
                 (at, event)
             }
             Self::Settle {
@@ -419,20 +417,19 @@ impl ClientAction {
     }
 }
 
-fn transfer(
+/// Makes the event of one message that is not settled.
+fn message(
     at: LinkKey,
     delivery: u32,
     payload: Vec<u8>,
-    batch: bool,
-    settled: bool,
     transaction: Option<&TransactionId>,
 ) -> Event {
     Event::Transfer(IncomingTransfer {
         link: LinkId(at.link),
         delivery: DeliveryId(delivery),
         payload: Bytes::from(payload),
-        message_format: if batch { 0x8001_3700 } else { 0 },
-        settled,
+        message_format: 0,
+        settled: false,
         transaction: transaction.cloned().map(Bytes::from),
     })
 }
@@ -518,8 +515,16 @@ impl Verdict {
         match self {
             Self::Complete => Outcome::Accepted,
             Self::Release => Outcome::Released,
-            Self::Abandon(properties) => modified(false, properties),
-            Self::Defer(properties) => modified(true, properties),
+            Self::Abandon(properties) => Outcome::Modified {
+                delivery_failed: true,
+                undeliverable_here: false,
+                annotations: annotations(properties),
+            },
+            Self::Defer(properties) => Outcome::Modified {
+                delivery_failed: true,
+                undeliverable_here: true,
+                annotations: annotations(properties),
+            },
             Self::DeadLetter {
                 reason,
                 description,
@@ -583,12 +588,8 @@ impl Verdict {
     }
 }
 
-fn modified(undeliverable_here: bool, properties: &BTreeMap<String, String>) -> Outcome {
-    Outcome::Modified {
-        delivery_failed: true,
-        undeliverable_here,
-        annotations: (!properties.is_empty()).then(|| EncodedFields::from(&fields(properties))),
-    }
+fn annotations(properties: &BTreeMap<String, String>) -> Option<EncodedFields> {
+    (!properties.is_empty()).then(|| EncodedFields::from(&fields(properties)))
 }
 
 fn fields(properties: &BTreeMap<String, String>) -> Fields {

@@ -91,7 +91,10 @@ impl Wires {
             stalled: VecDeque::new(),
             numbers: BTreeMap::new(),
         };
-        let bytes = wire.client.open(self.random.percent(50));
+        if self.random.percent(50) {
+            wire.client.begin_sasl();
+        }
+        let bytes = wire.client.open();
         wire.feed(&mut self.random, &bytes)?;
         let reports = wire.peer.take_reports();
         let (heard, frames) = wire.read(&mut self.random)?;

@@ -5,6 +5,7 @@ mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jitney_amqp::limits::{ENVELOPE_BYTES, FRAME_SIZE_MAX};
 use jitney_amqp::{
     Attach, Event, IncomingDisposition, IncomingTransfer, LinkCredit, LinkRole, LinkTarget,
     Outcome, Value as AmqpValue,
@@ -232,13 +233,15 @@ impl Client {
         }
     }
 
+    /// Writes what begins with SASL, without waiting for answers.
+    pub(super) fn begin_sasl(&mut self) {
+        self.output.extend_from_slice(b"AMQP\x03\x01\x00\x00");
+        let init = vec![symbol("ANONYMOUS"), Value::Binary(Vec::new())];
+        self.write_frame(1, 0x41, init, &[]);
+    }
+
     /// Says all that opens a connection, without waiting for answers.
-    pub(super) fn open(&mut self, has_sasl: bool) -> Vec<u8> {
-        if has_sasl {
-            self.output.extend_from_slice(b"AMQP\x03\x01\x00\x00");
-            let init = vec![symbol("ANONYMOUS"), Value::Binary(Vec::new())];
-            self.write_frame(1, 0x41, init, &[]);
-        }
+    pub(super) fn open(&mut self) -> Vec<u8> {
         self.output.extend_from_slice(b"AMQP\x00\x01\x00\x00");
         let container = format!("client-{}", self.id);
         let open = vec![
@@ -390,7 +393,8 @@ impl Client {
                 // What is too large the engine refuses by itself, with more than an answer where nobody
                 // waits for one.
                 let bytes = drafts.iter().map(|draft| draft.encode().len() + 16).sum();
-                let is_small = is_open(at) && !self.links[&at.link].refuses(bytes, *batch);
+                let envelope = if *batch { ENVELOPE_BYTES } else { 0 };
+                let is_small = is_open(at) && !self.links[&at.link].refuses(bytes, envelope);
                 is_open(at) && (is_small || !(*settled || transaction.is_some()))
             }
             ClientAction::Returned { .. }
@@ -459,7 +463,11 @@ impl Client {
                 transaction,
             }) => {
                 let link = &self.links[&link.0];
-                is_refused = link.refuses(payload.len(), *message_format != 0);
+                let envelope = match message_format {
+                    0 => 0,
+                    _ => ENVELOPE_BYTES,
+                };
+                is_refused = link.refuses(payload.len(), envelope);
                 let handle = link.handle;
                 let mut rest = &payload[..];
                 let mut is_first = true;
@@ -834,14 +842,13 @@ impl Link {
         if ahead <= WINDOW { ahead } else { 0 }
     }
 
-    /// Returns whether the engine takes no message of so many bytes.
-    fn refuses(&self, bytes: usize, is_batch: bool) -> bool {
+    /// Returns whether the engine takes no message of so many bytes, beside those of a batch's envelope.
+    fn refuses(&self, bytes: usize, envelope: u64) -> bool {
         let max = match (self.is_attached, self.message_max) {
             // Nobody has looked yet at who sends this.
-            (false, _) => u64::from(jitney_amqp::limits::FRAME_SIZE_MAX),
+            (false, _) => u64::from(FRAME_SIZE_MAX),
             (true, 0) => jitney_base::limits::MESSAGE_SIZE_MAX,
-            (true, max) if is_batch => max + jitney_amqp::limits::ENVELOPE_BYTES,
-            (true, max) => max,
+            (true, max) => max + envelope,
         };
         max < u64::try_from(bytes).expect("it fits")
     }

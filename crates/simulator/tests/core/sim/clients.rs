@@ -81,6 +81,17 @@ struct Held {
     settled: bool,
 }
 
+/// Whether a message is one that becomes active later.
+#[derive(Debug, Clone, Copy)]
+enum Scheduled {
+    Always,
+    Seldom,
+}
+
+/// How often clients complete, abandon, defer, dead-letter and release. Over the management node, nothing is released.
+const VERDICTS_OF_LINKS: [u64; 5] = [30, 20, 15, 15, 10];
+const VERDICTS_OF_REQUESTS: [u64; 5] = [30, 20, 15, 15, 0];
+
 const LINKS: usize = 8;
 const HELD: usize = 60;
 
@@ -102,8 +113,8 @@ impl Clients {
         }
     }
 
-    /// Somebody does something; `crowded` means that there are messages enough.
-    pub(super) fn act(&mut self, now: i64, crowded: bool) {
+    /// Somebody does something. There are so many messages: nobody sends more of them where there are enough.
+    pub(super) fn act(&mut self, now: i64, messages: usize) {
         let doing = DOINGS[self.random.weighted(&self.plan.doings)];
         let sends = matches!(doing, Doing::Send | Doing::SendBatch | Doing::Schedule);
         if self.connections.is_empty() || doing == Doing::Open {
@@ -112,7 +123,7 @@ impl Clients {
             }
             return;
         }
-        if crowded && sends {
+        if sends && self.plan.crowd < messages {
             return;
         }
         match doing {
@@ -137,8 +148,8 @@ impl Clients {
                 self.send(now, count);
             }
             Doing::SessionWork => self.work_in_session(now),
-            Doing::Settle => self.settle(false),
-            Doing::SettleAgain => self.settle(true),
+            Doing::Settle => self.settle(|held| !held.settled),
+            Doing::SettleAgain => self.settle(|held| held.settled),
             Doing::Transact => self.transact(),
             Doing::Unknown => {
                 let place = self.place();
@@ -313,7 +324,7 @@ impl Clients {
             self.attach_to(id, place, LinkKind::Requests);
         }
         let at = self.attach_to(id, place, LinkKind::Responses);
-        self.set_credit(at, 1_000, false);
+        self.set_credit(at, 1_000);
         if !requests_first {
             self.attach_to(id, place, LinkKind::Requests);
         }
@@ -399,10 +410,16 @@ impl Clients {
         connection.links.get_mut(&at.link)
     }
 
-    fn set_credit(&mut self, at: LinkKey, credit: u32, drain: bool) {
-        let Some(link) = self.link(at) else {
-            return;
-        };
+    fn set_credit(&mut self, at: LinkKey, credit: u32) {
+        if let Some(limit) = self.set_limit(at, credit) {
+            let drain = false;
+            self.push(at.connection, ClientAction::Credit { at, limit, drain });
+        }
+    }
+
+    /// Gives a link so much credit; returns the limit that its receiver has to send.
+    fn set_limit(&mut self, at: LinkKey, credit: u32) -> Option<u32> {
+        let link = self.link(at)?;
         link.limit = link.received.wrapping_add(credit);
         let limit = link.limit;
         // What was deleted already and waits for credit goes first.
@@ -414,7 +431,7 @@ impl Clients {
             self.ledger.hears(told);
             self.ledger.got(id).expect("it was kept here");
         }
-        self.push(at.connection, ClientAction::Credit { at, limit, drain });
+        Some(limit)
     }
 
     fn credit(&mut self) {
@@ -430,23 +447,30 @@ impl Clients {
             3 => 200,
             _ => u32::try_from(1 + self.random.below(5)).expect("few"),
         };
-        self.set_credit(at, credit, false);
+        self.set_credit(at, credit);
     }
 
     fn drain(&mut self) {
         let wants = |link: &Link| link.let_in && matches!(link.kind, LinkKind::Receiver { .. });
-        if let Some(at) = self.some_link(wants) {
-            let credit = u32::try_from(self.random.below(6)).expect("few");
-            self.set_credit(at, credit, true);
+        let Some(at) = self.some_link(wants) else {
+            return;
+        };
+        let credit = u32::try_from(self.random.below(6)).expect("few");
+        if let Some(limit) = self.set_limit(at, credit) {
+            let drain = true;
+            self.push(at.connection, ClientAction::Credit { at, limit, drain });
         }
     }
 
-    fn draft(&mut self, now: i64, scheduled: bool) -> Draft {
+    fn draft(&mut self, now: i64, scheduled: Scheduled) -> Draft {
         let random = &mut self.random;
         let horizon = self.plan.horizon;
         let lives = random.percent(40).then(|| random.within(0, horizon * 2));
-        let scheduled = scheduled || random.percent(10);
-        let due = scheduled.then(|| now + random.within(-horizon / 4, horizon));
+        let is_scheduled = match scheduled {
+            Scheduled::Always => true,
+            Scheduled::Seldom => random.percent(10),
+        };
+        let due = is_scheduled.then(|| now + random.within(-horizon / 4, horizon));
         let mut properties = BTreeMap::new();
         if random.percent(30) {
             properties.insert("color".to_owned(), format!("c{}", random.below(4)));
@@ -480,7 +504,9 @@ impl Clients {
         let Some(at) = self.some_link(|link| link.kind == LinkKind::Sender) else {
             return self.attach();
         };
-        let drafts: Vec<Draft> = (0..count).map(|_| self.draft(now, false)).collect();
+        let drafts: Vec<Draft> = (0..count)
+            .map(|_| self.draft(now, Scheduled::Seldom))
+            .collect();
         let connection = self
             .connections
             .get_mut(&at.connection)
@@ -698,7 +724,7 @@ impl Clients {
         let Place { queue, .. } = self.place();
         let count = 1 + self.random.index(4);
         let drafts = (0..count).map(|_| {
-            let draft = self.draft(now, true);
+            let draft = self.draft(now, Scheduled::Always);
             Draft {
                 malformed: false,
                 bare: false,
@@ -754,7 +780,7 @@ impl Clients {
         }
     }
 
-    fn verdict(&mut self, over_link: bool) -> Verdict {
+    fn verdict(&mut self, often: [u64; 5]) -> Verdict {
         let random = &mut self.random;
         let mut properties = BTreeMap::new();
         if random.percent(25) {
@@ -763,7 +789,7 @@ impl Clients {
         if random.percent(10) {
             properties.insert("again".to_owned(), "yes".to_owned());
         }
-        match random.weighted(&[30, 20, 15, 15, if over_link { 10 } else { 0 }]) {
+        match random.weighted(&often) {
             0 => Verdict::Complete,
             1 => Verdict::Abandon(properties),
             2 => Verdict::Defer(properties),
@@ -776,9 +802,9 @@ impl Clients {
         }
     }
 
-    fn settle(&mut self, again: bool) {
+    fn settle(&mut self, fits: impl Fn(&Held) -> bool) {
         let usable: Vec<usize> = (0..self.held.len())
-            .filter(|&at| self.held[at].settled == again)
+            .filter(|&at| fits(&self.held[at]))
             .filter(|&at| {
                 let on = self.held[at].on.map(|(at, _)| at);
                 let connection = on.and_then(|at| self.connections.get(&at.connection));
@@ -788,7 +814,7 @@ impl Clients {
         let Some(&at) = self.random.pick(&usable) else {
             return;
         };
-        let verdict = self.verdict(true);
+        let verdict = self.verdict(VERDICTS_OF_LINKS);
         let held = &mut self.held[at];
         held.settled = true;
         let held = *held;
@@ -858,7 +884,7 @@ impl Clients {
         let Some((place, tokens)) = self.some_locks() else {
             return;
         };
-        let verdict = self.verdict(false);
+        let verdict = self.verdict(VERDICTS_OF_REQUESTS);
         for at in 0..self.held.len() {
             if tokens.contains(&self.held[at].token) {
                 self.held[at].settled = true;

@@ -119,7 +119,7 @@ impl Damaged {
         })
     }
 
-    fn contain(&mut self, (entity, number): (EntityId, SequenceNumber), damage: &Damage) {
+    fn contain(&mut self, entity: EntityId, number: SequenceNumber, damage: &Damage) {
         let contained = self.step(|gateway, cx| gateway.body_damaged(cx, entity, number, damage));
         self.contained += usize::from(contained.is_some());
     }
@@ -132,7 +132,7 @@ impl Damaged {
             for wanted in self.gateway.namespaces_mut().wanted() {
                 match self.read(wanted.body) {
                     Ok(bytes) => found.push((wanted, bytes)),
-                    Err(damage) => self.contain((wanted.entity, wanted.number), &damage),
+                    Err(damage) => self.contain(wanted.entity, wanted.number, &damage),
                 }
             }
             self.step(|gateway, cx| gateway.read_back(cx, found));
@@ -165,7 +165,7 @@ impl Damaged {
             Ok(bytes) => {
                 self.step(|gateway, cx| gateway.namespaces_mut().relocate(cx, found, &bytes));
             }
-            Err(damage) => self.contain((found.entity, found.number), &damage),
+            Err(damage) => self.contain(found.entity, found.number, &damage),
         }
     }
 
@@ -227,7 +227,7 @@ fn check(run: &Run, image: &Image, options: Options, random: &mut Stream, figure
             body: found.body,
             place: found.place(),
         };
-        gateway.contain((found.entity, found.number), &damage);
+        gateway.contain(found.entity, found.number, &damage);
     }
     gateway.go_on();
     gateway.compact();

@@ -364,8 +364,12 @@ impl FaultyDisk {
         self.lock().fuse = Some(changes);
     }
 
-    pub(super) fn set_full(&self, full: bool) {
-        self.lock().full = full;
+    pub(super) fn fill(&self) {
+        self.lock().full = true;
+    }
+
+    pub(super) fn make_room(&self) {
+        self.lock().full = false;
     }
 
     pub(super) fn is_full(&self) -> bool {

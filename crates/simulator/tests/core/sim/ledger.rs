@@ -92,11 +92,13 @@ impl Ledger {
         self.sent.insert((at, delivery), ids);
     }
 
-    pub(super) fn answered(&mut self, at: LinkKey, delivery: u32, taken: bool) {
+    pub(super) fn accepted(&mut self, at: LinkKey, delivery: u32) {
         let ids = self.sent.remove(&(at, delivery)).unwrap_or_default();
-        if taken {
-            self.accepted.extend(ids);
-        }
+        self.accepted.extend(ids);
+    }
+
+    pub(super) fn refused(&mut self, at: LinkKey, delivery: u32) {
+        self.sent.remove(&(at, delivery));
     }
 
     pub(super) fn sent_within(&mut self, at: LinkKey, delivery: u32, id: TransactionId) {
@@ -109,13 +111,16 @@ impl Ledger {
         self.within.entry(id).or_default().1.extend(completed);
     }
 
-    /// A transaction has come to its end: all that was done in it was done, or nothing.
-    pub(super) fn discharged(&mut self, id: &TransactionId, committed: bool) {
+    /// A transaction has come to its end: all that was done in it was done.
+    pub(super) fn committed(&mut self, id: &TransactionId) {
         let (sent, completed) = self.within.remove(id).unwrap_or_default();
-        if committed {
-            self.accepted.extend(sent);
-            self.finish(completed);
-        }
+        self.accepted.extend(sent);
+        self.finish(completed);
+    }
+
+    /// A transaction has come to its end: nothing that was done in it was done.
+    pub(super) fn rolled_back(&mut self, id: &TransactionId) {
+        self.within.remove(id);
     }
 
     /// All connections are lost: nobody can commit what was open.
@@ -127,22 +132,26 @@ impl Ledger {
         self.completing.insert((at, delivery), id);
     }
 
-    pub(super) fn settled(&mut self, at: LinkKey, delivery: u32, completed: bool) {
+    pub(super) fn completed(&mut self, at: LinkKey, delivery: u32) {
         let id = self.completing.remove(&(at, delivery));
-        if completed {
-            self.finish(id);
-        }
+        self.finish(id);
+    }
+
+    pub(super) fn not_completed(&mut self, at: LinkKey, delivery: u32) {
+        self.completing.remove(&(at, delivery));
     }
 
     pub(super) fn asked(&mut self, request: &str, ids: Vec<Copy>) {
         self.asked.insert(request.to_owned(), ids);
     }
 
-    pub(super) fn responded(&mut self, request: &str, done: bool) {
+    pub(super) fn done(&mut self, request: &str) {
         let ids = self.asked.remove(request).unwrap_or_default();
-        if done {
-            self.finish(ids);
-        }
+        self.finish(ids);
+    }
+
+    pub(super) fn not_done(&mut self, request: &str) {
+        self.asked.remove(request);
     }
 
     /// Somebody sees a message.

@@ -37,8 +37,7 @@ pub(super) struct Plan {
     pub(super) damage: u64,
     /// Connections go by bytes, through engines.
     pub(super) bytes: bool,
-    /// The log is in rows of a database, and not on a disk.
-    pub(super) rows: bool,
+    pub(super) log: LogPlace,
     /// How often, in a thousand turns, an operator asks something.
     pub(super) jobs: u64,
     /// How often, in a thousand turns, something happens to a receive over HTTP.
@@ -113,6 +112,15 @@ pub(super) const DOINGS: [Doing; 21] = [
     Doing::Written,
 ];
 
+/// Where the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LogPlace {
+    /// On a disk.
+    Disk,
+    /// In rows of a database.
+    Rows,
+}
+
 /// What goes wrong, or is done by an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -155,8 +163,14 @@ impl Plan {
         let rolls_over = random.percent(10);
         let big = random.percent(3);
         // With big messages, what goes on may wait for the next group.
-        let linked = !big && random.percent(50);
-        let mut entities = plan_entities(&mut random, horizon, linked);
+        let ways = if big || !random.percent(50) {
+            Ways::None
+        } else if random.percent(20) {
+            Ways::Chain
+        } else {
+            Ways::Some
+        };
+        let mut entities = plan_entities(&mut random, horizon, ways);
         for entity in &mut entities {
             if rolls_over {
                 entity.first = (1 << 48) - 1 - random.below(20);
@@ -220,10 +234,17 @@ impl Plan {
         } else {
             0
         };
-        let rows = Stream::new(seed, "rows plan").percent(30);
-        let unreadable = if rows { 0 } else { unreadable };
+        let log = if Stream::new(seed, "rows plan").percent(30) {
+            LogPlace::Rows
+        } else {
+            LogPlace::Disk
+        };
+        let unreadable = match log {
+            LogPlace::Rows => 0,
+            LogPlace::Disk => unreadable,
+        };
         let mut damage = Stream::new(seed, "damage plan");
-        let damage = if rows {
+        let damage = if log == LogPlace::Rows {
             0
         } else if damage.percent(15) {
             5 + damage.below(95)
@@ -265,7 +286,7 @@ impl Plan {
             batch: if floods { 100 } else { 6 },
             crowd: if floods { 200 } else { 150 },
             damage,
-            rows,
+            log,
             clock_steps,
             unreadable,
             bytes: Stream::new(seed, "bytes plan").percent(17),
@@ -302,12 +323,28 @@ impl Plan {
     }
 }
 
-/// Queues; where they are linked, topics with subscriptions too, and ways from one to another.
-fn plan_entities(random: &mut Stream, horizon: i64, linked: bool) -> Vec<Planned> {
+/// How messages go from one entity to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ways {
+    /// They stay.
+    None,
+    /// Some entities forward to others.
+    Some,
+    /// Nearly all do, each to the next one.
+    Chain,
+}
+
+/// Queues; where there are ways from one to another, topics with subscriptions too.
+fn plan_entities(random: &mut Stream, horizon: i64, ways: Ways) -> Vec<Planned> {
     let mut entities = Vec::new();
-    let chain = linked && random.percent(20);
-    let queues = if chain { 7 } else { 1 + random.below(3) };
-    let topics = if linked { random.below(3) } else { 0 };
+    let queues = match ways {
+        Ways::Chain => 7,
+        Ways::None | Ways::Some => 1 + random.below(3),
+    };
+    let topics = match ways {
+        Ways::None => 0,
+        Ways::Some | Ways::Chain => random.below(3),
+    };
     let mut wanted: Vec<EntityKind> = Vec::new();
     wanted.extend((0..queues).map(|_| EntityKind::Queue));
     for _ in 0..topics {
@@ -341,9 +378,10 @@ fn plan_entities(random: &mut Stream, horizon: i64, linked: bool) -> Vec<Planned
             entities.push(planned);
         }
     }
-    if linked {
-        let often = if chain { 95 } else { 40 };
-        link(random, &mut entities, often);
+    match ways {
+        Ways::None => {}
+        Ways::Some => link(random, &mut entities, 40),
+        Ways::Chain => link(random, &mut entities, 95),
     }
     entities
 }

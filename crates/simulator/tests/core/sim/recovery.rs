@@ -9,6 +9,7 @@ use super::audit::Auditor;
 use super::clients::Clients;
 use super::disk::{Change, FaultyDisk, Image};
 use super::operations::Request;
+use super::plan::LogPlace;
 use super::random::Stream;
 use super::run::Run;
 use super::world::{Harness, Mode, Stop};
@@ -45,7 +46,8 @@ impl Crashes {
         let plan = &self.run.plan;
         let (segment_bytes, random) = (plan.segment_bytes, Stream::new(self.random.next(), "disk"));
         let disk = FaultyDisk::of(image, random, segment_bytes);
-        let world = Harness::new(self.seed, segment_bytes, &plan.entities, Mode::Quiet, false);
+        let (entities, log) = (&plan.entities, LogPlace::Disk);
+        let world = Harness::new(self.seed, segment_bytes, entities, Mode::Quiet, log);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         let now = self.run.world.now;
         let started = world.start_on(disk, auditor, now);

@@ -47,11 +47,8 @@ impl ModelLog {
     }
 
     pub(super) fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        Self::fenced(self.database.remove_segment(self.claim(), segment))
-    }
-
-    fn fenced(is_done: bool) -> Result<(), Error> {
-        if is_done { Ok(()) } else { Err(Error::Fenced) }
+        let is_done = self.database.remove_segment(self.claim(), segment);
+        is_done.then_some(()).ok_or(Error::Fenced)
     }
 }
 
@@ -130,7 +127,8 @@ impl Checkpoints for ModelLog {
     }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        Self::fenced(self.database.remove_checkpoint(self.claim(), number))
+        let is_done = self.database.remove_checkpoint(self.claim(), number);
+        is_done.then_some(()).ok_or(Error::Fenced)
     }
 }
 
@@ -151,7 +149,9 @@ impl Sink<'_> {
         }
         let claim = self.log.claim();
         let database = &self.log.database;
-        ModelLog::fenced(database.write_chunk(claim, self.number, self.part, bytes))?;
+        if !database.write_chunk(claim, self.number, self.part, bytes) {
+            return Err(Error::Fenced);
+        }
         self.part += 1;
         Ok(())
     }
@@ -171,10 +171,8 @@ impl CheckpointSink for Sink<'_> {
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
         let rest = std::mem::take(&mut self.bytes);
         self.write_part(&rest)?;
-        let done = self
-            .log
-            .database
-            .finish_checkpoint(self.log.claim(), self.number);
-        ModelLog::fenced(done)
+        let database = &self.log.database;
+        let is_done = database.finish_checkpoint(self.log.claim(), self.number);
+        is_done.then_some(()).ok_or(Error::Fenced)
     }
 }

@@ -9,7 +9,7 @@ use super::acts::ClientAction;
 use super::clients::Clients;
 use super::operations::Request;
 use super::operators::Operators;
-use super::plan::{self, FAULTS, Fault, Plan};
+use super::plan::{self, FAULTS, Fault, LogPlace, Plan};
 use super::random::Stream;
 use super::receives::{Receivers, is_receive};
 use super::sights::at_of;
@@ -124,7 +124,7 @@ impl Run {
     }
 
     fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
-        let world = Harness::new(seed, plan.segment_bytes, &plan.entities, mode, plan.rows);
+        let world = Harness::new(seed, plan.segment_bytes, &plan.entities, mode, plan.log);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         world.fail_reads(plan.unreadable);
         if 0 < plan.damage {
@@ -157,7 +157,7 @@ impl Run {
         plan.unreadable = 0;
         plan.damage = 0;
         plan.bytes = false;
-        plan.rows = false;
+        plan.log = LogPlace::Disk;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
         let mut run = Self::with(seed, plan, Mode::Recorded)?;
@@ -246,8 +246,8 @@ impl Run {
             self.step(&ClientAction::Timeout)?;
         }
         for _ in 0..self.random.below(4) {
-            let crowded = self.world.auditor.count() > self.plan.crowd;
-            self.clients.act(self.world.now, crowded);
+            let messages = self.world.auditor.count();
+            self.clients.act(self.world.now, messages);
         }
         self.operate()?;
         if let Some(act) = self.receivers.act()
@@ -406,7 +406,11 @@ impl Run {
                 self.restart()
             }
             Fault::Full => {
-                disk.set_full(!disk.is_full());
+                if disk.is_full() {
+                    disk.make_room();
+                } else {
+                    disk.fill();
+                }
                 Ok(())
             }
             Fault::Fuse => {
@@ -514,7 +518,7 @@ impl Run {
     fn collect(&mut self) -> Result<(), Stop> {
         let world = &mut self.world;
         world.trace.note(|| "everything is collected".to_owned());
-        world.disk.set_full(false);
+        world.disk.make_room();
         if world.is_in_rows() {
             world.sync_all()?;
         } else if world.is_away() {

@@ -69,7 +69,8 @@ pub(super) struct Started {
 /// Recovers what a disk holds, as `jitney serve` does.
 pub(super) fn start(
     disk: &Arc<FaultyDisk>,
-    (random, unreadable): (&mut Stream, &mut Unreadable),
+    random: &mut Stream,
+    unreadable: &mut Unreadable,
     segment_bytes: u64,
     now: i64,
     entities: &[Planned],
@@ -87,13 +88,12 @@ pub(super) fn start(
         }
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
-    let seen = Seen::default();
     let watcher = Watcher {
-        seen: seen.clone(),
+        seen: Seen::default(),
         log: Arc::<FaultyDisk>::clone(disk),
         damaged: Some(Arc::clone(disk)),
     };
-    begin(recovering, parts.memory, (now, entities), (watcher, seen))
+    begin(recovering, parts.memory, now, entities, watcher)
 }
 
 /// What a start needs beside the log.
@@ -134,8 +134,9 @@ impl StartParts {
 pub(super) fn begin<C>(
     recovering: Recovering<C>,
     memory: Memory,
-    (now, entities): (i64, &[Planned]),
-    (watcher, seen): (Watcher, Seen),
+    now: i64,
+    entities: &[Planned],
+    watcher: Watcher,
 ) -> Result<(Started, C), Stop> {
     let newest = recovering.recovered().newest.as_millis();
     let now = Timestamp::from_millis(now);
@@ -154,6 +155,7 @@ pub(super) fn begin<C>(
     } = ready?;
     let contained = contained.into_iter();
     let contained = contained.map(|it| (it.entity, it.number.0.cast_signed()));
+    let seen = watcher.seen.clone();
     shard.observe(Box::new(watcher));
     let started = Started {
         shard,

@@ -136,12 +136,11 @@ impl Watcher {
                 let sight = handed_to(request, handed_out, &|body| self.body(journal, body));
                 (sight.clone().and_then(receive_of), sight.ok())
             }
-            DamageUser::Reply { routed, is_drained } => {
+            DamageUser::Reply { routed, .. } => {
                 let sight = look(routed, &|body| self.body(journal, body));
-                let user = sight
-                    .clone()
-                    .and_then(|sight| user_of(sight, routed, bodies, is_drained));
-                (user, sight.ok())
+                let found = sight.clone();
+                let found = found.and_then(|sight| user_of(sight, &user, bodies));
+                (found, sight.ok())
             }
         };
         Met {
@@ -188,10 +187,12 @@ fn receive_of(sight: ClientObservation) -> Result<User, String> {
 /// Returns whose reply is to carry which of these bytes.
 fn user_of(
     sight: ClientObservation,
-    routed: &QueuedReply,
+    user: &DamageUser<'_>,
     bodies: &[BodyRef],
-    is_drained: bool,
 ) -> Result<User, String> {
+    let &DamageUser::Reply { routed, is_drained } = user else {
+        return Err(format!("{sight:?} is no reply"));
+    };
     match (sight, &routed.reply) {
         (
             ClientObservation::Delivered {

@@ -294,9 +294,14 @@ pub(super) fn declare() -> Vec<u8> {
     control(0x31, vec![Value::Null])
 }
 
-/// Encodes what ends one.
-pub(super) fn discharge(id: &[u8], fail: bool) -> Vec<u8> {
-    control(0x32, vec![Value::Binary(id.to_vec()), Value::Bool(fail)])
+/// Encodes what commits one.
+pub(super) fn commit(id: &[u8]) -> Vec<u8> {
+    control(0x32, vec![Value::Binary(id.to_vec()), Value::Bool(false)])
+}
+
+/// Encodes what rolls one back.
+pub(super) fn roll_back(id: &[u8]) -> Vec<u8> {
+    control(0x32, vec![Value::Binary(id.to_vec()), Value::Bool(true)])
 }
 
 fn control(code: u8, fields: Vec<Value>) -> Vec<u8> {

@@ -30,7 +30,7 @@ use super::audit::{Amended, Auditor, ClientObservation, Due, Hit, Outcome, Told,
 use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
 use super::operations::Request;
-use super::plan::Planned;
+use super::plan::{LogPlace, Planned};
 use super::random::Stream;
 use super::receives::is_receive;
 use super::sights::{at_of, is_silent, sent, token_of};
@@ -169,7 +169,7 @@ impl Harness {
         segment_bytes: u64,
         entities: &[Planned],
         mode: Mode,
-        is_in_rows: bool,
+        log: LogPlace,
     ) -> Result<Self, Stop> {
         let disk = FaultyDisk::new(Stream::new(seed, "disk"), segment_bytes);
         if mode == Mode::Recorded {
@@ -185,19 +185,19 @@ impl Harness {
             random: Stream::new(seed, "unreadable"),
             chance: 0,
         };
-        let mut rows = is_in_rows.then(|| Rows::new(seed));
+        let mut rows = (log == LogPlace::Rows).then(|| Rows::new(seed));
         let (started, committer) = match &mut rows {
             Some(rows) => {
-                let (started, _) = rows.start(&mut random, segment_bytes, (BEGIN, entities))?;
+                let (started, _) = rows.start(&mut random, segment_bytes, BEGIN, entities)?;
                 (started, None)
             }
             None => {
-                let randoms = (&mut random, &mut unreadable);
-                let started = start(&disk, randoms, segment_bytes, BEGIN, entities)?;
+                let (random, unreadable) = (&mut random, &mut unreadable);
+                let started = start(&disk, random, unreadable, segment_bytes, BEGIN, entities)?;
                 (started.0, Some(started.1))
             }
         };
-        if is_in_rows {
+        if log == LogPlace::Rows {
             // The group that shows that the log is this server's.
             auditor.sealed(started.last);
             auditor.durable(started.last);

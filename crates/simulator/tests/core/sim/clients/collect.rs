@@ -69,7 +69,7 @@ impl Clients {
                 for wish in wishes.iter().copied() {
                     let kind = LinkKind::Receiver { delete: true, wish };
                     let at = self.attach_to(id, place, kind);
-                    self.set_credit(at, 5_000, false);
+                    self.set_credit(at, 5_000);
                 }
                 let mut numbers = self.deferred.clone();
                 numbers.sort_unstable();

@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// A message that somebody gets on a link.
+enum Received {
+    /// For good.
+    Deleted(Copy),
+    /// Under a lock.
+    Locked(Held),
+}
+
 impl Clients {
     /// Takes what the broker has told somebody, as its so-manieth thing.
     pub(in crate::sim) fn hear(
@@ -34,12 +42,24 @@ impl Clients {
                 let connection = self.connections.get_mut(&at.connection);
                 let ended = connection.and_then(|of| of.discharging.remove(&(at, delivery)));
                 if let Some((id, fail)) = ended {
-                    self.ledger.discharged(&id, result.is_ok() && !fail);
+                    if result.is_ok() && !fail {
+                        self.ledger.committed(&id);
+                    } else {
+                        self.ledger.rolled_back(&id);
+                    }
                 }
-                self.ledger.answered(at, delivery, result.is_ok());
+                if result.is_ok() {
+                    self.ledger.accepted(at, delivery);
+                } else {
+                    self.ledger.refused(at, delivery);
+                }
             }
             ClientObservation::SettledOutgoing(at, delivery, result) => {
-                self.ledger.settled(at, delivery, result == Ok("accepted"));
+                if result == Ok("accepted") {
+                    self.ledger.completed(at, delivery);
+                } else {
+                    self.ledger.not_completed(at, delivery);
+                }
             }
             ClientObservation::Declared(at, _, id) => {
                 if let Some(connection) = self.connections.get_mut(&at.connection) {
@@ -66,6 +86,18 @@ impl Clients {
                 };
                 let id = self.see(place, &seen)?;
                 self.ledger.sees(id)?;
+                let received = if delete {
+                    Received::Deleted(id)
+                } else {
+                    Received::Locked(Held {
+                        place,
+                        token,
+                        id,
+                        number: seen.number,
+                        on: None,
+                        settled: false,
+                    })
+                };
                 let by_bytes = self.plan.bytes;
                 let Some(link) = self.link(at) else {
                     return Ok(());
@@ -73,7 +105,7 @@ impl Clients {
                 if by_bytes {
                     // Its server's end has counted credit and bytes.
                     link.received = link.received.wrapping_add(1);
-                    return self.receive(at, (token, delete), (place, id), seen.number);
+                    return self.receive(at, received);
                 }
                 link.unwritten += bytes;
                 let credit = link.limit.wrapping_sub(link.received);
@@ -90,7 +122,7 @@ impl Clients {
                     return Ok(());
                 }
                 link.received = link.received.wrapping_add(1);
-                return self.receive(at, (token, delete), (place, id), seen.number);
+                return self.receive(at, received);
             }
             ClientObservation::Answered(at, answer) => {
                 if let Some(link) = self.link(at) {
@@ -135,17 +167,12 @@ impl Clients {
         Ok(())
     }
 
-    /// Somebody gets a message, for good or under a lock.
-    fn receive(
-        &mut self,
-        at: LinkKey,
-        (token, delete): (LockToken, bool),
-        (place, id): (Place, Copy),
-        number: i64,
-    ) -> Result<(), String> {
-        if delete {
-            return self.ledger.got(id);
-        }
+    /// Somebody gets a message.
+    fn receive(&mut self, at: LinkKey, received: Received) -> Result<(), String> {
+        let held = match received {
+            Received::Deleted(id) => return self.ledger.got(id),
+            Received::Locked(held) => held,
+        };
         let connection = self
             .connections
             .get_mut(&at.connection)
@@ -153,12 +180,8 @@ impl Clients {
         let delivery = connection.next_delivery;
         connection.next_delivery += 1;
         self.hold(Held {
-            place,
-            token,
-            id,
-            number,
             on: Some((at, delivery)),
-            settled: false,
+            ..held
         });
         Ok(())
     }
@@ -184,7 +207,11 @@ impl Clients {
 
     pub(super) fn hear_answer(&mut self, answer: &Answer) -> Result<(), String> {
         let id = &answer.correlation_id;
-        self.ledger.responded(id, answer.code == 200);
+        if answer.code == 200 {
+            self.ledger.done(id);
+        } else {
+            self.ledger.not_done(id);
+        }
         let Some((place, ask)) = self.asked.remove(id) else {
             return Ok(());
         };

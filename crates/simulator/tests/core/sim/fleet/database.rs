@@ -207,7 +207,7 @@ impl Database {
                 epoch,
                 incarnation,
                 dead,
-            } => Answer::Taken(self.take(name, (*id, *epoch), incarnation, dead.as_ref())),
+            } => Answer::Taken(self.take(name, *id, *epoch, incarnation, dead.as_ref())),
         }
     }
 
@@ -321,7 +321,8 @@ impl Database {
     fn take(
         &mut self,
         name: &str,
-        (id, epoch): (i64, i64),
+        id: i64,
+        epoch: i64,
         incarnation: &str,
         dead: Option<&String>,
     ) -> Option<(i64, i32, u64)> {

@@ -238,10 +238,10 @@ impl Server {
                 self.ask(Purpose::PollAgain, Statement::Poll);
             }
             (Purpose::Heartbeat(request, sent), answer) => {
-                self.heard(request, (sent, now), answer);
+                self.heard(request, sent, now, answer);
             }
             (Purpose::Leave, Answer::Done) => self.outputs.push(Output::Left),
-            (Purpose::Poll(asked), Answer::Polled(view)) => self.polled(now, (asked, clock), view),
+            (Purpose::Poll(asked), Answer::Polled(view)) => self.polled(now, asked, clock, view),
             (Purpose::PollAgain, Answer::Polled(view)) => self.publish(now, view),
             (Purpose::Release(id), Answer::Done) => self.planner.released(key(id)),
             (Purpose::Take(id, lease), Answer::Taken(taken)) => self.taken(id, lease, taken),
@@ -284,7 +284,7 @@ impl Server {
         }
     }
 
-    fn heard(&mut self, request: HeartbeatRequest, (sent, now): (u64, u64), answer: Answer) {
+    fn heard(&mut self, request: HeartbeatRequest, sent: u64, now: u64, answer: Answer) {
         let step = match (request, answer) {
             (HeartbeatRequest::ReadName, Answer::Name(row)) => {
                 self.entered += 1;
@@ -339,7 +339,7 @@ impl Server {
         }
     }
 
-    fn polled(&mut self, now: u64, (asked, clock): (u64, i64), mut view: StoreView) {
+    fn polled(&mut self, now: u64, asked: u64, clock: i64, mut view: StoreView) {
         let own_clock = i64::try_from(asked).unwrap() + self.clock_offset;
         let took = i64::try_from(now - asked).unwrap();
         let offset = clocks::offset_of(own_clock, clock, took);

@@ -11,7 +11,7 @@ use super::super::acts::{
     Ask, ClientAction, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, Wish,
 };
 use super::super::audit::ClientObservation;
-use super::super::plan::{Fault, Planned};
+use super::super::plan::{Fault, LogPlace, Planned};
 use super::super::wire::{Answer, Draft, IdFrom, Seen, Value};
 use super::super::world::{Failed, Harness, Mode, Stop};
 
@@ -62,7 +62,7 @@ impl Script {
             topic: None,
             rules: Vec::new(),
         };
-        let world = Harness::new(seed, SEGMENT_BYTES, &[planned], Mode::Quiet, true);
+        let world = Harness::new(seed, SEGMENT_BYTES, &[planned], Mode::Quiet, LogPlace::Rows);
         let mut script = Self {
             world: done(world),
             requests: 0,

@@ -69,13 +69,14 @@ impl Harness {
         let (started, committer, found) = match &mut self.rows {
             Some(rows) => {
                 let (started, found) =
-                    rows.start(&mut self.random, self.segment_bytes, (now, entities))?;
+                    rows.start(&mut self.random, self.segment_bytes, now, entities)?;
                 (started, None, found)
             }
             None => {
                 let (started, committer) = start(
                     &self.disk,
-                    (&mut self.random, &mut self.unreadable),
+                    &mut self.random,
+                    &mut self.unreadable,
                     self.segment_bytes,
                     now,
                     entities,

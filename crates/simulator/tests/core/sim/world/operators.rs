@@ -56,7 +56,7 @@ impl Harness {
         let Answer::Request(answer) = answer else {
             return Err(Stop::Wrong(format!("{answer:?} to {id:?}")));
         };
-        if self.has_ended(id, answer.answer.is_ok())? {
+        if self.has_ended(id, &answer.answer)? {
             return Ok(());
         }
         let asked = self.asked.remove(&id);

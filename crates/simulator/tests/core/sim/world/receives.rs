@@ -153,7 +153,12 @@ impl Harness {
     }
 
     /// An operator who ends a receive is answered; returns whether somebody has asked that.
-    pub(super) fn has_ended(&mut self, request: RequestId, is_done: bool) -> Result<bool, Stop> {
+    pub(super) fn has_ended<T, E>(
+        &mut self,
+        request: RequestId,
+        answer: &Result<T, E>,
+    ) -> Result<bool, Stop> {
+        let is_done = answer.is_ok();
         match self.receives.ending.remove(&request) {
             None => Ok(false),
             Some(expected) if expected == is_done => Ok(true),

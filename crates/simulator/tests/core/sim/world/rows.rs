@@ -82,7 +82,8 @@ impl Rows {
         &mut self,
         random: &mut Stream,
         segment_bytes: u64,
-        (now, entities): (i64, &[Planned]),
+        now: i64,
+        entities: &[Planned],
     ) -> Result<(Started, u64), Stop> {
         let mut server = self.take()?;
         let mut parts = StartParts::new(random, segment_bytes);
@@ -101,14 +102,13 @@ impl Rows {
         for former in &mut self.former {
             former.last = former.last.min(found);
         }
-        let seen = Seen::default();
         let watcher = Watcher {
-            seen: seen.clone(),
+            seen: Seen::default(),
             log: Arc::<ModelLog>::clone(&server.log),
             damaged: None,
         };
         self.owner = Some(server);
-        let (started, ()) = begin(recovering, parts.memory, (now, entities), (watcher, seen))?;
+        let (started, ()) = begin(recovering, parts.memory, now, entities, watcher)?;
         Ok((started, found))
     }
 
