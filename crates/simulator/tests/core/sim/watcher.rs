@@ -10,7 +10,7 @@ use jitney_gateway::{QueuedReply, Reply, StepReply};
 use jitney_journal::{LogReader, Writer};
 use jitney_shard::{Cause, DamageUser, Observation, Observer};
 
-use super::audit::{ClientObservation, Told, User};
+use super::audit::{ClientObservation, DamagedDelivery, DamagedReceive, Told, User};
 use super::disk::FaultyDisk;
 use super::sights::{answered, handed_to, look, told};
 use super::wire::sent_id;
@@ -174,12 +174,12 @@ fn receive_of(sight: ClientObservation) -> Result<User, String> {
             token,
             delete,
             seen,
-        } => Ok(User::Receive {
+        } => Ok(User::Receive(DamagedReceive {
             at,
             token,
             delete,
             seen,
-        }),
+        })),
         other => Err(format!("{other:?} is no message")),
     }
 }
@@ -202,14 +202,14 @@ fn user_of(
                 seen,
             },
             Reply::Deliver(_, handover),
-        ) => Ok(User::Delivery {
+        ) => Ok(User::Delivery(DamagedDelivery {
             at,
             token,
             delete,
             seen,
             bytes: u64::from(handover.body.length),
             is_drained,
-        }),
+        })),
         (ClientObservation::Answered(at, answer), Reply::Respond(_, response)) => {
             let carried = response.bodies().enumerate();
             let damaged = carried.filter(|(_, body)| bodies.contains(body));

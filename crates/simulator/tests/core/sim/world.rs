@@ -16,7 +16,7 @@ use std::sync::Arc;
 use jitney_base::ids::{BodyRef, ConnectionId, LockToken};
 use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::access::Origin;
-use jitney_broker::namespace::{Room, WantedBody};
+use jitney_broker::namespace::WantedBody;
 use jitney_gateway::Reply;
 use jitney_journal::{Committer, Error, Frame};
 use jitney_queue::Description;
@@ -26,7 +26,9 @@ use jitney_shard::{
 };
 
 use super::acts::{ClientAction, LinkKey, LinkKind, Place};
-use super::audit::{Amended, Auditor, ClientObservation, Due, Hit, Outcome, Told, User};
+use super::audit::{
+    Amended, Auditor, ClientObservation, DamagedDelivery, Due, Hit, Observed, Outcome, Told, User,
+};
 use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
 use super::operations::Request;
@@ -255,9 +257,13 @@ impl Harness {
 
     /// Tells the auditor of all entities, which the shard has made at its start.
     fn describe_all(&mut self) -> Result<(), Stop> {
-        let group = (self.now, self.sealed + 1);
+        let observed = Observed {
+            now: self.now,
+            group: self.sealed + 1,
+            sights: &[],
+        };
         for (at, planned) in self.entities.iter().enumerate() {
-            self.auditor.describe(group, at, planned, &[])?;
+            self.auditor.describe(observed, at, planned)?;
         }
         Ok(())
     }
@@ -276,8 +282,12 @@ impl Harness {
                 return Err(Stop::Wrong("a step, and nothing else".to_owned()));
             };
             let sights = self.note(step.sights)?;
-            let now = (self.now, step.group);
-            let pins = self.auditor.describe(now, at, &planned, &sights)?;
+            let observed = Observed {
+                now: self.now,
+                group: step.group,
+                sights: &sights,
+            };
+            let pins = self.auditor.describe(observed, at, &planned)?;
             self.wait_for(&sights, &pins);
         }
         Ok(())
@@ -435,7 +445,12 @@ impl Harness {
                 self.handle(Input::Reports(connection, vec![Report::Answered(bytes)]));
             }
         }
-        let pins = self.auditor.step(now, group, act, &sights)?;
+        let observed = Observed {
+            now,
+            group,
+            sights: &sights,
+        };
+        let pins = self.auditor.step(observed, act)?;
         self.wait_for(&sights, &pins);
         let wanted = self.shard.gateway().poll_timeout();
         if matches!(act, ClientAction::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
@@ -536,7 +551,7 @@ impl Harness {
                     self.sealed = group;
                     self.auditor.sealed(group);
                 }
-                Happened::Room(room) => self.auditor.room(room == Room::Enough),
+                Happened::Room(room) => self.auditor.room(room),
                 Happened::Step(step) => {
                     compacts = matches!(step.cause, Why::Compaction(_));
                     self.judge_step(step)?;
@@ -569,6 +584,11 @@ impl Harness {
     fn judge_step(&mut self, step: Step) -> Result<(), Stop> {
         let sights = self.note(step.sights)?;
         let (now, group) = (self.now, step.group);
+        let observed = Observed {
+            now,
+            group,
+            sights: &sights,
+        };
         let pins = match step.cause {
             Why::Compaction(found) => {
                 self.done[2] += found.len();
@@ -597,13 +617,11 @@ impl Harness {
                     .collect();
                 self.trace
                     .note(|| format!("{now} group {group}: queue {queue} sends {ids:?} on"));
-                self.auditor.read_back((now, group), queue, &ids, &sights)?
+                self.auditor.read_back(observed, queue, &ids)?
             }
-            Why::Timeout => self
-                .auditor
-                .step(now, group, &ClientAction::Timeout, &sights)?,
+            Why::Timeout => self.auditor.step(observed, &ClientAction::Timeout)?,
             Why::Job => {
-                let judged = self.auditor.work((now, group), &sights);
+                let judged = self.auditor.work(observed);
                 let done = self.auditor.last_turn();
                 self.trace
                     .note(|| format!("{now} group {group}: a job has its turn: {done}"));

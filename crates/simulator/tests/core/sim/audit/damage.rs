@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jitney_base::ids::LockToken;
 
 use super::model::{ANY, Message, Model, NEVER, State};
-use super::{Auditor, ClientObservation, Round, carried, expect, place_of};
+use super::{Auditor, Observed, Round, carried, place_of, unexpected};
 use crate::sim::acts::{LinkKey, LinkKind, Place};
 use crate::sim::wire::{Answer, Seen, read_message};
 
@@ -28,29 +28,39 @@ pub(in crate::sim) struct Hit {
 #[derive(Debug)]
 pub(in crate::sim) enum User {
     /// The broker itself: to send this message on, or to move it.
-    Broker { queue: usize, number: i64 },
-    Delivery {
-        at: LinkKey,
-        token: LockToken,
-        delete: bool,
-        seen: Seen,
-        bytes: u64,
-        /// A drain behind it has used up the credit.
-        is_drained: bool,
+    Broker {
+        queue: usize,
+        number: i64,
     },
-    /// A message on its way to a receive without a link.
-    Receive {
-        at: LinkKey,
-        token: LockToken,
-        delete: bool,
-        seen: Seen,
-    },
+    Delivery(DamagedDelivery),
+    Receive(DamagedReceive),
     /// A response, with the places in it of the messages whose bytes are damaged.
     Response {
         at: LinkKey,
         answer: Answer,
         damaged: BTreeSet<usize>,
     },
+}
+
+/// A message on its way to a link.
+#[derive(Debug)]
+pub(in crate::sim) struct DamagedDelivery {
+    pub(in crate::sim) at: LinkKey,
+    pub(in crate::sim) token: LockToken,
+    pub(in crate::sim) delete: bool,
+    pub(in crate::sim) seen: Seen,
+    pub(in crate::sim) bytes: u64,
+    /// A drain behind it has used up the credit.
+    pub(in crate::sim) is_drained: bool,
+}
+
+/// A message on its way to a receive without a link.
+#[derive(Debug)]
+pub(in crate::sim) struct DamagedReceive {
+    pub(in crate::sim) at: LinkKey,
+    pub(in crate::sim) token: LockToken,
+    pub(in crate::sim) delete: bool,
+    pub(in crate::sim) seen: Seen,
 }
 
 /// A response that was to carry messages whose bytes are damaged.
@@ -97,12 +107,12 @@ impl Auditor {
     /// Judges what came of a hit; returns also the response that is to leave, if it was one.
     pub(in crate::sim) fn hit(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         hit: Hit,
         mut told: Vec<Told>,
-        (paths, sights): (&[String], &[ClientObservation]),
+        paths: &[String],
     ) -> Result<(Vec<u64>, Option<Amended>), String> {
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let mut round = Round::new(&self.model, observed)?;
         let mut finding = Finding {
             told: &mut told,
             paths,
@@ -113,29 +123,15 @@ impl Auditor {
             User::Broker { queue, number } => {
                 let place = place_of(queue);
                 self.model
-                    .lose(&mut round, &mut finding, (place, number), None)?;
+                    .lose(&mut round, &mut finding, place, number, None)?;
             }
-            User::Delivery {
-                at,
-                token,
-                delete,
-                seen,
-                bytes,
-                is_drained,
-            } => {
-                let how = (token, delete, is_drained);
+            User::Delivery(delivery) => {
                 self.model
-                    .lose_delivery(&mut round, &mut finding, (at, bytes), how, &seen)?;
+                    .lose_delivery(&mut round, &mut finding, &delivery)?;
             }
-            User::Receive {
-                at,
-                token,
-                delete,
-                seen,
-            } => {
-                let how = (token, delete);
+            User::Receive(receive) => {
                 self.model
-                    .lose_received(&mut round, &mut finding, at, how, &seen)?;
+                    .lose_received(&mut round, &mut finding, &receive)?;
             }
             User::Response {
                 at,
@@ -162,14 +158,14 @@ impl Auditor {
     /// Judges what a start has found in the log: these messages have lost their bytes.
     pub(in crate::sim) fn hits_at_start(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         told: Vec<Told>,
         paths: &[String],
     ) -> Result<(), String> {
         if told.is_empty() {
             return Ok(());
         }
-        let mut round = Round::new(&self.model, now, group, &[])?;
+        let mut round = Round::new(&self.model, observed)?;
         // What can go on is on its way before.
         for place in self.model.places() {
             self.model.due(&mut round, place)?;
@@ -189,7 +185,7 @@ impl Auditor {
                 moved: false,
             };
             self.model
-                .lose(&mut round, &mut finding, (place, number), None)?;
+                .lose(&mut round, &mut finding, place, number, None)?;
             if let Some(told) = told.first() {
                 return Err(format!("{told:?} has lost its bytes, and is not there"));
             }
@@ -213,20 +209,29 @@ impl Amended {
             let seen = read_message(&message)?;
             if !self.damaged.contains(&at) {
                 let next = after.next();
-                let same = next.as_ref() == Some(&(message, token));
-                expect(same, &seen, &next)?;
+                if next.as_ref() != Some(&(message, token)) {
+                    return Err(unexpected(&seen, &next));
+                }
             } else if self.shown.contains(&seen.number) {
                 let (next, _) = after.next().ok_or("a message is not shown")?;
                 let next = read_message(&next)?;
                 let reason = next.properties.get(REASON).map(String::as_str);
                 let is_bare = (next.id, next.number, next.padding) == (0, seen.number, 0);
-                expect(is_bare && reason == Some(DAMAGED), &seen, &next)?;
+                if !is_bare || reason != Some(DAMAGED) {
+                    return Err(unexpected(&seen, &next));
+                }
             }
         }
-        expect(after.next().is_none(), &"no more", answer)?;
+        if after.next().is_some() {
+            return Err(unexpected(&"no more", answer));
+        }
         let is_empty = carried(answer)?.is_empty();
         let code = if is_empty { 404 } else { 200 };
-        expect(answer.code == code, &code, &answer)
+        if answer.code == code {
+            Ok(())
+        } else {
+            Err(unexpected(&code, answer))
+        }
     }
 }
 
@@ -243,7 +248,8 @@ impl Model {
         &mut self,
         round: &mut Round,
         finding: &mut Finding<'_>,
-        (place, number): (Place, i64),
+        place: Place,
+        number: i64,
         id: Option<u64>,
     ) -> Result<bool, String> {
         self.due(round, place)?;
@@ -304,16 +310,22 @@ impl Model {
         &mut self,
         round: &mut Round,
         finding: &mut Finding<'_>,
-        (at, bytes): (LinkKey, u64),
-        (token, delete, is_drained): (LockToken, bool, bool),
-        seen: &Seen,
+        delivery: &DamagedDelivery,
     ) -> Result<(), String> {
+        let &DamagedDelivery {
+            at,
+            token,
+            delete,
+            ref seen,
+            bytes,
+            is_drained,
+        } = delivery;
         let link = self.links.get(&at);
         let link = link.filter(|link| matches!(link.kind, LinkKind::Receiver { .. }));
         let Some(place) = link.map(|link| link.place) else {
             return Ok(());
         };
-        let is_lost = self.lose(round, finding, (place, seen.number), Some(seen.id))?;
+        let is_lost = self.lose(round, finding, place, seen.number, Some(seen.id))?;
         if delete && !is_lost {
             self.bring_back(round, finding, place, seen)?;
         }
@@ -338,14 +350,18 @@ impl Model {
         &mut self,
         round: &mut Round,
         finding: &mut Finding<'_>,
-        at: LinkKey,
-        (token, delete): (LockToken, bool),
-        seen: &Seen,
+        receive: &DamagedReceive,
     ) -> Result<(), String> {
+        let &DamagedReceive {
+            at,
+            token,
+            delete,
+            ref seen,
+        } = receive;
         let Some(place) = self.place_of(at) else {
             return Ok(());
         };
-        let is_lost = self.lose(round, finding, (place, seen.number), Some(seen.id))?;
+        let is_lost = self.lose(round, finding, place, seen.number, Some(seen.id))?;
         if delete && !is_lost {
             self.bring_back(round, finding, place, seen)?;
         }
@@ -371,7 +387,7 @@ impl Model {
                 continue;
             }
             let seen = read_message(&message)?;
-            let is_lost = self.lose(round, finding, (place, seen.number), Some(seen.id))?;
+            let is_lost = self.lose(round, finding, place, seen.number, Some(seen.id))?;
             let was_deleted = token.is_some() && seen.lock_token.is_none();
             if !is_lost && was_deleted {
                 self.bring_back(round, finding, place, &seen)?;

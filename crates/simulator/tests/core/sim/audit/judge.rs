@@ -55,7 +55,7 @@ impl Model {
                 self.close(round, *connection, kept)?;
                 self.give_back(round, &unsent)?;
             }
-            ClientAction::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
+            ClientAction::Credit { .. } => self.credit(round, act)?,
             ClientAction::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
             ClientAction::Detach { at, kept } => {
                 self.detach(round, *at)?;
@@ -66,7 +66,13 @@ impl Model {
                 delivery,
                 id,
                 fail,
-            } => self.discharge(round, *at, *delivery, id, *fail)?,
+            } => {
+                if *fail {
+                    self.roll_back(round, *at, *delivery, id)?;
+                } else {
+                    self.commit(round, *at, *delivery, id)?;
+                }
+            }
             ClientAction::Request {
                 at,
                 id,
@@ -376,13 +382,10 @@ impl Model {
         self.arrive(round)
     }
 
-    fn credit(
-        &mut self,
-        round: &mut Round,
-        at: LinkKey,
-        limit: u32,
-        drain: bool,
-    ) -> Result<(), String> {
+    fn credit(&mut self, round: &mut Round, act: &ClientAction) -> Result<(), String> {
+        let &ClientAction::Credit { at, limit, drain } = act else {
+            return Ok(());
+        };
         if let Some(place) = self.wants(at) {
             self.due(round, place)?;
             if let Some(receiver) = self.queue_mut(place).receivers.get_mut(&at) {
@@ -441,7 +444,7 @@ impl Model {
                 Err((400, NOT_ALLOWED))
             } else {
                 let send = Operation::Send(queue, drafts.to_vec());
-                self.enlist(round, at.connection, id, (send, group))?
+                self.enlist(round, at.connection, id, send, group)?
             };
             let sight = match taken {
                 Ok(()) => ClientObservation::TakenWithin(at, delivery, id.clone()),
@@ -527,7 +530,7 @@ impl Model {
             Some(id) => {
                 let answer = (!settled).then_some((*at, *delivery));
                 let settle = Operation::Settle(place, *token, verdict.clone(), answer);
-                let enlisted = self.enlist(round, at.connection, id, (settle, None))?;
+                let enlisted = self.enlist(round, at.connection, id, settle, None)?;
                 enlisted.map_err(|(code, condition)| match code {
                     410 => (code, LOCK_LOST),
                     _ => (code, condition),
@@ -758,7 +761,14 @@ impl Model {
                 if self.has_sessions(place) && !self.holds(call, connection, *session) {
                     return Ok(Err((410, SESSION_LOST)));
                 }
-                self.receive_deferred(round, place, numbers, *delete, *session)
+                let found = self.find_deferred(place, numbers, *session);
+                found.map(|ordinals| {
+                    if *delete {
+                        self.delete_deferred(round, place, ordinals)
+                    } else {
+                        self.lock_deferred(round, place, ordinals)
+                    }
+                })
             }
             Ask::GetState { session }
             | Ask::SetState { session, .. }
@@ -792,8 +802,8 @@ impl Model {
             Ask::Cancel { numbers } if call.transaction.is_some() => {
                 let numbers = numbers.iter().copied().collect();
                 let id = call.transaction.as_ref().expect("there is one");
-                let cancel = (Operation::Cancel(place, numbers), None);
-                let enlisted = self.enlist(round, connection, id, cancel)?;
+                let cancel = Operation::Cancel(place, numbers);
+                let enlisted = self.enlist(round, connection, id, cancel, None)?;
                 enlisted.map(|()| Expected::done(0))
             }
             Ask::Cancel { numbers } => {
@@ -812,7 +822,7 @@ impl Model {
                 let mut result = Ok(Expected::done(0));
                 for token in tokens {
                     let settle = Operation::Settle(place, token, verdict.clone(), None);
-                    let enlisted = self.enlist(round, connection, id, (settle, None))?;
+                    let enlisted = self.enlist(round, connection, id, settle, None)?;
                     if let Err((code, condition)) = enlisted {
                         result = Err((code, if code == 410 { lost } else { condition }));
                         break;

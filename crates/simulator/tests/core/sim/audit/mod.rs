@@ -34,11 +34,13 @@ mod receives;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use jitney_amqp::Condition;
 use jitney_base::ids::LockToken;
 use jitney_base::time::Timestamp;
+use jitney_broker::namespace::Room;
 
 use self::model::{Entity, Link, Model, Queue, Shown};
 use super::acts::{ClientAction, LinkKind, Part, Place, Session, session_name};
@@ -46,9 +48,9 @@ use super::plan::Planned;
 use super::receives::is_receive;
 use super::wire::{Answer, Value, read_message};
 
-pub(in crate::sim) use self::damage::{Amended, Hit, Told, User};
+pub(in crate::sim) use self::damage::{Amended, DamagedDelivery, DamagedReceive, Hit, Told, User};
 pub(in crate::sim) use self::operations::{Due, Outcome};
-pub(in crate::sim) use self::round::{ClientObservation, Round};
+pub(in crate::sim) use self::round::{ClientObservation, Observed, Round};
 
 /// The auditor.
 #[derive(Debug, Clone, Default)]
@@ -99,12 +101,11 @@ impl Auditor {
     /// links that these forbid end.
     pub(in crate::sim) fn describe(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         queue: usize,
         planned: &Planned,
-        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let mut round = Round::new(&self.model, observed)?;
         let description = &planned.description;
         if let Some(entity) = self.model.entities.get_mut(queue) {
             if entity.description == *description {
@@ -179,8 +180,8 @@ impl Auditor {
         round.finish()
     }
 
-    pub(in crate::sim) fn room(&mut self, enough: bool) {
-        self.model.room = enough;
+    pub(in crate::sim) fn room(&mut self, room: Room) {
+        self.model.room = room == Room::Enough;
     }
 
     /// The clock was set: what runs by elapsed time has as much left as before.
@@ -191,14 +192,12 @@ impl Auditor {
     /// Judges one step; returns for each thing that was told the group that it must wait for.
     pub(in crate::sim) fn step(
         &mut self,
-        now: i64,
-        group: u64,
+        observed: Observed<'_>,
         act: &ClientAction,
-        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         // A link that is being attached is in the model only after that: deliveries to it cannot
         // come in the same step, for it has no credit.
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let mut round = Round::new(&self.model, observed)?;
         self.model.act(&mut round, act)?;
         round.finish()
     }
@@ -206,12 +205,11 @@ impl Auditor {
     /// These messages have been read, so that they can go on.
     pub(in crate::sim) fn read_back(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         queue: usize,
         found: &[(i64, Option<u64>)],
-        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let mut round = Round::new(&self.model, observed)?;
         let place = place_of(queue);
         let queue = self.model.queue(place);
         let bare = |number: i64| {
@@ -414,22 +412,22 @@ impl Expected {
             What::Count(count) => {
                 let count = Value::Int(i32::try_from(count).expect("fits"));
                 let found = answer.body.get("message-count");
-                expect(found == Some(&count), &count, &found)
+                expect_equal(&Some(&count), &found)
             }
             What::Expirations(times) => {
                 let found = longs("expirations")?;
                 let times: Vec<Value> = times.into_iter().map(Value::Timestamp).collect();
-                expect(found == times, &times, &found)
+                expect_equal(&times, &found)
             }
             What::Expiration(time) => {
                 let found = answer.body.get("expiration");
                 let time = Value::Timestamp(time);
-                expect(found == Some(&time), &time, &found)
+                expect_equal(&Some(&time), &found)
             }
             What::State(state) => {
                 let found = answer.body.get("session-state");
                 let state = state.map_or(Value::Null, Value::Binary);
-                expect(found == Some(&state), &state, &found)
+                expect_equal(&Some(&state), &found)
             }
             What::Sessions(..) if answer.code == 204 => expect_empty(answer),
             What::Sessions(must, may) => {
@@ -438,25 +436,31 @@ impl Expected {
                 let optional: Vec<Value> = may.iter().map(name).collect();
                 let must: Vec<Value> = must.iter().map(name).collect();
                 found.retain(|name| must.contains(name) || !optional.contains(name));
-                expect(found == must, &must, &found)
+                expect_equal(&must, &found)
             }
             What::Numbers(numbers) => {
                 let found = longs("sequence-numbers")?;
                 let numbers: Vec<Value> = numbers.into_iter().map(Value::Long).collect();
-                expect(found == numbers, &numbers, &found)
+                expect_equal(&numbers, &found)
             }
             What::Peeked(shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, answer)?;
+                if found.len() != shown.len() {
+                    return Err(unexpected(&shown, answer));
+                }
                 for (shown, (message, token)) in shown.iter().zip(found) {
-                    expect(token.is_none(), &"no lock token", &token)?;
+                    if token.is_some() {
+                        return Err(unexpected(&"no lock token", &token));
+                    }
                     shown.check(&read_message(&message)?)?;
                 }
                 Ok(())
             }
             What::Deferred(mut shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, answer)?;
+                if found.len() != shown.len() {
+                    return Err(unexpected(&shown, answer));
+                }
                 for (message, token) in found {
                     let seen = read_message(&message)?;
                     let Some((expected, serial)) = shown.remove(&seen.number) else {
@@ -465,7 +469,9 @@ impl Expected {
                     expected.check(&seen)?;
                     let token = token.ok_or("a deferred message comes without a lock token")?;
                     if let Some(serial) = serial {
-                        expect(seen.lock_token == Some(token), &token, &seen)?;
+                        if seen.lock_token != Some(token) {
+                            return Err(unexpected(&token, &seen));
+                        }
                         model.name_lock(place, serial, LockToken::from_uuid(token));
                     }
                 }
@@ -525,17 +531,21 @@ fn carried(answer: &Answer) -> Result<Vec<(Vec<u8>, Option<[u8; 16]>)>, String> 
 }
 
 fn expect_empty(answer: &Answer) -> Result<(), String> {
-    expect(answer.body.is_empty(), &"an empty map", &answer.body)
-}
-
-fn expect(
-    holds: bool,
-    expected: &dyn std::fmt::Debug,
-    found: &dyn std::fmt::Debug,
-) -> Result<(), String> {
-    if holds {
+    if answer.body.is_empty() {
         Ok(())
     } else {
-        Err(format!("expected {expected:?}\n       found {found:?}"))
+        Err(unexpected(&"an empty map", &answer.body))
     }
+}
+
+fn expect_equal<T: Debug + PartialEq>(expected: &T, found: &T) -> Result<(), String> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(unexpected(expected, found))
+    }
+}
+
+fn unexpected(expected: &dyn Debug, found: &dyn Debug) -> String {
+    format!("expected {expected:?}\n       found {found:?}")
 }

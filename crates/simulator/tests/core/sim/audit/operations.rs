@@ -10,7 +10,7 @@ use jitney_gateway::operations::{JobView, JobsPage};
 use jitney_gateway::request::AnyAnswer;
 
 use super::model::{Job, State, number};
-use super::{Auditor, ClientObservation, Round, expect};
+use super::{Auditor, Observed, Round, expect_equal, unexpected};
 use crate::sim::acts::Place;
 use crate::sim::operations::Request;
 
@@ -49,11 +49,11 @@ impl Auditor {
     /// Judges the step of an operator's request; returns what it must be answered with.
     pub(in crate::sim) fn operate(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         request: &Request,
-        sights: &[ClientObservation],
     ) -> Result<(Vec<u64>, Due), String> {
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let Observed { now, group, .. } = observed;
+        let mut round = Round::new(&self.model, observed)?;
         let model = &mut self.model;
         let unknown = Due {
             pin: 0,
@@ -118,12 +118,8 @@ impl Auditor {
     }
 
     /// Judges a turn of a job.
-    pub(in crate::sim) fn work(
-        &mut self,
-        (now, group): (i64, u64),
-        sights: &[ClientObservation],
-    ) -> Result<Vec<u64>, String> {
-        let mut round = Round::new(&self.model, now, group, sights)?;
+    pub(in crate::sim) fn work(&mut self, observed: Observed<'_>) -> Result<Vec<u64>, String> {
+        let mut round = Round::new(&self.model, observed)?;
         self.model.work(&mut round)?;
         self.model.all_go_on(&mut round)?;
         round.finish()
@@ -167,15 +163,19 @@ impl Auditor {
         };
         match &due.told {
             Told::Job(id, job) => {
-                check((*id, job), of_kind(answer)?, paths)?;
+                check(*id, job, of_kind(answer)?, paths)?;
                 Ok(Outcome::Jobs(vec![*id]))
             }
             Told::Jobs(jobs) => {
                 let JobsPage { jobs: views, next } = of_kind(answer)?;
-                expect(next.is_none(), &"the last page", next)?;
-                expect(jobs.len() == views.len(), jobs, views)?;
+                if next.is_some() {
+                    return Err(unexpected(&"the last page", next));
+                }
+                if jobs.len() != views.len() {
+                    return Err(unexpected(jobs, views));
+                }
                 for ((id, job), view) in jobs.iter().zip(views) {
-                    check((*id, job), view, paths)?;
+                    check(*id, job, view, paths)?;
                 }
                 Ok(Outcome::Jobs(jobs.iter().map(|(id, _)| *id).collect()))
             }
@@ -187,7 +187,9 @@ impl Auditor {
                     .collect();
                 let numbers = found.iter().map(|(number, _)| number);
                 let wanted = locks.iter().map(|(number, _)| number);
-                expect(numbers.eq(wanted), locks, &found)?;
+                if !numbers.eq(wanted) {
+                    return Err(unexpected(locks, &found));
+                }
                 for ((_, serial), (_, token)) in locks.iter().zip(&found) {
                     self.model.name_lock(*place, *serial, *token);
                 }
@@ -199,7 +201,7 @@ impl Auditor {
                     .iter()
                     .map(|result| result.clone().map_err(|denied| denied.kind))
                     .collect();
-                expect(found == *settled, settled, &found)?;
+                expect_equal(settled, &found)?;
                 Ok(Outcome::Nothing)
             }
             Told::Denied(kind) => Err(format!("expected {kind:?}\n       found {answer:?}")),
@@ -245,7 +247,7 @@ impl Auditor {
 }
 
 /// Holds what is told of a job against what it is.
-fn check((id, job): (u64, &Job), view: &JobView, paths: &[String]) -> Result<(), String> {
+fn check(id: u64, job: &Job, view: &JobView, paths: &[String]) -> Result<(), String> {
     let told = &view.job;
     let times = (job.begun, job.ended);
     let told_times = (
@@ -265,7 +267,11 @@ fn check((id, job): (u64, &Job), view: &JobView, paths: &[String]) -> Result<(),
         && times == told_times
         && counts == [told.matched, told.changed, told.skipped]
         && is_reason;
-    expect(is_it, &(id, job), view)
+    if is_it {
+        Ok(())
+    } else {
+        Err(unexpected(&(id, job), view))
+    }
 }
 
 /// Returns an answer as one of its kind.

@@ -6,7 +6,7 @@ use jitney_amqp::Condition;
 use jitney_base::ids::LockToken;
 
 use super::model::{Link, Model, Receiver};
-use super::{Auditor, ClientObservation, Round};
+use super::{Auditor, ClientObservation, Observed, Round};
 use crate::sim::acts::{LinkKey, LinkKind, Place};
 use crate::sim::receives::Receiving;
 
@@ -34,9 +34,8 @@ impl Auditor {
     /// Judges what comes of something that happens to a receive.
     pub(in crate::sim) fn receive(
         &mut self,
-        (now, group): (i64, u64),
+        observed: Observed<'_>,
         act: &Receiving,
-        sights: &[ClientObservation],
     ) -> Result<Vec<u64>, String> {
         if let &Receiving::Begin {
             at,
@@ -48,12 +47,12 @@ impl Auditor {
             let receive = Receive {
                 place,
                 delete,
-                until: now.saturating_add(wait),
+                until: observed.now.saturating_add(wait),
                 state: State::Waiting,
             };
             self.model.receives.insert(at, receive);
         }
-        let mut round = Round::new(&self.model, now, group, sights)?;
+        let mut round = Round::new(&self.model, observed)?;
         let model = &mut self.model;
         match *act {
             Receiving::Begin { at, place, .. } => match model.why_refused(place) {

@@ -37,6 +37,16 @@ pub(in crate::sim) enum ClientObservation {
     TakenWithin(LinkKey, u32, TransactionId),
 }
 
+/// A step of the broker, as it is seen from outside.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct Observed<'a> {
+    pub(in crate::sim) now: i64,
+    /// The group of records that its changes are in.
+    pub(in crate::sim) group: u64,
+    /// What the broker tells somebody.
+    pub(in crate::sim) sights: &'a [ClientObservation],
+}
+
 pub(in crate::sim) struct Round {
     pub(super) now: i64,
     /// The group of records that the step's changes are in.
@@ -54,12 +64,8 @@ pub(in crate::sim) struct Round {
 }
 
 impl Round {
-    pub(super) fn new(
-        model: &Model,
-        now: i64,
-        group: u64,
-        sights: &[ClientObservation],
-    ) -> Result<Self, String> {
+    pub(super) fn new(model: &Model, observed: Observed<'_>) -> Result<Self, String> {
+        let Observed { now, group, sights } = observed;
         let mut round = Self {
             now,
             group,

@@ -38,7 +38,7 @@ impl Harness {
         }
         let sights = self.note(step.sights)?;
         let user = met.user?;
-        if let User::Delivery { at, is_drained, .. } = &user {
+        if let User::Delivery(DamagedDelivery { at, is_drained, .. }) = &user {
             let waiting = self.unreleased.values().flatten();
             let mut drains = waiting.filter(|it| it.at == *at && it.is_drained);
             if *is_drained && drains.next().is_none() {
@@ -51,8 +51,12 @@ impl Harness {
             user,
             moved: met.bodies.iter().any(moved),
         };
-        let group = (self.now, step.group);
-        let (pins, amended) = self.auditor.hit(group, hit, told, (&self.paths, &sights))?;
+        let observed = Observed {
+            now: self.now,
+            group: step.group,
+            sights: &sights,
+        };
+        let (pins, amended) = self.auditor.hit(observed, hit, told, &self.paths)?;
         if let Some(sight) = met.sight {
             let waiting = self.unreleased.get_mut(&format!("{sight:?}"));
             let unreleased = match (waiting.and_then(VecDeque::pop_front), &sight) {

@@ -136,9 +136,13 @@ impl Harness {
         let told = &started.contained;
         self.trace
             .note(|| format!("    {told:?} have lost their bytes"));
-        let group = (self.now, self.sealed + 1);
+        let observed = Observed {
+            now: self.now,
+            group: self.sealed + 1,
+            sights: &[],
+        };
         self.auditor
-            .hits_at_start(group, started.contained, &self.paths)?;
+            .hits_at_start(observed, started.contained, &self.paths)?;
         self.step(&ClientAction::Timeout)
     }
 }

@@ -39,7 +39,12 @@ impl Harness {
             return Err(Stop::Wrong("a request is one step".to_owned()));
         };
         let sights = self.note(step.sights)?;
-        let (pins, due) = self.auditor.operate((now, step.group), request, &sights)?;
+        let observed = Observed {
+            now,
+            group: step.group,
+            sights: &sights,
+        };
+        let (pins, due) = self.auditor.operate(observed, request)?;
         self.asked.insert(id, (request.clone(), due));
         self.wait_for(&sights, &pins);
         let wanted = self.shard.gateway().poll_timeout();

@@ -98,7 +98,12 @@ impl Harness {
             return Err(Stop::Wrong("a receive is one step".to_owned()));
         };
         let sights = self.note(step.sights)?;
-        let pins = self.auditor.receive((now, step.group), act, &sights)?;
+        let observed = Observed {
+            now,
+            group: step.group,
+            sights: &sights,
+        };
+        let pins = self.auditor.receive(observed, act)?;
         self.wait_for(&sights, &pins);
         let wanted = self.shard.gateway().poll_timeout();
         self.auditor.check_timeout(wanted)?;

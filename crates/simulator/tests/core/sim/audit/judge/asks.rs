@@ -190,14 +190,13 @@ impl Model {
         Expected::sessions(must.collect(), may)
     }
 
-    pub(super) fn receive_deferred(
-        &mut self,
-        round: &mut Round,
+    /// Finds the deferred messages that are asked for: all of them, or none.
+    pub(super) fn find_deferred(
+        &self,
         place: Place,
         numbers: &[i64],
-        delete: bool,
         session: Option<Session>,
-    ) -> Result<Expected, Failed> {
+    ) -> Result<BTreeSet<u64>, Failed> {
         let of_session = self.has_sessions(place).then_some(session);
         let mut ordinals = BTreeSet::new();
         for &wanted in numbers {
@@ -210,23 +209,42 @@ impl Model {
             });
             ordinals.insert(found.ok_or((404, NO_MESSAGE))?);
         }
+        Ok(ordinals)
+    }
+
+    pub(super) fn delete_deferred(
+        &mut self,
+        round: &Round,
+        place: Place,
+        ordinals: BTreeSet<u64>,
+    ) -> Expected {
+        let mut shown = BTreeMap::new();
+        for ordinal in ordinals {
+            let expected = self.queue(place).messages[&ordinal].shown(place, ordinal);
+            self.delete(place, ordinal);
+            shown.insert(number(ordinal), (expected, None));
+        }
+        let pin = if shown.is_empty() { 0 } else { round.group };
+        Expected::deferred(shown, pin)
+    }
+
+    pub(super) fn lock_deferred(
+        &mut self,
+        round: &Round,
+        place: Place,
+        ordinals: BTreeSet<u64>,
+    ) -> Expected {
         let mut shown = BTreeMap::new();
         let mut pin = 0;
         for ordinal in ordinals {
             let message = &self.queue(place).messages[&ordinal];
             let mut expected = message.shown(place, ordinal);
-            if delete {
-                pin = round.group;
-                self.delete(place, ordinal);
-                shown.insert(number(ordinal), (expected, None));
-            } else {
-                pin = pin.max(message.changed);
-                let (until, serial) = self.lock(round.now, place, ordinal);
-                expected.locked_until = Some(until);
-                shown.insert(number(ordinal), (expected, Some(serial)));
-            }
+            pin = pin.max(message.changed);
+            let (until, serial) = self.lock(round.now, place, ordinal);
+            expected.locked_until = Some(until);
+            shown.insert(number(ordinal), (expected, Some(serial)));
         }
-        Ok(Expected::deferred(shown, pin))
+        Expected::deferred(shown, pin)
     }
 
     /// An operator locks deferred messages: all of them, or none. Returns the group with the newest change of them, and the

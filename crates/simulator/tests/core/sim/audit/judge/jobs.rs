@@ -42,9 +42,11 @@ impl Model {
     /// A job has its turn: what it is about is looked up, or is changed.
     pub(in crate::sim::audit) fn work(&mut self, round: &mut Round) -> Result<(), String> {
         let Some(page) = Arc::make_mut(&mut self.jobs).page.take() else {
+            // Without room, only those that delete have a turn.
+            let has_room = self.room;
             let id = self
                 .jobs
-                .turn(self.room)
+                .turn(|work| has_room || work.change == Change::Delete)
                 .ok_or("no job may have its turn, and one has")?;
             Arc::make_mut(&mut self.jobs).last = Some(id);
             let place = self.jobs.all[&id].work.place;
@@ -119,8 +121,8 @@ impl Model {
             let message = self.queue(place).messages[&ordinal].clone();
             let message = renewed(message, paint.as_ref());
             return match body {
-                None => self.bring(round, (place, ordinal), message, to),
-                Some(body) => self.rewrite(round, (place, ordinal), message, (to, body)),
+                None => self.bring(round, place, ordinal, message, to),
+                Some(body) => self.rewrite(round, place, ordinal, message, to, body),
             };
         }
         self.due(round, place)?;
@@ -194,7 +196,8 @@ impl Model {
     fn bring(
         &mut self,
         round: &mut Round,
-        (from, ordinal): (Place, u64),
+        from: Place,
+        ordinal: u64,
         message: Message,
         to: usize,
     ) -> Result<Result<(), Left>, String> {
@@ -224,9 +227,11 @@ impl Model {
     fn rewrite(
         &mut self,
         round: &mut Round,
-        (from, ordinal): (Place, u64),
+        from: Place,
+        ordinal: u64,
         message: Message,
-        (to, body): (usize, &Body),
+        to: usize,
+        body: &Body,
     ) -> Result<Result<(), Left>, String> {
         let target = Place::main(to);
         if target == from {

@@ -10,8 +10,7 @@ impl Model {
         at: LinkKey,
         delivery: u32,
     ) -> Result<(), String> {
-        let link = self.links.get(&at);
-        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+        if !self.is_coordinator(at) {
             return Ok(());
         }
         let id = round.declared(at, delivery)?;
@@ -28,16 +27,37 @@ impl Model {
         }
     }
 
-    pub(super) fn discharge(
+    fn is_coordinator(&self, at: LinkKey) -> bool {
+        let link = self.links.get(&at);
+        link.is_some_and(|link| link.kind == LinkKind::Coordinator)
+    }
+
+    pub(super) fn roll_back(
         &mut self,
         round: &mut Round,
         at: LinkKey,
         delivery: u32,
         id: &TransactionId,
-        fail: bool,
     ) -> Result<(), String> {
-        let link = self.links.get(&at);
-        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+        if !self.is_coordinator(at) {
+            return Ok(());
+        }
+        let result = match self.transactions.remove(&(at.connection, id.clone())) {
+            None => Err(UNKNOWN.to_owned()),
+            Some(_) => Ok(()),
+        };
+        round.expect(&ClientObservation::SettledIncoming(at, delivery, result))?;
+        Ok(())
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        delivery: u32,
+        id: &TransactionId,
+    ) -> Result<(), String> {
+        if !self.is_coordinator(at) {
             return Ok(());
         }
         let open = self.transactions.remove(&(at.connection, id.clone()));
@@ -45,7 +65,6 @@ impl Model {
         let mut pin = 0;
         let result = match open {
             None => Err(UNKNOWN.to_owned()),
-            Some(_) if fail => Ok(()),
             Some(open) if open.spoiled => rolled_back,
             Some(open) if self.can_commit(round, &open)? => {
                 for part in &open.parts {
@@ -98,7 +117,8 @@ impl Model {
         round: &mut Round,
         connection: u32,
         id: &TransactionId,
-        (part, group): (Operation, Option<usize>),
+        part: Operation,
+        group: Option<usize>,
     ) -> Result<Result<(), Failed>, String> {
         let key = (connection, id.clone());
         let Some(open) = self.transactions.get(&key) else {
@@ -173,7 +193,7 @@ impl Model {
         let mut numbers = Vec::new();
         for draft in drafts {
             let send = Operation::Send(place.queue, vec![draft.clone()]);
-            if let Err(failed) = self.enlist(round, connection, id, (send, None))? {
+            if let Err(failed) = self.enlist(round, connection, id, send, None)? {
                 return Ok(Err(failed));
             }
             let partition = self.partition(place, draft);

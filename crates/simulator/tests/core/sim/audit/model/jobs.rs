@@ -4,7 +4,7 @@ use jitney_broker::limits;
 use jitney_broker::namespace::JobState;
 
 use super::*;
-use crate::sim::operations::{Change, Chosen, Work};
+use crate::sim::operations::{Chosen, Work};
 
 /// All jobs that are known.
 #[derive(Debug, Clone, Default)]
@@ -51,13 +51,13 @@ impl Jobs {
         running.map(|(&id, _)| id)
     }
 
-    /// Returns whose turn it is: the one after the last. Without room, only those that delete have one.
-    pub(in crate::sim::audit) fn turn(&self, has_room: bool) -> Option<u64> {
+    /// Returns whose turn it is: the one after the last, of those that may work.
+    pub(in crate::sim::audit) fn turn(&self, may_work: impl Fn(&Work) -> bool) -> Option<u64> {
         let last = self.last;
         let after = |id: &u64| last.is_none_or(|last| last < *id);
-        let may_work = |id: &u64| has_room || self.all[id].work.change == Change::Delete;
-        let mut able = self.running().filter(may_work);
-        let first = self.running().find(may_work);
+        let is_able = |id: &u64| may_work(&self.all[id].work);
+        let mut able = self.running().filter(is_able);
+        let first = self.running().find(is_able);
         able.find(after).or(first)
     }
 
