@@ -10,6 +10,7 @@ use jitney_amqp::{
     Config, Connection, Event, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionId,
     SettleMode,
 };
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::clock::Clock;
@@ -255,8 +256,13 @@ impl Client {
         let due = self.engine.poll_timeout();
         let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
         let due = due.min(Duration::from_hours(1));
+        let interest = if self.output.is_empty() {
+            Interest::READABLE
+        } else {
+            Interest::READABLE | Interest::WRITABLE
+        };
         tokio::select! {
-            ready = self.stream.ready(!self.output.is_empty()) => {
+            ready = self.stream.ready(interest) => {
                 if ready.map_err(lost)? {
                     self.read()?;
                 }

@@ -59,15 +59,12 @@ impl Stream {
         Ok(Self { tcp, tls })
     }
 
-    /// Waits until there is something to read, or, if `writes` is set or TLS has something to
-    /// write, until writing is possible. Returns whether there is something to read.
-    pub(crate) async fn ready(&self, writes: bool) -> io::Result<bool> {
-        let writes = writes || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
-        let interest = if writes {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+    /// Waits until the socket is ready for what is wanted; where TLS has something to write, until
+    /// writing is possible, too. Returns whether there is something to read.
+    pub(crate) async fn ready(&self, mut interest: Interest) -> io::Result<bool> {
+        if self.tls.as_ref().is_some_and(|tls| tls.wants_write()) {
+            interest |= Interest::WRITABLE;
+        }
         Ok(self.tcp.ready(interest).await?.is_readable())
     }
 
