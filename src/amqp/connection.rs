@@ -28,6 +28,7 @@ use crate::limits;
 use crate::net::admission::{ConnectionSlots, Permit};
 use crate::net::buffers::{InputBuffer, OutputBuffer};
 use crate::net::namespace_connections::{CountedConnection, TooMany};
+use crate::net::scheme::Scheme;
 use crate::net::socket::{Socket, Stream};
 use crate::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use crate::system::clock::Clock;
@@ -400,7 +401,9 @@ impl<S: Stream> ConnectionTask<S> {
             let is_alone = self.membership.is_none() && is_open;
             tokio::select! {
                 biased;
-                moved = poll_fn(|cx| self.poll_stream(cx, reads)) => at_end |= moved?.at_end,
+                moved = poll_fn(|cx| if reads { self.poll_stream(cx) } else { self.poll_output(cx) }) => {
+                    at_end |= moved?.at_end;
+                }
                 () = outbox.filled(), if takes => {}
                 // A peer that does not read may never let the close frame be written.
                 () = outbox.closing(), if is_open => {
@@ -439,8 +442,8 @@ impl<S: Stream> ConnectionTask<S> {
         }
         let received = self.received.take().unwrap_or_default();
         self.partials.set(0);
-        let client = (&received[..], self.permit.take());
-        let passed = peers.pass(&mut self.stream, client, *connection, stopped);
+        let permit = self.permit.take();
+        let passed = peers.pass(&mut self.stream, &received, permit, *connection, stopped);
         if let Err(error) = passed.await {
             info!(
                 connection = self.id.0,
@@ -489,7 +492,7 @@ impl<S: Stream> ConnectionTask<S> {
             }
             if self.routing.take_accepted() {
                 self.peer.engine.authenticated_for_now();
-                self.handle_bytes(false);
+                self.handle_bytes();
             }
             self.take_engine_output();
             self.partials
@@ -549,7 +552,7 @@ impl<S: Stream> ConnectionTask<S> {
         }
         if self.routing.is_over() && self.received.take().is_some() {
             self.peer.engine.serve_here();
-            self.handle_bytes(false);
+            self.handle_bytes();
         }
         self.enter(shard).await;
         self.membership.as_ref()?.report(reports, bytes).await
@@ -608,7 +611,11 @@ impl<S: Stream> ConnectionTask<S> {
             address: self.address,
             server_name: self.origin.server_name.clone(),
             // AMQP makes no URLs, so that TLS matters only for its certificate.
-            is_secure: certificate.is_some(),
+            scheme: if certificate.is_some() {
+                Scheme::Https
+            } else {
+                Scheme::Http
+            },
             certificate,
         };
         let lookup = Lookup {
@@ -701,7 +708,7 @@ impl<S: Stream> ConnectionTask<S> {
         {
             match effect {
                 Effect::None => {}
-                Effect::ReadOn => self.handle_bytes(false),
+                Effect::ReadOn => self.handle_bytes(),
                 Effect::Admitted => self.permit = None,
             }
         }
@@ -747,44 +754,59 @@ impl<S: Stream> ConnectionTask<S> {
         self.paused_until = until;
     }
 
-    /// Writes output and reads input. Ready when bytes were read, or when more can be written.
-    fn poll_stream(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<io::Result<Moved>> {
+    /// Writes output; returns whether more can be written.
+    fn write_output(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let before = self.output.len();
         self.output.poll_write(&mut self.stream, cx)?;
         let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
         let waits = !self.peer.outgoing.is_empty() || self.peer.engine.has_more();
         let goes_on = (self.output.len() < jitney_amqp::limits::OUTPUT_BYTES && waits)
             || has_room(jitney_amqp::limits::OUTPUT_BYTES)
-            || has_room(limits::OUTPUT_BYTES_MAX)
-            || (!reads && self.output.is_flushed());
-        let goes_on = self.report_written() || goes_on;
-        let mut at_end = false;
-        if reads && self.peer.engine.is_held() {
-            // The buffered input is processed before more is read.
-            self.handle_bytes(false);
-            return Poll::Ready(Ok(Moved { at_end }));
+            || has_room(limits::OUTPUT_BYTES_MAX);
+        Ok(self.report_written() || goes_on)
+    }
+
+    /// Writes output, and reads nothing. Ready when all of it is written, or when more can be written.
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Moved>> {
+        let goes_on = self.write_output(cx)?;
+        if goes_on || self.output.is_flushed() {
+            return Poll::Ready(Ok(Moved { at_end: false }));
         }
-        if reads && self.paused_until.is_none() && self.quota_used_up_until().is_some() {
+        Poll::Pending
+    }
+
+    /// Writes output and reads input. Ready when bytes were read, or when more can be written.
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Moved>> {
+        let goes_on = self.write_output(cx)?;
+        if self.peer.engine.is_held() {
+            // The buffered input is processed before more is read.
+            self.handle_bytes();
+            return Poll::Ready(Ok(Moved { at_end: false }));
+        }
+        if self.paused_until.is_none() && self.quota_used_up_until().is_some() {
             // Other connections have used it up since the timer was set.
-            return Poll::Ready(Ok(Moved { at_end }));
+            return Poll::Ready(Ok(Moved { at_end: false }));
         }
         let most = self.input_room();
-        if reads && 0 < most {
+        if 0 < most {
             let read = self.incoming.poll_read(&mut self.stream, cx, most);
             if read.is_ready() || !goes_on {
                 let count = ready!(read)?;
-                at_end = count == 0;
                 self.read += count;
                 if let Some(membership) = &self.membership {
                     membership.quota().take(count);
                 }
                 self.keep_received(count);
-                self.handle_bytes(at_end);
+                self.handle_bytes();
+                let at_end = count == 0;
+                if at_end {
+                    self.peer.engine.handle_eof(self.clock.elapsed());
+                }
                 return Poll::Ready(Ok(Moved { at_end }));
             }
         }
         if goes_on {
-            return Poll::Ready(Ok(Moved { at_end }));
+            return Poll::Ready(Ok(Moved { at_end: false }));
         }
         Poll::Pending
     }
@@ -812,15 +834,12 @@ impl<S: Stream> ConnectionTask<S> {
         if has_room { limits::INPUT_BYTES } else { 0 }
     }
 
-    fn handle_bytes(&mut self, at_end: bool) {
+    fn handle_bytes(&mut self) {
         let now = self.clock.elapsed();
         let others = self.peer.message_bytes() + self.peer.engine.link_bytes();
         let room = self.partials.room().saturating_sub(others);
         self.peer.engine.set_partial_room(room);
         self.peer.engine.handle_bytes(now, self.incoming.bytes());
-        if at_end {
-            self.peer.engine.handle_eof(now);
-        }
     }
 
     /// Reports messages that were written; returns whether there is something to report.

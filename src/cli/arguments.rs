@@ -49,9 +49,8 @@ pub(super) enum EntityCommand {
     Delete {
         /// Its path; of a subscription TOPIC/Subscriptions/NAME.
         path: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
 }
 
@@ -137,9 +136,8 @@ pub(super) enum KeyCommand {
         /// The key to be replaced: primary or secondary.
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
     /// Delete an authorization rule.
     Delete {
@@ -147,9 +145,8 @@ pub(super) enum KeyCommand {
         entity: String,
         /// The rule's name.
         name: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
 }
 
@@ -510,9 +507,8 @@ pub(super) struct JobArgs {
     /// Only the message with a sequence number; it may be given several times.
     #[arg(long = "number", value_name = "NUMBER")]
     pub(super) numbers: Vec<u64>,
-    /// Do not ask.
-    #[arg(long)]
-    pub(super) yes: bool,
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
     /// The limit of how many messages are changed.
     #[arg(long, value_name = "N", alias = "most")]
     pub(super) limit: Option<u64>,
@@ -524,23 +520,43 @@ pub(super) struct JobArgs {
     pub(super) dry_run: bool,
 }
 
+/// Whether a command asks first.
+#[derive(Debug, Args)]
+pub(super) struct ConsentArgs {
+    /// Do not ask.
+    #[arg(long)]
+    pub(super) yes: bool,
+}
+
 /// Returns the path of an entity's dead letters.
 pub(super) fn dead(entity: &str) -> String {
     format!("{}/$DeadLetterQueue", entity.trim_end_matches('/'))
 }
 
-/// Returns the path of an entity, or of its dead-letter queue where `--dead-letters` is given.
-pub(super) fn place(entity: &str, dead_letters: bool) -> String {
-    if dead_letters {
-        dead(entity)
-    } else {
-        entity.to_owned()
+/// An entity, or its dead letters, as arguments name it.
+pub(super) struct Place<'a> {
+    pub(super) entity: &'a str,
+    /// `--dead-letters` is given.
+    pub(super) dead_letters: bool,
+}
+
+impl Place<'_> {
+    pub(super) fn path(&self) -> String {
+        if self.dead_letters {
+            dead(self.entity)
+        } else {
+            self.entity.to_owned()
+        }
     }
 }
 
 impl SelectionArgs {
     pub(super) fn place(&self) -> String {
-        place(&self.entity, self.dead_letters)
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
     }
 }
 

@@ -94,6 +94,22 @@ struct Answer {
 
 /// The type of most requests.
 const JSON: &str = "application/json";
+
+/// The body of a request, and its type.
+struct Content {
+    kind: &'static str,
+    bytes: Bytes,
+}
+
+impl Content {
+    fn json(text: impl Into<Bytes>) -> Self {
+        Self {
+            kind: JSON,
+            bytes: text.into(),
+        }
+    }
+}
+
 /// Bytes of an answer that are read: one of the largest messages in base64, and what is around it.
 const ANSWER_BYTES_MAX: u64 = limits::MESSAGE_SIZE_MAX / 3 * 4 + 8 * 1024 * 1024;
 
@@ -151,7 +167,7 @@ impl Client {
         headers: &[(&'static str, &str)],
     ) -> Result<T, CommandError> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        self.exchange(method, path, (JSON, body.into()), headers)
+        self.exchange(method, path, Content::json(body), headers)
             .await
     }
 
@@ -161,8 +177,11 @@ impl Client {
         path: &str,
         message: Vec<u8>,
     ) -> Result<T, CommandError> {
-        let body = ("application/octet-stream", message.into());
-        self.exchange(Method::POST, path, body, &[]).await
+        let content = Content {
+            kind: "application/octet-stream",
+            bytes: message.into(),
+        };
+        self.exchange(Method::POST, path, content, &[]).await
     }
 
     /// Sends a text; the path is below `/api/v1/`.
@@ -172,7 +191,7 @@ impl Client {
         path: &str,
         text: String,
     ) -> Result<T, CommandError> {
-        self.exchange(method, path, (JSON, text.into()), &[]).await
+        self.exchange(method, path, Content::json(text), &[]).await
     }
 
     /// Returns an answer that is no JSON; the path is below `/api/v1/`.
@@ -182,7 +201,7 @@ impl Client {
         headers: &[(&'static str, &str)],
     ) -> Result<String, CommandError> {
         let answer = self
-            .request(Method::GET, path, (JSON, Bytes::new()), headers)
+            .request(Method::GET, path, Content::json(""), headers)
             .await?;
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
@@ -192,8 +211,9 @@ impl Client {
         &self,
         path: &str,
     ) -> Result<(T, String), CommandError> {
-        let nothing = (JSON, Bytes::new());
-        let answer = self.request(Method::GET, path, nothing, &[]).await?;
+        let answer = self
+            .request(Method::GET, path, Content::json(""), &[])
+            .await?;
         let version = answer.version.as_ref();
         let version = version.and_then(|version| version.to_str().ok());
         let version = version.ok_or_else(|| not_json(answer.status))?;
@@ -204,10 +224,10 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: (&'static str, Bytes),
+        content: Content,
         headers: &[(&'static str, &str)],
     ) -> Result<T, CommandError> {
-        let mut answer = self.request(method, path, body, headers).await?;
+        let mut answer = self.request(method, path, content, headers).await?;
         if answer.status == StatusCode::NO_CONTENT {
             answer.body = Bytes::from_static(b"null");
         }
@@ -292,7 +312,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        (kind, body): (&'static str, Bytes),
+        content: Content,
         headers: &[(&'static str, &str)],
     ) -> Result<Answer, CommandError> {
         let (stream, port) = self.connect().await?;
@@ -315,9 +335,9 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.header(CONTENT_TYPE, kind);
+        let request = request.header(CONTENT_TYPE, content.kind);
         let request = request
-            .body(Full::new(body))
+            .body(Full::new(content.bytes))
             .map_err(|error| failed(&error))?;
         let read = async |response: hyper::Response<hyper::body::Incoming>| {
             let status = response.status();

@@ -10,11 +10,11 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{
-    ConnectionCommand, EntityCommand, FirstRuleArgs, JobCommand, KeyCommand, RuleCommand,
-    SessionCommand,
+    ConnectionCommand, ConsentArgs, EntityCommand, FirstRuleArgs, JobCommand, KeyCommand,
+    RuleCommand, SessionCommand,
 };
 use super::error::CommandError;
-use super::jobs::{confirm, sentence};
+use super::jobs::sentence;
 use super::path::encoded;
 use super::shell::{Output, Shell};
 use super::table::to_json;
@@ -113,8 +113,8 @@ impl Shell {
                 self.update(kind, path, properties_of(properties)?, how)
                     .await?;
             }
-            EntityCommand::Delete { path, yes } => {
-                self.delete(kind, path, *yes).await?;
+            EntityCommand::Delete { path, consent } => {
+                self.delete(kind, path, consent).await?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -147,10 +147,15 @@ impl Shell {
     }
 
     /// Deletes an entity, and says what it had.
-    async fn delete(&self, kind: Kind, path: &str, yes: bool) -> Result<(), CommandError> {
+    async fn delete(
+        &self,
+        kind: Kind,
+        path: &str,
+        consent: &ConsentArgs,
+    ) -> Result<(), CommandError> {
         let (entity, _) = self.entity(kind, path).await?;
         let (contents, kind) = (contents(&entity), word(kind));
-        confirm(yes, &format!("Delete the {kind} {path} with {contents}?"))?;
+        consent.confirm(&format!("Delete the {kind} {path} with {contents}?"))?;
         let began = Instant::now();
         let place = format!("entities/{}", encoded(path));
         self.remove(&place).await?;
@@ -323,21 +328,25 @@ impl Shell {
                 entity,
                 name,
                 key,
-                yes,
+                consent,
             } => {
                 let question = format!(
                     "Replace the {key} key of {name} of {entity}? Clients that use it are disconnected."
                 );
-                confirm(*yes, &question)?;
+                consent.confirm(&question)?;
                 let path = format!("{}/rotate", rule(entity, name));
                 let body = json!({"key": key});
                 let rotated = self.client.ask(Method::POST, &path, Some(&body), &[]);
                 let rotated: AuthorizationRuleShown = rotated.await?;
                 self.show_one(&rotated);
             }
-            KeyCommand::Delete { entity, name, yes } => {
+            KeyCommand::Delete {
+                entity,
+                name,
+                consent,
+            } => {
                 let question = format!("Delete the authorization rule {name} of {entity}?");
-                confirm(*yes, &question)?;
+                consent.confirm(&question)?;
                 self.remove(&rule(entity, name)).await?;
                 let said =
                     format!("Deleted the authorization rule {name} of {entity}, and its keys.");

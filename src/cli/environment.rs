@@ -106,7 +106,12 @@ async fn environment(args: &EnvironmentArgs) -> Result<ExitCode, CommandError> {
     ]);
     written.map_err(|error| failed(error.to_string()))?;
     let mut lines = Lines::new(args.format);
-    match broker.connection_string(args, is_open == StatusCode::OK).await? {
+    let connection = if is_open == StatusCode::OK {
+        Some(broker.emulator_string())
+    } else {
+        broker.root_string(args).await?
+    };
+    match connection {
         Some(connection) => lines.add("SERVICEBUS_CONNECTION_STRING", &connection),
         None => lines.say(
             "keys are verified, and there is no root key here: give --data-dir, or set SERVICEBUS_CONNECTION_STRING",
@@ -193,16 +198,14 @@ impl Broker {
         }
     }
 
-    /// Returns the connection string; none if its key is not known here.
-    async fn connection_string(
-        &self,
-        args: &EnvironmentArgs,
-        is_open: bool,
-    ) -> Result<Option<String>, CommandError> {
+    /// Returns the connection string of a broker that verifies no keys.
+    fn emulator_string(&self) -> String {
+        root_key::emulator_string(&url_host(&self.host), self.address.port())
+    }
+
+    /// Returns the connection string with the root key; none if that is not known here.
+    async fn root_string(&self, args: &EnvironmentArgs) -> Result<Option<String>, CommandError> {
         let (host, port) = (url_host(&self.host), self.address.port());
-        if is_open {
-            return Ok(Some(root_key::emulator_string(&host, port)));
-        }
         let key = root_key::stored(&args.data_dir);
         let key = key.map_err(|error| CommandError::Refused(error.to_string()))?;
         let Some(key) = key else {

@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::arguments::{
-    ActivateArgs, DeadLetterArgs, JobArgs, MoveArgs, PurgeArgs, RedriveArgs, RescheduleArgs,
-    SelectionArgs, dead,
+    ActivateArgs, ConsentArgs, DeadLetterArgs, JobArgs, MoveArgs, PurgeArgs, RedriveArgs,
+    RescheduleArgs, SelectionArgs, dead,
 };
 use super::error::CommandError;
 use super::shell::Shell;
@@ -21,29 +21,34 @@ use crate::system::print;
 use jitney_api::jobs::{Action, Job, JobRequest, RunState};
 use jitney_api::selection::{CountRequest, MessageSelection, SelectionCount};
 
-/// Asks before something that cannot be undone, unless `--yes` answers.
-pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        let text = format!("{question} Nothing was done: confirm it with --yes.");
-        return Err(CommandError::Usage(text));
-    }
-    print::complain(format_args!("{question} [y/N]"));
-    let mut answer = String::new();
-    // An end of the input is no yes.
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(CommandError::Usage("Nothing was done.".to_owned())),
+impl ConsentArgs {
+    /// Asks before something that cannot be undone, unless `--yes` answers.
+    pub(super) fn confirm(&self, question: &str) -> Result<(), CommandError> {
+        if self.yes {
+            return Ok(());
+        }
+        if !std::io::stdin().is_terminal() {
+            let text = format!("{question} Nothing was done: confirm it with --yes.");
+            return Err(CommandError::Usage(text));
+        }
+        print::complain(format_args!("{question} [y/N]"));
+        let mut answer = String::new();
+        // An end of the input is no yes.
+        let _ = std::io::stdin().lock().read_line(&mut answer);
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(CommandError::Usage("Nothing was done.".to_owned())),
+        }
     }
 }
 
 impl JobArgs {
     /// Asks before messages are changed.
     fn confirm(&self, question: &str) -> Result<(), CommandError> {
-        confirm(self.yes || self.dry_run, question)
+        if self.dry_run {
+            return Ok(());
+        }
+        self.consent.confirm(question)
     }
 }
 
@@ -63,15 +68,15 @@ impl Progress {
     }
 
     /// Shows what a job has done; `limit` is where it ends at the latest.
-    fn show(&mut self, (changed, skipped): (u64, u64), limit: Option<u64>, waits: Option<&str>) {
+    fn show(&mut self, job: &Job, limit: Option<u64>) {
         let text = format!(
             "{} changed, {} skipped",
-            words::number(changed),
-            words::number(skipped)
+            words::number(job.changed),
+            words::number(job.skipped)
         );
-        if self.waits.as_deref() != waits {
-            self.waits = waits.map(ToOwned::to_owned);
-            if let Some(waits) = waits {
+        if self.waits != job.waits {
+            self.waits.clone_from(&job.waits);
+            if let Some(waits) = &job.waits {
                 match &self.bar {
                     Some(bar) => bar.suspend(|| print::complain(format_args!("{waits}"))),
                     None => print::complain(format_args!("{waits}")),
@@ -94,7 +99,7 @@ impl Progress {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         bar.set_message(text);
-        bar.set_position(changed);
+        bar.set_position(job.changed);
     }
 
     fn clear(&self) {
@@ -196,8 +201,7 @@ impl Shell {
         let mut job: Job = begun.await?;
         let mut progress = Progress::new();
         while !args.detach && job.state == RunState::Running {
-            let counts = (job.changed, job.skipped);
-            progress.show(counts, args.limit, job.waits.as_deref());
+            progress.show(&job, args.limit);
             job = self.get(&format!("jobs/{}?wait=1", job.id)).await?;
         }
         progress.clear();

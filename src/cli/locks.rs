@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::arguments::place;
+use super::arguments::Place;
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
@@ -72,9 +72,29 @@ impl OutcomeArg {
     }
 }
 
+impl LockArgs {
+    fn place(&self) -> String {
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
+    }
+}
+
+impl SettleArgs {
+    fn place(&self) -> String {
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
+    }
+}
+
 impl Shell {
     pub(super) async fn lock(&self, args: &LockArgs) -> Result<ExitCode, CommandError> {
-        let place = encoded(&place(&args.entity, args.dead_letters));
+        let place = encoded(&args.place());
         let request = LockRequest {
             sequence_numbers: args.numbers.clone(),
         };
@@ -88,7 +108,7 @@ impl Shell {
 
     /// Settles messages; the exit code says whether all were.
     pub(super) async fn settle(&self, args: &SettleArgs) -> Result<ExitCode, CommandError> {
-        let place = encoded(&place(&args.entity, args.dead_letters));
+        let place = encoded(&args.place());
         let settlements = args.tokens.iter().map(|token| {
             let mut settlement = json!({"lock_token": token, "outcome": args.outcome.outcome()});
             let texts = [("reason", &args.reason), ("description", &args.description)];

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::arguments::{
-    AuditArgs, ConditionArgs, HistoryArgs, ListArgs, MessageCommand, ScheduledArgs, SearchArgs,
-    SelectionArgs, StateArg, place,
+    AuditArgs, ConditionArgs, HistoryArgs, ListArgs, MessageCommand, Place, ScheduledArgs,
+    SearchArgs, SelectionArgs, StateArg,
 };
 use super::error::CommandError;
 use super::path::encoded;
@@ -91,8 +91,11 @@ impl Shell {
                 number,
                 dead_letters,
             } => {
-                let place = place(entity, *dead_letters);
-                let path = format!("entities/{}/messages/{number}", encoded(&place));
+                let place = Place {
+                    entity,
+                    dead_letters: *dead_letters,
+                };
+                let path = format!("entities/{}/messages/{number}", encoded(&place.path()));
                 self.show_one(&self.get::<MessageShown>(&path).await?);
                 Ok(ExitCode::SUCCESS)
             }

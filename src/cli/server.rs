@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use serde_json::json;
 
+use super::arguments::ConsentArgs;
 use super::error::CommandError;
-use super::jobs::confirm;
 use super::path::encoded;
 use super::shell::Shell;
 use super::{table, words};
@@ -33,9 +33,8 @@ pub(super) enum NamespaceCommand {
     Delete {
         /// Its name.
         name: String,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
 }
 
@@ -61,10 +60,10 @@ impl Shell {
                 let made: Namespace = made.await?;
                 self.done(&made, &format!("Created the namespace {name}."));
             }
-            NamespaceCommand::Delete { name, yes } => {
+            NamespaceCommand::Delete { name, consent } => {
                 let question =
                     format!("Delete the namespace {name} with all its entities and messages?");
-                confirm(*yes, &question)?;
+                consent.confirm(&question)?;
                 let began = Instant::now();
                 self.remove(&path(name)).await?;
                 let taken = words::taken(began.elapsed());

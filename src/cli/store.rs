@@ -9,11 +9,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::jobs::confirm;
+use super::arguments::ConsentArgs;
 use super::shell::Output;
 use super::table::Table;
 use crate::limits;
-use crate::store::{self, Exported, Moved, NotDone, Release, Restored, Store, Tables};
+use crate::store::{self, AfterExport, Exported, Moved, NotDone, Release, Restored, Store, Tables};
 use crate::system::logging::{self, LogArgs, LogFormat};
 use crate::system::print;
 
@@ -147,9 +147,8 @@ pub(super) struct DeleteArgs {
     url: StoreUrl,
     /// Its name.
     namespace: String,
-    /// Do not ask.
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: ConsentArgs,
 }
 
 const LISTED: Table = Table::of(&[
@@ -182,7 +181,7 @@ pub(crate) fn run(command: &StoreCommand) -> ExitCode {
             "Delete the namespace {} with all its messages?",
             args.namespace
         );
-        if let Err(error) = confirm(args.yes, &question) {
+        if let Err(error) = args.consent.confirm(&question) {
             print::complain(format_args!("jitney: {error}"));
             return ExitCode::from(error.exit_code());
         }
@@ -230,7 +229,12 @@ fn carry_out(runtime: &Runtime, command: &StoreCommand) -> Result<(), NotDone> {
         StoreCommand::Export(args) => {
             let store = open(&args.url, Tables::Needed)?;
             let (name, directory) = (&args.namespace, &args.data_dir);
-            let done = store::export(runtime.handle(), &store, name, directory, args.hold)?;
+            let after = if args.hold {
+                AfterExport::Held
+            } else {
+                AfterExport::Served
+            };
+            let done = store::export(runtime.handle(), &store, name, directory, after)?;
             show_export(&done, directory);
         }
         StoreCommand::Restored(url) => {

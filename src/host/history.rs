@@ -59,6 +59,20 @@ pub(crate) struct Gauges {
     pub(crate) dead_letters: u32,
 }
 
+/// What queues have counted together, and the messages in them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    counted: Counted,
+    messages: Gauges,
+}
+
+/// What the counters of a new series were before its first interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewSeries {
+    Zero,
+    Unknown,
+}
+
 /// What happened in an interval, and the messages at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Point {
@@ -166,32 +180,39 @@ fn key(namespace: &str, path: &str) -> (String, String) {
 
 impl Kept {
     fn take<'a>(&mut self, now: Timestamp, reports: impl Iterator<Item = &'a Statistics>) {
-        let is_first = self.ends.is_empty();
+        let new = if self.ends.is_empty() {
+            NewSeries::Unknown
+        } else {
+            NewSeries::Zero
+        };
         self.ends.push_back(now);
         if limits::HISTORY_INTERVALS < self.ends.len() {
             self.ends.pop_front();
         }
-        let mut sums: BTreeMap<String, (Counted, Gauges)> = BTreeMap::new();
+        let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
         for report in reports {
             for entity in &report.entities {
-                let (counted, gauges) = of_entity(entity);
                 let sum = sums.entry(entity.namespace.clone()).or_default();
                 for (queue, statistics) in &entity.queues {
-                    add_queue(sum, *queue, statistics, statistics.arrived);
+                    sum.add_queue(*queue, statistics, statistics.arrived);
                 }
                 // What one counted that was among the others until now is not of this interval.
-                let is_known = !is_first && report.others.is_empty();
+                let new = if report.others.is_empty() {
+                    new
+                } else {
+                    NewSeries::Unknown
+                };
                 let series = self.series.entry(key(&entity.namespace, &entity.path));
-                series.or_default().take(now, counted, gauges, is_known);
+                series.or_default().take(now, Sums::of(entity), new);
             }
             for ((namespace, queue), others) in &report.others {
                 let sum = sums.entry(namespace.clone()).or_default();
-                add_queue(sum, *queue, others, others.arrived);
+                sum.add_queue(*queue, others, others.arrived);
             }
         }
-        for (namespace, (counted, gauges)) in sums {
+        for (namespace, sums) in sums {
             let series = self.series.entry((namespace, String::new()));
-            series.or_default().take(now, counted, gauges, !is_first);
+            series.or_default().take(now, sums, new);
         }
         let oldest = self.ends.front().copied().unwrap_or(now);
         self.series.retain(|_, series| {
@@ -202,10 +223,11 @@ impl Kept {
 }
 
 impl Series {
-    /// Takes counters and messages at the end of an interval. Of a new series the counters were 0 before, if that `is_known`.
-    fn take(&mut self, now: Timestamp, counted: Counted, messages: Gauges, is_known: bool) {
+    /// Takes counters and messages at the end of an interval.
+    fn take(&mut self, now: Timestamp, sums: Sums, new: NewSeries) {
+        let Sums { counted, messages } = sums;
         let is_new = self.points.is_empty() && self.counted == Counted::default();
-        let before = if is_new && !is_known {
+        let before = if is_new && new == NewSeries::Unknown {
             counted
         } else {
             self.counted
@@ -265,42 +287,40 @@ impl Gauges {
     }
 }
 
-fn of_entity(entity: &EntityStatistics) -> (Counted, Gauges) {
-    let mut found = <(Counted, Gauges)>::default();
-    for (queue, statistics) in &entity.queues {
-        let incoming = statistics.counters.incoming;
-        add_queue(&mut found, *queue, statistics, incoming);
-    }
-    found
-}
-
-/// Adds a queue, of whose messages so many count as incoming.
-fn add_queue(
-    (counted, gauges): &mut (Counted, Gauges),
-    kind: SubQueue,
-    queue: &QueueStatistics,
-    incoming: u64,
-) {
-    let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let (active, deferred) = (size(queue.active), size(queue.deferred));
-    match kind {
-        SubQueue::Main => {
-            counted.incoming += incoming;
-            counted.published += queue.published;
-            counted.completed += queue.counters.completed;
-            counted.dead_lettered += queue.counters.dead_lettered.iter().sum::<u64>();
-            gauges.add(Gauges {
-                active,
-                deferred,
-                scheduled: size(queue.scheduled),
-                dead_letters: 0,
-            });
+impl Sums {
+    fn of(entity: &EntityStatistics) -> Self {
+        let mut found = Self::default();
+        for (queue, statistics) in &entity.queues {
+            let incoming = statistics.counters.incoming;
+            found.add_queue(*queue, statistics, incoming);
         }
-        SubQueue::DeadLetter => gauges.add(Gauges {
-            dead_letters: active.saturating_add(deferred),
-            ..Gauges::default()
-        }),
-        SubQueue::TransferDeadLetter => {}
+        found
+    }
+
+    /// Adds a queue, of whose messages so many count as incoming.
+    fn add_queue(&mut self, kind: SubQueue, queue: &QueueStatistics, incoming: u64) {
+        let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let (active, deferred) = (size(queue.active), size(queue.deferred));
+        match kind {
+            SubQueue::Main => {
+                let counted = &mut self.counted;
+                counted.incoming += incoming;
+                counted.published += queue.published;
+                counted.completed += queue.counters.completed;
+                counted.dead_lettered += queue.counters.dead_lettered.iter().sum::<u64>();
+                self.messages.add(Gauges {
+                    active,
+                    deferred,
+                    scheduled: size(queue.scheduled),
+                    dead_letters: 0,
+                });
+            }
+            SubQueue::DeadLetter => self.messages.add(Gauges {
+                dead_letters: active.saturating_add(deferred),
+                ..Gauges::default()
+            }),
+            SubQueue::TransferDeadLetter => {}
+        }
     }
 }
 

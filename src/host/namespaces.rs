@@ -115,7 +115,8 @@ impl ServerNamespaces {
     pub(crate) fn new(
         shards: Arc<Shards>,
         placement: Placement,
-        (directory, shards_of_new): (Option<&Path>, u32),
+        directory: Option<&Path>,
+        shards_of_new: u32,
         config: &Configuration,
         root_key: Option<&Key>,
     ) -> Self {

@@ -306,7 +306,11 @@ impl Owner {
         if std::mem::replace(&mut store.is_lapsed, has_lapsed) == has_lapsed {
             return;
         }
-        self.vitals.set_suspended(has_lapsed);
+        if has_lapsed {
+            self.vitals.suspend();
+        } else {
+            self.vitals.resume();
+        }
         if store.is_unknown {
             return;
         }

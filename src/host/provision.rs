@@ -230,13 +230,13 @@ impl NamespaceScope<'_, '_> {
     fn provision(&mut self, namespace: &Namespace) {
         for topic in &namespace.topics {
             let description = self.describe_topic(topic);
-            let place = (topic.position, &topic.name[..]);
-            self.ensure(place, description, topic.authorization.as_deref());
+            let rules = topic.authorization.as_deref();
+            self.ensure(topic.position, &topic.name, description, rules);
         }
         for queue in &namespace.queues {
             let description = self.describe(&queue.properties, EntityKind::Queue);
-            let place = (queue.position, &queue.name[..]);
-            self.ensure(place, description, queue.authorization.as_deref());
+            let rules = queue.authorization.as_deref();
+            self.ensure(queue.position, &queue.name, description, rules);
         }
         for topic in &namespace.topics {
             for subscription in &topic.subscriptions {
@@ -247,7 +247,8 @@ impl NamespaceScope<'_, '_> {
 
     fn ensure(
         &mut self,
-        (position, path): (Position, &str),
+        position: Position,
+        path: &str,
         mut description: Description,
         rules: Option<&[ConfiguredAuthorizationRule]>,
     ) {
@@ -258,7 +259,7 @@ impl NamespaceScope<'_, '_> {
         }
         let before = self.described(&path);
         let ensured = self.gateway.ensure_entity(self.cx, &path, description);
-        self.note((position, &path), before.as_ref(), ensured);
+        self.note(position, &path, before.as_ref(), ensured);
     }
 
     fn described(&self, path: &str) -> Option<Description> {
@@ -283,7 +284,8 @@ impl NamespaceScope<'_, '_> {
     /// Counts and logs the outcome; `before` describes the entity if it was there.
     fn note(
         &mut self,
-        (position, path): (Position, &str),
+        position: Position,
+        path: &str,
         before: Option<&Description>,
         ensured: Result<bool, EntityRefused>,
     ) {
@@ -327,7 +329,7 @@ impl NamespaceScope<'_, '_> {
         let ensured = self
             .gateway
             .ensure_subscription(self.cx, &path, description, rules);
-        self.note((position, &path), before.as_ref(), ensured);
+        self.note(position, &path, before.as_ref(), ensured);
     }
 
     fn describe_topic(&self, topic: &ConfiguredTopic) -> Description {

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(shards.stuck(), [0, 2]);
         shards.all()[2].vitals.set_shortage(None);
         assert_eq!(shards.stuck(), [0]);
-        shards.all()[0].vitals.set_suspended(true);
+        shards.all()[0].vitals.suspend();
         assert_eq!(shards.stuck(), [0]);
     }
 

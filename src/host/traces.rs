@@ -284,7 +284,11 @@ impl ShardTraces {
                 let mut span = self.begin("accept", SpanKind::Server, &entity, &context, begun);
                 span.set_attribute(KeyValue::new("messaging.operation.type", "receive"));
                 span.set_attribute(sequence_number(number.0));
-                self.wait(group, durable, span, true);
+                let waiting = Waiting {
+                    span,
+                    is_stored: true,
+                };
+                self.wait(group, durable, waiting);
             }
             TraceEvent::HandedOut(message) => self.deliveries.add(*message),
             TraceEvent::Released { token, context } => self.released(token, context),
@@ -307,7 +311,11 @@ impl ShardTraces {
                     disposition,
                 ));
                 span.set_attribute(sequence_number(delivery.message.number.0));
-                self.wait(group, durable, span, false);
+                let waiting = Waiting {
+                    span,
+                    is_stored: false,
+                };
+                self.wait(group, durable, waiting);
             }
         }
     }
@@ -369,13 +377,13 @@ impl ShardTraces {
     }
 
     /// Ends a span when a group is durable, or at once if it is.
-    fn wait(&mut self, group: u64, durable: u64, mut span: Span, is_stored: bool) {
+    fn wait(&mut self, group: u64, durable: u64, mut waiting: Waiting) {
         if group <= durable {
-            span.end_with_timestamp(system_time());
+            waiting.span.end_with_timestamp(system_time());
         } else if self.waiting_count < limits::TRACED_GROUPS_SPANS_MAX {
             self.waiting_count += 1;
             let spans = self.waiting.entry(group).or_default();
-            spans.push(Waiting { span, is_stored });
+            spans.push(waiting);
         }
     }
 

@@ -49,14 +49,15 @@ impl Vitals {
         &self.quota
     }
 
-    /// Records that the namespace's store is away, or back. While it is away, clients get no answers.
-    pub(crate) fn set_suspended(&self, is_suspended: bool) {
-        let since = if is_suspended {
-            self.stamp(Instant::now())
-        } else {
-            0
-        };
+    /// Records that the namespace's store is away: clients get no answers.
+    pub(crate) fn suspend(&self) {
+        let since = self.stamp(Instant::now());
         self.suspended.store(since, Ordering::Relaxed);
+    }
+
+    /// Records that the namespace's store is back.
+    pub(crate) fn resume(&self) {
+        self.suspended.store(0, Ordering::Relaxed);
     }
 
     /// Returns for how long the namespace's store has been away, if it is.

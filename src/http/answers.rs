@@ -26,15 +26,20 @@ pub(crate) struct Answers {
 
 #[derive(Debug)]
 struct Shared {
-    /// Bytes of all but the one that is longer.
-    max: usize,
-    /// Bytes of that one.
-    long_max: usize,
+    bounds: Bounds,
     state: Mutex<State>,
     /// Notified when some are given back.
     released: Notify,
     /// Answers that had no room.
     refused: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Bytes of all but the one that is longer.
+    max: usize,
+    /// Bytes of that one.
+    long_max: usize,
 }
 
 #[derive(Debug, Default)]
@@ -68,8 +73,7 @@ impl Answers {
     pub(crate) fn new(max: usize, long_max: usize) -> Self {
         Self {
             shared: Arc::new(Shared {
-                max,
-                long_max,
+                bounds: Bounds { max, long_max },
                 state: Mutex::default(),
                 released: Notify::new(),
                 refused: AtomicU64::new(0),
@@ -117,35 +121,34 @@ impl Shared {
 
 impl State {
     /// Gives an answer more bytes, if there is room for them.
-    fn grow(
-        &mut self,
-        id: u64,
-        more: usize,
-        (max, long_max): (usize, usize),
-    ) -> Result<(), NoRoom> {
+    fn grow(&mut self, id: u64, more: usize, bounds: Bounds) -> Result<(), NoRoom> {
+        let Bounds { max, long_max } = bounds;
         let held = self.answers.get(&id).ok_or(NoRoom)?;
         let bytes = held.bytes.saturating_add(more);
         if self.long == Some(id) {
-            return self.set(id, bytes, bytes <= long_max);
+            if long_max < bytes {
+                return Err(NoRoom);
+            }
+            return self.set(id, bytes);
         }
         let own = self.by_namespace.get(&held.namespace).copied();
         let own = own.unwrap_or_default();
         let others = self.bytes.saturating_sub(own);
         if own.saturating_add(more) <= jitney_base::limits::part_for_one(max, others) {
-            return self.set(id, bytes, true);
+            return self.set(id, bytes);
         }
         // It is too long for its part, or has to wait for others of its namespace.
         let is_long = jitney_base::limits::part_for_one(max, 0) < bytes;
         if !is_long || self.long.is_some() || long_max < bytes {
             return Err(NoRoom);
         }
-        self.set(id, 0, true)?;
+        self.set(id, 0)?;
         self.long = Some(id);
-        self.set(id, bytes, true)
+        self.set(id, bytes)
     }
 
-    fn set(&mut self, id: u64, bytes: usize, may: bool) -> Result<(), NoRoom> {
-        let held = self.answers.get_mut(&id).filter(|_| may).ok_or(NoRoom)?;
+    fn set(&mut self, id: u64, bytes: usize) -> Result<(), NoRoom> {
+        let held = self.answers.get_mut(&id).ok_or(NoRoom)?;
         let before = std::mem::replace(&mut held.bytes, bytes);
         if self.long != Some(id) {
             let own = self.by_namespace.entry(held.namespace.clone()).or_default();
@@ -159,7 +162,7 @@ impl State {
     }
 
     fn end(&mut self, id: u64) {
-        let _ = self.set(id, 0, true);
+        let _ = self.set(id, 0);
         self.answers.remove(&id);
         self.long = self.long.filter(|long| *long != id);
     }
@@ -222,7 +225,7 @@ impl Reservation {
     }
 
     fn try_grow(&self, bytes: usize) -> Result<(), NoRoom> {
-        let bounds = (self.shared.max, self.shared.long_max);
+        let bounds = self.shared.bounds;
         self.shared.state().grow(self.id, bytes, bounds)
     }
 
@@ -231,7 +234,7 @@ impl Reservation {
     pub(super) fn add(&self, bytes: usize) {
         let mut state = self.shared.state();
         if let Some(held) = state.answers.get(&self.id).map(|held| held.bytes) {
-            let _ = state.set(self.id, held.saturating_add(bytes), true);
+            let _ = state.set(self.id, held.saturating_add(bytes));
         }
     }
 
@@ -243,7 +246,7 @@ impl Reservation {
             .get(&self.id)
             .is_some_and(|held| bytes < held.bytes)
         {
-            let _ = state.set(self.id, bytes, true);
+            let _ = state.set(self.id, bytes);
         }
         drop(state);
         self.shared.released.notify_waiters();

@@ -68,7 +68,7 @@ pub(super) async fn administer(
     let namespace = server.shards.routes().namespace_of(Some(&host)).to_owned();
     let close = Arc::clone(&caller.close);
     let reservation = Arc::new(server.answers.begin(namespace, close));
-    let answer = answer(server, caller, (request, inquiry), body, &reservation).await;
+    let answer = answer(server, caller, request, inquiry, body, &reservation).await;
     let response = answer.unwrap_or_else(|refusal| {
         let id = tracking_id(server);
         refusal.render(&Tracking {
@@ -85,7 +85,8 @@ pub(super) async fn administer(
 async fn answer(
     server: &ServerState,
     caller: &Caller,
-    (request, inquiry): (Result<AdminRequest, AdminError>, Inquiry),
+    request: Result<AdminRequest, AdminError>,
+    inquiry: Inquiry,
     body: Body,
     reservation: &Reservation,
 ) -> Result<AdminResponse, AdminError> {

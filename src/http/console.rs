@@ -96,7 +96,7 @@ pub(crate) fn answer(sign_in: &ConsoleSignIn, path: &str, parts: &Parts) -> Resp
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        asset.body(takes_gzip(&parts.headers))
+        asset.response(coding(&parts.headers))
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -145,6 +145,13 @@ fn asset(path: &str) -> Option<Arc<Asset>> {
     Some(asset)
 }
 
+/// A content coding [RFC 9110, 8.4.1].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+}
+
 fn compressed(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = encoder.write_all(plain).and_then(|()| encoder.finish());
@@ -176,11 +183,14 @@ impl Asset {
         tag
     }
 
-    fn body(&self, is_gzip: bool) -> Response {
-        let bytes = if is_gzip { &self.gzip } else { &self.plain };
+    fn response(&self, coding: Coding) -> Response {
+        let bytes = match coding {
+            Coding::Identity => &self.plain,
+            Coding::Gzip => &self.gzip,
+        };
         let kind = [(header::CONTENT_TYPE, self.kind)];
         let mut response = (kind, bytes.clone()).into_response();
-        if is_gzip {
+        if coding == Coding::Gzip {
             let gzip = HeaderValue::from_static("gzip");
             response
                 .headers_mut()
@@ -196,14 +206,20 @@ fn is_same(given: &str, tag: &str) -> bool {
     given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Returns how what is sent is coded, by what the browser accepts.
+fn coding(headers: &HeaderMap) -> Coding {
     let accepted = headers.get(header::ACCEPT_ENCODING);
     let accepted = accepted.and_then(|value| value.to_str().ok());
-    accepted.unwrap_or_default().split(',').any(|coding| {
+    let takes_gzip = accepted.unwrap_or_default().split(',').any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let weight = weight.trim().trim_start_matches("q=");
         name.trim().eq_ignore_ascii_case("gzip") && weight.parse() != Ok(0.0)
-    })
+    });
+    if takes_gzip {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +227,7 @@ mod tests {
     use super::*;
     use crate::host::oidc::{Endpoints, SignInEndpoints};
     use axum::http::Request;
+    use jitney_broker::access::Profile;
 
     fn answered(path: &str, headers: &[(HeaderName, &str)]) -> Response {
         let mut request = Request::get("/");
@@ -218,7 +235,7 @@ mod tests {
             request = request.header(name, *value);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        answer(&ConsoleSignIn::none(false), path, &parts)
+        answer(&ConsoleSignIn::none(Profile::Verified), path, &parts)
     }
 
     #[test]

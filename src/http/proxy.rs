@@ -16,7 +16,6 @@ use tracing::debug;
 use super::request::Caller;
 use super::state::ServerState;
 use crate::limits;
-use crate::net::scheme::Scheme;
 use crate::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
 use crate::system::supervisor;
 
@@ -40,7 +39,7 @@ pub(super) async fn reach(
         address: caller.address,
         server_name: caller.origin.server_name.clone(),
         certificate: caller.origin.certificate.clone(),
-        is_secure: caller.scheme == Scheme::Https,
+        scheme: caller.scheme,
     };
     let lookup = Lookup {
         shards: &server.shards,

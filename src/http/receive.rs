@@ -38,14 +38,15 @@ pub(crate) async fn receive(
 ) -> Option<Received> {
     let until = Instant::now() + wanted.receive.wait.as_duration();
     let longest = limits::OWNER_WAIT.as_duration();
-    receive_within(longest, owner, (wanted, until), ending).await
+    receive_within(longest, owner, wanted, until, ending).await
 }
 
 /// Receives a message until then, and waits for the owner's answer for so much longer at most.
 async fn receive_within(
     longest: Duration,
     owner: Mailbox,
-    (wanted, until): (ReceiveRequest, Instant),
+    wanted: ReceiveRequest,
+    until: Instant,
     mut ending: watch::Receiver<bool>,
 ) -> Option<Received> {
     let received = async {
@@ -319,8 +320,8 @@ mod tests {
     async fn a_receive_gives_up_whose_owner_does_not_answer() {
         let mut bench = Bench::new();
         let (owner, ending) = (bench.owner.clone(), bench.end.subscribe());
-        let wanted = (wanted(), Instant::now());
-        let waiting = receive_within(Duration::from_millis(10), owner, wanted, ending);
+        let (longest, until) = (Duration::from_millis(10), Instant::now());
+        let waiting = receive_within(longest, owner, wanted(), until, ending);
         let waiting = tokio::spawn(waiting);
         let (request, _asker) = bench.begun().await;
         assert!(waiting.await.unwrap().is_none());

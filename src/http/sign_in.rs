@@ -117,9 +117,11 @@ impl ConsoleSignIn {
 
     /// One without an issuer.
     #[cfg(test)]
-    pub(crate) fn none(is_open: bool) -> Self {
-        let client = None;
-        Self { is_open, client }
+    pub(crate) fn none(profile: Profile) -> Self {
+        Self {
+            is_open: profile == Profile::Development,
+            client: None,
+        }
     }
 
     /// One with an issuer, whose endpoints are told on the returned channel.
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_browser_is_told_how_to_sign_in() {
-        let open = ConsoleSignIn::none(true);
+        let open = ConsoleSignIn::none(Profile::Development);
         assert_eq!(told(&open), json!({"open": true, "oidc": null}));
         assert_eq!(open.origin(), None);
         let (sign_in, endpoints) = ConsoleSignIn::at("https://login.example");

@@ -171,13 +171,12 @@ impl Forwarded {
     fn of(header: &ProxyHeader) -> Self {
         let name = header.field(field::AUTHORITY);
         let tls = header.field(field::SSL).and_then(<[u8]>::first);
-        let is_secure = tls.is_some_and(|bits| bits & field::CLIENT_SSL != 0);
         Self {
             address: header.source,
             server_name: name
                 .filter(|name| name.len() <= limits::PEER_NAME_BYTES_MAX)
                 .and_then(|name| String::from_utf8(name.to_vec()).ok()),
-            scheme: Scheme::of(is_secure),
+            scheme: tls.map_or(Scheme::Http, |bits| Scheme::of_bits(*bits)),
         }
     }
 }

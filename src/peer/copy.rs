@@ -85,7 +85,7 @@ pub(super) async fn copy(
                     return Ok(());
                 }
             }
-            () = is_due => copying.look(Instant::now(), server.is_closed())?,
+            () = is_due => copying.look(Instant::now(), server)?,
         }
     }
 }
@@ -153,13 +153,13 @@ impl Copying {
     /// # Errors
     ///
     /// The time of a peer is over.
-    fn look(&mut self, now: Instant, is_closed: bool) -> io::Result<()> {
+    fn look(&mut self, now: Instant, server: &impl ServerStream) -> io::Result<()> {
         let is_stuck = [&mut self.to_server, &mut self.to_client]
             .map(|direction| direction.is_stuck(now, self.waits.unread));
         if is_stuck.contains(&true) || self.ends_at.is_some_and(|ends_at| ends_at <= now) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        if is_closed && self.to_client.has_unwritten() {
+        if self.to_client.has_unwritten() && server.is_closed() {
             self.ends_at = self.ends_at.or_else(|| Some(now + self.waits.last));
         }
         self.looks_at = self.waits_for_reader().then(|| now + self.waits.look);

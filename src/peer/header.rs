@@ -7,6 +7,7 @@ use tokio::io::AsyncRead;
 
 use crate::limits;
 use crate::net::proxy_protocol::{HeaderError, ProxyHeader, field, fields, write_field};
+use crate::net::scheme::Scheme;
 
 /// The client of a connection that is passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +17,7 @@ pub(crate) struct Client {
     pub(crate) server_name: Option<String>,
     /// Whom its certificate names, if it showed one and it was verified.
     pub(crate) certificate: Option<String>,
-    /// It came over TLS.
-    pub(crate) is_secure: bool,
+    pub(crate) scheme: Scheme,
 }
 
 /// Why a connection of another server is refused.
@@ -45,7 +45,10 @@ impl Client {
             header.add(field::AUTHORITY, name.clone().into_bytes());
         }
         let certificate = self.certificate.as_ref().filter(fits);
-        let secure = if self.is_secure { field::CLIENT_SSL } else { 0 };
+        let secure = match self.scheme {
+            Scheme::Http => 0,
+            Scheme::Https => field::CLIENT_SSL,
+        };
         let shown = certificate.map_or(0, |_| field::CLIENT_CERT_CONN);
         let mut tls = vec![secure | shown, 0, 0, 0, 0];
         if let Some(name) = certificate {
@@ -72,13 +75,13 @@ impl Client {
                 .map(|name| text(field::AUTHORITY, name))
                 .transpose()?,
             certificate: None,
-            is_secure: false,
+            scheme: Scheme::Http,
         };
         if let Some(tls) = header.field(field::SSL) {
             let head = tls.split_first_chunk::<SSL_HEAD>();
             let (head, rest) = head.ok_or(ClientError::Field(field::SSL))?;
             let [bits, verified @ ..] = *head;
-            found.is_secure = bits & field::CLIENT_SSL != 0;
+            found.scheme = Scheme::of_bits(bits);
             let is_proved = bits & field::CLIENT_CERT_CONN != 0 && verified == [0; 4];
             for each in fields(rest) {
                 let (kind, value) = each?;
@@ -104,12 +107,12 @@ mod tests {
             address: "192.0.2.7".parse().unwrap(),
             server_name: None,
             certificate: None,
-            is_secure: false,
+            scheme: Scheme::Http,
         };
         vec![
             client.clone(),
             Client {
-                is_secure: true,
+                scheme: Scheme::Https,
                 ..client.clone()
             },
             Client {
@@ -120,7 +123,7 @@ mod tests {
                 address: "2001:db8::1".parse().unwrap(),
                 server_name: Some("one.example".to_owned()),
                 certificate: Some("sender".to_owned()),
-                is_secure: true,
+                scheme: Scheme::Https,
             },
         ]
     }

@@ -146,6 +146,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::net::scheme::Scheme;
     use crate::peer::authority::{PeerTls, make_authority};
     use crate::peer::owners::FakeOwners;
 
@@ -224,7 +225,7 @@ mod tests {
             address: "192.0.2.7".parse().unwrap(),
             server_name: None,
             certificate: None,
-            is_secure: false,
+            scheme: Scheme::Http,
         }
     }
 

@@ -28,7 +28,8 @@ impl Peers {
     pub(crate) async fn pass(
         &self,
         stream: &mut impl Stream,
-        (received, permit): (&[u8], Option<Permit>),
+        received: &[u8],
+        permit: Option<Permit>,
         connection: PeerConnection,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<(), NotPassed> {

@@ -241,7 +241,8 @@ impl SharedParts {
         shared: Option<Self>,
         running: &Running,
         common: &OfAllShards,
-        (memory, plan): (&Memory, Plan),
+        memory: &Memory,
+        plan: Plan,
     ) -> Result<(Option<Arc<Fleet>>, Option<Arc<Peers>>), StartError> {
         let Some(shared) = shared else {
             return Ok((None, None));

@@ -81,7 +81,8 @@ struct Complaint(Option<String>);
 /// Follows the file until the stop: it is read periodically, and at once on SIGHUP, which is `hangup`.
 pub(super) async fn watch(
     mut watched: WatchedConfig,
-    (shards, namespaces): (Arc<Shards>, Arc<ServerNamespaces>),
+    shards: Arc<Shards>,
+    namespaces: Arc<ServerNamespaces>,
     mut hangup: Signal,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -124,7 +125,8 @@ pub(super) async fn watch(
 /// at once on SIGHUP, which is `hangup`.
 pub(super) async fn watch_shared(
     mut file: Option<SharedFile>,
-    (fleet, namespaces): (Arc<Fleet>, Arc<ServerNamespaces>),
+    fleet: Arc<Fleet>,
+    namespaces: Arc<ServerNamespaces>,
     mut hangup: Signal,
     mut stopped: watch::Receiver<bool>,
 ) {

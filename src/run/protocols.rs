@@ -142,18 +142,21 @@ async fn serve_accepted(
         debug!(%peer, %error, "TCP_NODELAY");
     }
     let detected = tokio::select! {
-        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, (peer, &permit), forwarded)) => detected,
+        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, peer, &permit, forwarded)) => detected,
         _ = stopped.changed() => return,
     };
     match detected {
         Ok(Some(Detected::Plain(protocol, stream, origin))) => {
-            let stream = (stream, scheme);
+            let stream = ClientStream { stream, scheme };
             let served = serve_protocol(&server, kind, protocol, stream, origin, permit, slot);
             // In a place of its own, so that a connection takes little before its first byte.
             Box::pin(served).await;
         }
         Ok(Some(Detected::Secure(protocol, stream, origin))) => {
-            let stream = (*stream, Scheme::Https);
+            let stream = ClientStream {
+                stream: *stream,
+                scheme: Scheme::Https,
+            };
             let served = serve_protocol(&server, kind, protocol, stream, origin, permit, slot);
             Box::pin(served).await;
         }
@@ -171,16 +174,23 @@ async fn permit(admitted: Admitted, mut stopped: watch::Receiver<bool>) -> Optio
     }
 }
 
+/// The bytes of a client, and how it has come: to this server, or to a balancer in front of it.
+struct ClientStream<S> {
+    stream: S,
+    scheme: Scheme,
+}
+
 async fn serve_protocol(
     server: &Arc<ServerState>,
     kind: ListenerKind,
     protocol: Protocol,
-    (stream, scheme): (impl Stream, Scheme),
+    client: ClientStream<impl Stream>,
     mut origin: Origin,
     permit: Permit,
     slot: ConnectionSlot,
 ) {
-    origin.is_secure = matches!(scheme, Scheme::Https);
+    let ClientStream { stream, scheme } = client;
+    origin.is_secure = scheme == Scheme::Https;
     match protocol {
         Protocol::Http => {
             connection::serve(server, kind, stream, scheme, origin, permit, slot).await;
@@ -204,7 +214,8 @@ enum Detected {
 async fn detect_protocol(
     server: &ServerState,
     stream: TcpStream,
-    (peer, permit): (SocketAddr, &Permit),
+    peer: SocketAddr,
+    permit: &Permit,
     forwarded: Forwarded,
 ) -> Option<Detected> {
     let mut origin = Origin {
@@ -291,7 +302,7 @@ async fn serve_passed(server: &Arc<ServerState>, passed: Passed) {
         certificate: client.certificate,
         ..Origin::default()
     };
-    let scheme = Scheme::of(client.is_secure);
+    let scheme = client.scheme;
     let admission = server.admission_of(ListenerKind::Peer);
     let stopped = server.stopped.clone();
     let Some(permit) = admit_passed(admission, address, stopped.clone()).await else {
@@ -306,7 +317,7 @@ async fn serve_passed(server: &Arc<ServerState>, passed: Passed) {
     stream.get_mut().0.count_with(permit.meter().clone());
     let protocol = Protocol::of(first);
     if protocol != Protocol::Tls {
-        let stream = (stream, scheme);
+        let stream = ClientStream { stream, scheme };
         serve_protocol(
             server,
             ListenerKind::Peer,

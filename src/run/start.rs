@@ -208,15 +208,16 @@ fn start(
     let namespaces = Arc::new(ServerNamespaces::new(
         all,
         placement,
-        (args.directory(), args.shards),
+        args.directory(),
+        args.shards,
         &config,
         of_new,
     ));
     let file = shared.as_ref().and_then(|shared| shared.file.clone());
-    let (fleet, peers) = SharedParts::join(shared, &running, &common, (&memory, plan))?;
+    let (fleet, peers) = SharedParts::join(shared, &running, &common, &memory, plan)?;
     helpers.extend(match &fleet {
         Some(fleet) => Some(follow_shared_config(file, fleet, &namespaces, &stopped)?),
-        None => follow_config(args, config, root_key, (shards, &namespaces), &stopped)?,
+        None => follow_config(args, config, root_key, shards, &namespaces, &stopped)?,
     });
     let unauthenticated = UnauthenticatedBytes::new(plan.unauthenticated);
     let server = Arc::new(ServerState {
@@ -367,7 +368,8 @@ fn follow_config(
     args: &ServeArgs,
     config: Configuration,
     root_key: Option<Key>,
-    (shards, namespaces): (&Arc<Shards>, &Arc<ServerNamespaces>),
+    shards: &Arc<Shards>,
+    namespaces: &Arc<ServerNamespaces>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Option<Task>, StartError> {
     let (file, presence) = match args.configuration.source() {
@@ -384,8 +386,8 @@ fn follow_config(
         deletes: args.configuration.config_deletes,
     };
     let hangup = signal(SignalKind::hangup())?;
-    let served = (Arc::clone(shards), Arc::clone(namespaces));
-    let watch = config_file::watch(watched, served, hangup, stopped.clone());
+    let (shards, namespaces) = (Arc::clone(shards), Arc::clone(namespaces));
+    let watch = config_file::watch(watched, shards, namespaces, hangup, stopped.clone());
     Ok(Some(supervisor::spawn("configuration", watch)))
 }
 
@@ -397,8 +399,8 @@ fn follow_shared_config(
     stopped: &watch::Receiver<bool>,
 ) -> Result<Task, StartError> {
     let hangup = signal(SignalKind::hangup())?;
-    let served = (Arc::clone(fleet), Arc::clone(namespaces));
-    let watch = config_file::watch_shared(file, served, hangup, stopped.clone());
+    let (fleet, namespaces) = (Arc::clone(fleet), Arc::clone(namespaces));
+    let watch = config_file::watch_shared(file, fleet, namespaces, hangup, stopped.clone());
     Ok(supervisor::spawn("configuration", watch))
 }
 

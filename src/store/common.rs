@@ -112,7 +112,7 @@ pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Comm
     let mut reached = Vec::new();
     let mut away = None;
     for (at, store) in stores.all().iter().enumerate() {
-        match reach(at, store, wanted.is_unchecked).await {
+        match reach(stores, at).await {
             Ok(recorded) => {
                 info!(
                     name = store.name(),
@@ -164,9 +164,10 @@ pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Comm
 }
 
 /// Reaches a store, checks it, and makes its tables.
-async fn reach(at: usize, store: &Store, is_unchecked: bool) -> Result<Recorded, StoreError> {
+async fn reach(stores: &Stores, at: usize) -> Result<Recorded, StoreError> {
+    let store = stores.store(at);
     let session = store.bare_session().await?;
-    let unsafe_settings = if is_unchecked {
+    let unsafe_settings = if stores.is_unchecked() {
         UnsafeSettings::Allowed
     } else {
         UnsafeSettings::Refused
@@ -191,7 +192,7 @@ pub(super) async fn reach_late(stores: &Stores, at: usize) -> Result<(), StoreEr
     {
         return Err(store.unfit(before.why.clone()));
     }
-    let error = match reach(at, store, stores.is_unchecked()).await {
+    let error = match reach(stores, at).await {
         Ok(_) => {
             stores.refused().remove(&at);
             return Ok(());

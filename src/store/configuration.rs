@@ -41,6 +41,15 @@ impl StoreConfiguration {
         let found = all.find(|it| it.name.eq_ignore_ascii_case(name));
         found.cloned().unwrap_or_else(|| Namespace::empty(name))
     }
+
+    /// Returns what is configured of a namespace that a configuration was applied to. Entities that a configuration names are made
+    /// once: those that were deleted since stay so.
+    pub(super) fn namespace_without_entities(&self, name: &str) -> Namespace {
+        let mut found = self.namespace(name);
+        found.queues.clear();
+        found.topics.clear();
+        found
+    }
 }
 
 /// The name of the configuration in messages about its mistakes.

@@ -193,7 +193,8 @@ impl FleetStore {
     pub(super) async fn configure_taken(
         &self,
         current: &StoreConfiguration,
-        (id, name): (i64, &str),
+        id: i64,
+        name: &str,
         applied: Option<String>,
     ) {
         if applied.as_ref() == Some(&current.hash) {

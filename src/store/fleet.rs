@@ -85,7 +85,6 @@ impl Fleet {
         let (attempts, next) = (FailedAttempts::default(), Arc::new(AtomicUsize::new(0)));
         let owner_changes = watch::Sender::new(());
         let of_stores = parts.stores.all().iter().enumerate().map(|(at, store)| {
-            let shared = (attempts.clone(), Arc::clone(&next));
             Arc::new(FleetStore {
                 at,
                 store: Arc::clone(store),
@@ -95,8 +94,10 @@ impl Fleet {
                 lease: ArcSwap::default(),
                 serving: Arc::new(ServedNamespaces::new(
                     Arc::clone(&serving),
-                    (at, Arc::clone(store)),
-                    shared,
+                    at,
+                    Arc::clone(store),
+                    attempts.clone(),
+                    Arc::clone(&next),
                 )),
                 view: ArcSwap::from_pointee(StoreView {
                     name: store.name().to_owned(),

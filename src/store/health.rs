@@ -1,7 +1,7 @@
 //! What an operator is to know of the servers that share a store, beside what the store says: how old their beats are, which
 //! namespaces are suspended, and whether the clocks agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,19 +133,19 @@ impl FleetStore {
     ) -> Vec<(String, &'static str)> {
         let unknown = self.serving.unknown();
         let suspended = view.namespaces.iter().filter_map(|(name, it)| {
-            let is_unknown = unknown.contains(name);
-            let why = reason(it.server.as_ref()?, beat_ages, is_unknown)?;
+            let why = reason(name, it.server.as_ref()?, beat_ages, &unknown)?;
             Some((name.clone(), why))
         });
         suspended.collect()
     }
 }
 
-/// Returns why a namespace of this server is suspended, if it is.
+/// Returns why a namespace of a server is suspended, if it is. Of those that are `unknown` it is not known what was appended.
 fn reason(
+    namespace: &str,
     server: &str,
     beat_ages: &BTreeMap<String, Duration>,
-    is_unknown: bool,
+    unknown: &BTreeSet<String>,
 ) -> Option<&'static str> {
     let is_overdue = beat_ages
         .get(server)
@@ -153,7 +153,7 @@ fn reason(
     if is_overdue {
         return Some(BEAT_OVERDUE);
     }
-    is_unknown.then_some(APPEND_UNKNOWN)
+    unknown.contains(namespace).then_some(APPEND_UNKNOWN)
 }
 
 #[cfg(test)]
@@ -164,10 +164,12 @@ mod tests {
     fn a_namespace_is_suspended_while_its_servers_beat_or_an_answer_is_missing() {
         let age = |server: &str, millis| (server.to_owned(), Duration::from_millis(millis));
         let ages = BTreeMap::from([age("well", 700), age("late", 2_100)]);
-        assert_eq!(reason("well", &ages, false), None);
-        assert_eq!(reason("well", &ages, true), Some(APPEND_UNKNOWN));
-        assert_eq!(reason("late", &ages, false), Some(BEAT_OVERDUE));
-        assert_eq!(reason("late", &ages, true), Some(BEAT_OVERDUE));
-        assert_eq!(reason("unseen", &ages, false), None);
+        let unknown = BTreeSet::from(["unknown".to_owned()]);
+        let reason = |namespace, server| reason(namespace, server, &ages, &unknown);
+        assert_eq!(reason("known", "well"), None);
+        assert_eq!(reason("unknown", "well"), Some(APPEND_UNKNOWN));
+        assert_eq!(reason("known", "late"), Some(BEAT_OVERDUE));
+        assert_eq!(reason("unknown", "late"), Some(BEAT_OVERDUE));
+        assert_eq!(reason("known", "unseen"), None);
     }
 }

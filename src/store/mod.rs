@@ -54,4 +54,4 @@ pub(super) use jitney_postgres::{Store, StoreError, Stores};
 pub(super) use removal::remove;
 pub(super) use restored::{Restored, restored};
 pub(super) use served::ServedParts;
-pub(super) use transfer::{Exported, Moved, export, import};
+pub(super) use transfer::{AfterExport, Exported, Moved, export, import};

@@ -345,10 +345,12 @@ impl FleetStore {
         let mut owned = take_over::take(&self.store, &taker, namespace, make).await?;
         let skipped = owned.skipped.take();
         let configuration = self.serving.parts().configuration.load_full();
-        let is_applied = seen.applied.is_some();
-        let applied = (&*configuration, is_applied);
+        let configured = match &seen.applied {
+            Some(_) => configuration.namespace_without_entities(&seen.name),
+            None => configuration.namespace(&seen.name),
+        };
         let fence = Arc::clone(&owned.fence);
-        let begun = self.serving.begin(owned, Arc::clone(&lease), applied);
+        let begun = self.serving.begin(owned, Arc::clone(&lease), configured);
         let shard = match begun {
             Ok(shard) => shard,
             Err(error) => return Err(self.not_begun(&fence, error).await),
@@ -361,8 +363,7 @@ impl FleetStore {
         drop(permit);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
-        let namespace = (seen.id, &seen.name[..]);
-        self.configure_taken(&configuration, namespace, seen.applied.clone())
+        self.configure_taken(&configuration, seen.id, &seen.name, seen.applied.clone())
             .await;
         if let Some(skipped) = skipped {
             skipped.note(&self.store).await?;

@@ -95,8 +95,10 @@ impl ServedNamespaces {
     /// Takes the store with its place, and what all stores of the fleet share.
     pub(super) fn new(
         parts: Arc<ServedParts>,
-        (at, store): (usize, Arc<Store>),
-        (attempts, next): (FailedAttempts, Arc<AtomicUsize>),
+        at: usize,
+        store: Arc<Store>,
+        attempts: FailedAttempts,
+        next: Arc<AtomicUsize>,
     ) -> Self {
         Self {
             parts,
@@ -150,8 +152,8 @@ impl ServedNamespaces {
         (gateway, options)
     }
 
-    /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds. If no configuration was
-    /// applied to it yet, this one is, before clients reach it. Returns the index of its shard.
+    /// Begins to serve a namespace that was taken over, for as long as the lease of its time holds. What is
+    /// `configured` of it is applied before clients reach it. Returns the index of its shard.
     ///
     /// # Errors
     ///
@@ -160,7 +162,7 @@ impl ServedNamespaces {
         self: &Arc<Self>,
         owned: OwnedShard,
         lease: Arc<Lease>,
-        (configuration, is_applied): (&StoreConfiguration, bool),
+        configured: Namespace,
     ) -> Result<ShardIndex, StoreError> {
         let OwnedShard {
             namespace,
@@ -174,7 +176,6 @@ impl ServedNamespaces {
             skipped: _,
         } = owned;
         let messages = recovering.messages;
-        let configured = Self::configured(configuration, &namespace.name, is_applied);
         let shard = self.configure(recovering, configured)?;
         let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
         let (controller, control) = mpsc::channel(1);
@@ -223,9 +224,9 @@ impl ServedNamespaces {
             vitals,
         };
         let id = namespace.id;
-        let index = self.add(id, name, (fence, teller), member);
+        let index = self.add(id, name, fence, teller, member);
         let serving = Arc::clone(self);
-        let follow = async move { serving.follow(id, index, (owner_task, committing)).await };
+        let follow = async move { serving.follow(id, index, owner_task, committing).await };
         supervisor::spawn("end of a namespace", follow).allow_end();
         Ok(index)
     }
@@ -270,7 +271,8 @@ impl ServedNamespaces {
         &self,
         id: i64,
         name: String,
-        (fence, teller): (Arc<Fence>, watch::Sender<StoreEvent>),
+        fence: Arc<Fence>,
+        teller: watch::Sender<StoreEvent>,
         member: Member,
     ) -> ShardIndex {
         let shard = ShardIndex(self.next.fetch_add(1, Ordering::Relaxed));
@@ -292,7 +294,7 @@ impl ServedNamespaces {
     }
 
     /// Waits until a namespace is served no longer, and removes it.
-    async fn follow(&self, id: i64, shard: ShardIndex, (owner, committing): (Task, Task)) {
+    async fn follow(&self, id: i64, shard: ShardIndex, owner: Task, committing: Task) {
         owner.join().await;
         committing.join().await;
         self.remove(id, shard);
@@ -437,17 +439,6 @@ impl ServedNamespaces {
     /// Returns where the owner of a namespace is reached, if it is served.
     pub(super) fn owner(&self, id: i64) -> Option<Mailbox> {
         Some(self.served().get(&id)?.owner.clone())
-    }
-
-    /// Returns what is to be configured of a namespace when it is taken over. Entities that the configuration names are made once:
-    /// those that were deleted since stay so.
-    fn configured(configuration: &StoreConfiguration, name: &str, is_applied: bool) -> Namespace {
-        let mut found = configuration.namespace(name);
-        if is_applied {
-            found.queues.clear();
-            found.topics.clear();
-        }
-        found
     }
 
     pub(super) fn parts(&self) -> &ServedParts {

@@ -46,6 +46,15 @@ pub(crate) struct Moved {
     pub(crate) has_other_key: bool,
 }
 
+/// What becomes of a namespace in the store when it was exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterExport {
+    /// A server takes it again.
+    Served,
+    /// It stays in quarantine.
+    Held,
+}
+
 /// A namespace that was exported.
 #[derive(Debug)]
 pub(crate) struct Exported {
@@ -55,13 +64,13 @@ pub(crate) struct Exported {
 }
 
 impl Moved {
-    fn new(name: &str, summary: Summary, has_other_key: bool) -> Self {
+    fn new(name: &str, summary: Summary) -> Self {
         Self {
             name: name.to_owned(),
             entities: summary.entities,
             messages: summary.messages,
             bytes: summary.bytes,
-            has_other_key,
+            has_other_key: false,
         }
     }
 }
@@ -114,9 +123,10 @@ pub(crate) fn import(
     let mut put = Vec::new();
     for shard in &shards {
         for source in &shard.namespaces {
-            let into = runtime.block_on(begin(store, &source.name, &reserving))?;
-            let summary = put_into_store(runtime, store, &into, &source.contents, &shard.log)?;
-            put.push((&source.name, into.1, summary));
+            let (owned, fence) = runtime.block_on(begin(store, &source.name, &reserving))?;
+            let (contents, log) = (&source.contents, &shard.log);
+            let summary = put_into_store(runtime, store, &owned, &fence, contents, log)?;
+            put.push((&source.name, fence, summary));
         }
     }
     let first = all.iter().find(|source| source.is_first);
@@ -128,7 +138,10 @@ pub(crate) fn import(
         .collect();
     runtime.block_on(admin::give_back(store, &held))?;
     let moved = put.into_iter();
-    let moved = moved.map(|(name, _, summary)| Moved::new(name, summary, has_other_key));
+    let moved = moved.map(|(name, _, summary)| Moved {
+        has_other_key,
+        ..Moved::new(name, summary)
+    });
     Ok(moved.collect())
 }
 
@@ -302,7 +315,8 @@ async fn begin(
 fn put_into_store(
     runtime: &Handle,
     store: &Arc<Store>,
-    (owned, fence): &(Owned, Arc<Fence>),
+    owned: &Owned,
+    fence: &Arc<Fence>,
     contents: &Contents,
     from: &dyn LogReader,
 ) -> Result<Summary, NotDone> {
@@ -380,7 +394,7 @@ async fn keep_keys(store: &Store, directory: &Path, first: Option<&str>) -> Resu
 }
 
 /// Copies a namespace of the store into a new data directory. While it is read no server has it. It stays in the store: in
-/// quarantine with `stays_held`, or if it was before.
+/// quarantine if it is to be [`AfterExport::Held`], or if it was before.
 ///
 /// # Errors
 ///
@@ -390,27 +404,34 @@ pub(crate) fn export(
     store: &Arc<Store>,
     name: &str,
     directory: &Path,
-    stays_held: bool,
+    after: AfterExport,
 ) -> Result<Exported, NotDone> {
     let exported = files::make_whole(directory, ".exporting", |temporary| {
         let held = admin::hold_named(store, name, Pending::Export);
         let (owned, Held { fence, before }) = runtime.block_on(held)?;
         let summary = put_into_directory(runtime, store, &owned, &fence, temporary);
-        let quarantined = reason_after(before, stays_held && summary.is_ok());
+        let after = match summary {
+            Ok(_) => after,
+            Err(_) => AfterExport::Served,
+        };
+        let quarantined = reason_after(before, after);
         let given = [(fence, quarantined.clone())];
         runtime.block_on(admin::give_back(store, &given))?;
         Ok::<_, NotDone>((summary?, quarantined))
     });
     let (summary, quarantined) = exported?;
     Ok(Exported {
-        moved: Moved::new(&name.to_lowercase(), summary, false),
+        moved: Moved::new(&name.to_lowercase(), summary),
         quarantined,
     })
 }
 
 /// Returns why a namespace is in quarantine after an export, if it is: for the first reason, whatever the export was to do.
-fn reason_after(before: Option<String>, is_held: bool) -> Option<String> {
-    before.or_else(|| is_held.then(|| admin::EXPORTED.to_owned()))
+fn reason_after(before: Option<String>, after: AfterExport) -> Option<String> {
+    before.or_else(|| match after {
+        AfterExport::Served => None,
+        AfterExport::Held => Some(admin::EXPORTED.to_owned()),
+    })
 }
 
 impl From<NotMade> for NotDone {
@@ -496,12 +517,17 @@ mod tests {
     #[test]
     fn an_export_ends_no_quarantine_and_replaces_no_reason() {
         let damaged = || Some("its log is damaged".to_owned());
-        for is_held in [false, true] {
-            assert_eq!(reason_after(damaged(), is_held), damaged());
+        let (served, held) = (AfterExport::Served, AfterExport::Held);
+        for after in [served, held] {
+            assert_eq!(reason_after(damaged(), after), damaged());
         }
-        let held = reason_after(None, true);
-        assert_eq!(held.as_deref(), Some(admin::EXPORTED));
-        assert_eq!(reason_after(held.clone(), false), held, "exported again");
-        assert_eq!(reason_after(None, false), None);
+        let reason = reason_after(None, held);
+        assert_eq!(reason.as_deref(), Some(admin::EXPORTED));
+        assert_eq!(
+            reason_after(reason.clone(), served),
+            reason,
+            "exported again"
+        );
+        assert_eq!(reason_after(None, served), None);
     }
 }

@@ -289,7 +289,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn says(line: &mut Line, witness: usize, (system, elapsed): (i64, i64), says: Testimony) {
+    fn says(line: &mut Line, witness: usize, system: i64, elapsed: i64, says: Testimony) {
         let system = Timestamp::from_millis(system);
         line.testify(witness, Reading { system, elapsed }, says);
     }
@@ -300,7 +300,7 @@ mod tests {
         let began = 1_000 * HOUR;
         for step in [2 * HOUR, -2 * HOUR, 1_500, -1_500] {
             let mut line = line(1_000 * HOUR);
-            says(&mut line, 0, (began, 0), Testimony::Agrees);
+            says(&mut line, 0, began, 0, Testimony::Agrees);
             assert_eq!(line.look(began + 500, 500), None);
             // It is set between two comparisons, and the second finds that out.
             assert_eq!(line.look(began + 600 + step, 600), None);
@@ -308,7 +308,8 @@ mod tests {
             says(
                 &mut line,
                 0,
-                (began + 1_000 + step, 1_000),
+                began + 1_000 + step,
+                1_000,
                 Testimony::Differs,
             );
             for elapsed in (1_000..60_000).step_by(1_000) {
@@ -316,7 +317,7 @@ mod tests {
                 assert_eq!(line.shown, began + elapsed, "time continues");
             }
             // It is set right again, which was never noticed.
-            says(&mut line, 0, (began + 60_000, 60_000), Testimony::Agrees);
+            says(&mut line, 0, began + 60_000, 60_000, Testimony::Agrees);
             assert_eq!(line.look(began + 60_100, 60_100), None);
             assert_eq!(line.shown, began + 60_100);
         }
@@ -327,10 +328,10 @@ mod tests {
         // The machine was suspended for an hour: its monotonic clock stood still.
         let began = 1_000 * HOUR;
         let mut line = line(1_000 * HOUR);
-        says(&mut line, 0, (began, 0), Testimony::Agrees);
-        says(&mut line, 1, (began, 0), Testimony::Differs);
+        says(&mut line, 0, began, 0, Testimony::Agrees);
+        says(&mut line, 1, began, 0, Testimony::Differs);
         assert_eq!(line.look(began + HOUR + 500, 500), None);
-        says(&mut line, 0, (began + HOUR + 600, 600), Testimony::Agrees);
+        says(&mut line, 0, began + HOUR + 600, 600, Testimony::Agrees);
         let step = line.look(began + HOUR + 700, 700);
         assert_eq!(step, Some(ClockStep::from_millis(HOUR)));
         assert_eq!(line.shown, began + HOUR + 700);
@@ -352,7 +353,7 @@ mod tests {
                 Testimony::Differs
             };
             let system = began + elapsed + ahead;
-            says(&mut line, 0, (system, elapsed), verdict);
+            says(&mut line, 0, system, elapsed, verdict);
             assert_eq!(line.look(system, elapsed), None);
         }
         assert_eq!(line.shown, began + 100_000 + 1_000);
@@ -363,7 +364,7 @@ mod tests {
     fn a_step_of_the_monotonic_clock_is_not_followed_without_a_witness_either() {
         let began = 1_000 * HOUR;
         let mut line = line(1_000 * HOUR);
-        says(&mut line, 0, (began, 0), Testimony::Agrees);
+        says(&mut line, 0, began, 0, Testimony::Agrees);
         assert_eq!(line.look(began + 100, 100), None);
         let step = 2 * HOUR;
         assert!(line.at(step + 200) <= began + 100 + UNSEEN);
@@ -372,7 +373,8 @@ mod tests {
         says(
             &mut line,
             0,
-            (began + step + 500, step + 500),
+            began + step + 500,
+            step + 500,
             Testimony::Differs,
         );
         assert_eq!(line.look(began + step + 600, step + 600), None);
@@ -381,7 +383,8 @@ mod tests {
         says(
             &mut line,
             0,
-            (began + step + 700, step + 700),
+            began + step + 700,
+            step + 700,
             Testimony::Agrees,
         );
         line.look(began + step + 800, step + 800);

@@ -184,7 +184,7 @@ async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
 async fn a_stop_closes_a_connection_that_waits_for_its_store() {
     let (sender, _mail) = mpsc::channel(limits::MAILBOX_LENGTH);
     let shards = Arc::new(Shards::of(vec![("one", sender)]));
-    shards.vitals(ShardIndex(0)).unwrap().set_suspended(true);
+    shards.vitals(ShardIndex(0)).unwrap().suspend();
     let clock = Arc::new(Clock::new(Timestamp::EPOCH));
     let (mut peer, stream) = tokio::io::duplex(DUPLEX_BYTES);
     peer.write_all(HEADER).await.unwrap();
@@ -316,9 +316,8 @@ fn says_who(reports: &[Report]) -> bool {
     )
 }
 
-fn answer(outbox: &Outbox, is_genuine: bool) {
-    let answer = Outgoing::Reply(Reply::Authenticated(is_genuine));
-    outbox.put(&mut [answer].into());
+fn answer(outbox: &Outbox, reply: Reply) {
+    outbox.put(&mut [Outgoing::Reply(reply)].into());
 }
 
 #[tokio::test]
@@ -366,7 +365,7 @@ async fn a_key_is_shown_to_shards_until_one_has_it_and_to_the_one_that_open_name
         for (at, is_genuine) in [(0, false), (1, true)] {
             let outbox = connected(&mut bench.shards[at]).await;
             assert!(says_who(&reports(&mut bench.shards[at]).await));
-            answer(&outbox, is_genuine);
+            answer(&outbox, Reply::Authenticated(is_genuine));
             if !is_genuine {
                 left(&mut bench.shards[at]).await;
             }
@@ -482,7 +481,7 @@ async fn a_connection_without_a_shard_keeps_few_bytes_and_refuses_a_large_frame(
     let read = written.saturating_sub(DUPLEX_BYTES);
     assert!(read <= jitney_shard::limits::UNROUTED_BYTES_MAX, "{read}");
     assert_eq!(all - bench.partials.room(), 2, "the identity is counted");
-    answer(&outbox, true);
+    answer(&outbox, Reply::Authenticated(true));
     let mut refusal = Vec::new();
     let end = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut refusal);
     timeout(Duration::from_secs(20), end)
@@ -508,7 +507,7 @@ async fn a_key_that_no_shard_has_is_refused_once_by_all() {
     for shard in &mut bench.shards {
         let outbox = connected(shard).await;
         assert!(says_who(&reports(shard).await));
-        answer(&outbox, false);
+        answer(&outbox, Reply::Authenticated(false));
         left(shard).await;
     }
     let mut answer = Vec::new();

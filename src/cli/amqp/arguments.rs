@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::arguments::place;
+use crate::cli::arguments::Place;
 use crate::cli::error::CommandError;
 use crate::cli::shell::Output;
 use crate::cli::words;
@@ -229,18 +229,30 @@ pub(in crate::cli) struct PeekArgs {
 
 impl ReceiveArgs {
     pub(super) fn place(&self) -> String {
-        place(&self.entity, self.dead_letters)
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
     }
 }
 
 impl DeferredArgs {
     pub(super) fn place(&self) -> String {
-        place(&self.entity, self.dead_letters)
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
     }
 }
 
 impl PeekArgs {
     pub(super) fn place(&self) -> String {
-        place(&self.entity, self.dead_letters)
+        let place = Place {
+            entity: &self.entity,
+            dead_letters: self.dead_letters,
+        };
+        place.path()
     }
 }

@@ -62,7 +62,10 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let has_more = most < found.len();
     found.truncate(most);
     let next_before = found.last().map(|(number, _)| *number).filter(|_| has_more);
-    let entries = found.into_iter().map(entry_of).collect();
+    let entries = found
+        .into_iter()
+        .map(|(number, entry)| entry_of(number, entry))
+        .collect();
     let page = AuditLog {
         entries,
         next_before,
@@ -70,7 +73,7 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     call.answer(StatusCode::OK, &page).await
 }
 
-fn entry_of((number, entry): (u64, AuditEntry)) -> Entry {
+fn entry_of(number: u64, entry: AuditEntry) -> Entry {
     Entry {
         number,
         at: time(entry.at),

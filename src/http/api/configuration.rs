@@ -219,14 +219,24 @@ impl Export<'_> {
         }
     }
 
-    /// Notes what of an entity the file cannot say: its name, if it may not be one, and forwards to nothing.
-    async fn check(&mut self, view: &EntityView, may_be_named: bool) -> Result<(), Problem> {
-        let path = &view.path;
-        if !may_be_named {
-            self.note(format!(
-                "'{path}' has a name that an entity of a file cannot have."
-            ));
+    /// Notes that an entity has a name which one of the file cannot have.
+    fn note_name(&mut self, path: &str) {
+        self.note(format!(
+            "'{path}' has a name that an entity of a file cannot have."
+        ));
+    }
+
+    /// Notes what of a queue or a topic the file cannot say.
+    async fn check(&mut self, view: &EntityView) -> Result<(), Problem> {
+        if !address::is_entity_name(&view.path) {
+            self.note_name(&view.path);
         }
+        self.check_forwards(view).await
+    }
+
+    /// Notes forwards to nothing.
+    async fn check_forwards(&mut self, view: &EntityView) -> Result<(), Problem> {
+        let path = &view.path;
         let description = &view.description;
         let forwards = [
             &description.forward_to,
@@ -253,8 +263,7 @@ impl Export<'_> {
         while more == More::Yes {
             let (found, further) = self.entities(&Listed::Queues(String::new()), count).await?;
             for view in &found {
-                self.check(view, address::is_entity_name(&view.path))
-                    .await?;
+                self.check(view).await?;
                 let mut properties = common(&view.description);
                 properties.extend(of_receivers(&view.description));
                 text.separate(count)?;
@@ -271,8 +280,7 @@ impl Export<'_> {
         while more == More::Yes {
             let (found, further) = self.entities(&Listed::Topics(String::new()), count).await?;
             for view in found {
-                self.check(&view, address::is_entity_name(&view.path))
-                    .await?;
+                self.check(&view).await?;
                 text.separate(count)?;
                 text.open_object(&self.entity(&view, common(&view.description)))?;
                 text.push(r#","Subscriptions":["#)?;
@@ -315,7 +323,10 @@ impl Export<'_> {
 
     async fn subscription(&mut self, text: &mut Text, view: &EntityView) -> Result<(), Problem> {
         let name = address::split_subscription(&view.path).map_or("", |(_, name)| name);
-        self.check(view, address::is_part_name(name)).await?;
+        if !address::is_part_name(name) {
+            self.note_name(&view.path);
+        }
+        self.check_forwards(view).await?;
         let mut properties = common(&view.description);
         for of_topic in [
             "MaxSizeInMegabytes",

@@ -60,7 +60,10 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let shown = HourShown {
         interval_seconds: limits::HISTORY_INTERVAL.as_duration().as_secs(),
         rates: history.rates(&namespace, &path).map(rates_of),
-        points: points.into_iter().map(point_of).collect(),
+        points: points
+            .into_iter()
+            .map(|(at, point)| point_of(at, point))
+            .collect(),
     };
     call.answer(StatusCode::OK, &shown).await
 }
@@ -76,7 +79,7 @@ pub(super) fn rates_of(rates: Rates) -> RatesShown {
     }
 }
 
-fn point_of((at, point): (Timestamp, Point)) -> PointShown {
+fn point_of(at: Timestamp, point: Point) -> PointShown {
     let Point {
         incoming,
         published,

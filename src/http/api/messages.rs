@@ -14,7 +14,7 @@ use super::decoding;
 use super::entities::{limited, number};
 use super::page::Page;
 use super::problem::Problem;
-use super::searches::Chosen;
+use super::searches::{Chosen, Contents};
 use super::selection::{compile, read_selection, state_of};
 use crate::limits;
 use jitney_api::messages::{
@@ -292,7 +292,7 @@ impl Shown {
                 next = Some(it.view.inspected.number.0);
                 break;
             }
-            let shown = self.show(&it.view, it.message.as_ref(), it.is_damaged);
+            let shown = self.show(&it.view, &it.contents);
             page.push(&item(shown))?;
         }
         let passed = |number: &&SequenceNumber| next.is_none_or(|next| number.0 < next);
@@ -305,13 +305,11 @@ impl Shown {
 
     /// Returns a message, of whose bytes it is said if they were asked for.
     pub(super) fn of(self, view: &MessageView, bytes: Option<&Option<Bytes>>) -> MessageShown {
-        let is_damaged = bytes.is_some_and(Option::is_none);
-        let bytes = bytes.and_then(Option::clone);
-        let parsed = bytes.and_then(|bytes| Message::parse(bytes).ok());
-        self.show(view, parsed.as_ref(), is_damaged)
+        self.show(view, &Contents::of(bytes))
     }
 
-    fn show(self, view: &MessageView, message: Option<&Message>, damaged: bool) -> MessageShown {
+    fn show(self, view: &MessageView, contents: &Contents) -> MessageShown {
+        let message = contents.message();
         let inspected = &view.inspected;
         let stamps = &inspected.stamps;
         let none = Amendments::default();
@@ -375,7 +373,7 @@ impl Shown {
                 render(&mut rendered, message.bytes(), stamps);
                 STANDARD.encode(rendered)
             }),
-            damaged,
+            damaged: matches!(contents, Contents::Damaged),
         }
     }
 
@@ -386,11 +384,18 @@ impl Shown {
             BodyShown::Preview => whole.get(..limits::PREVIEW_BYTES).unwrap_or(&whole),
             BodyShown::Full => &whole,
         };
-        let truncated = shown.len() < whole.len();
-        let (text, base64) = text_or_base64(shown, truncated);
+        let shown = Excerpt {
+            bytes: shown,
+            truncated: shown.len() < whole.len(),
+        };
+        let (text, base64) = shown.text_or_base64();
         let decoded = (self.body == BodyShown::Full).then(|| {
             let decoded = decoding::decode(&whole, content_encoding(message).as_deref())?;
-            let (text, base64) = text_or_base64(&decoded.bytes, decoded.truncated);
+            let excerpt = Excerpt {
+                bytes: &decoded.bytes,
+                truncated: decoded.truncated,
+            };
+            let (text, base64) = excerpt.text_or_base64();
             Some(DecodedContent {
                 format: decoded.format.into(),
                 text,
@@ -402,24 +407,33 @@ impl Shown {
             text,
             base64,
             size_bytes: whole.len(),
-            truncated,
+            truncated: shown.truncated,
             decoded: decoded.flatten(),
         })
     }
 }
 
-/// Returns bytes as a text if they are UTF-8, else in base64. A character that is cut through is no reason to show bytes.
-fn text_or_base64(shown: &[u8], truncated: bool) -> (Option<String>, Option<String>) {
-    let text = match str::from_utf8(shown) {
-        Ok(text) => Some(text.to_owned()),
-        Err(error) if truncated && error.error_len().is_none() => {
-            let (good, _) = shown.split_at(error.valid_up_to());
-            str::from_utf8(good).ok().map(ToOwned::to_owned)
-        }
-        Err(_) => None,
-    };
-    let base64 = text.is_none().then(|| STANDARD.encode(shown));
-    (text, base64)
+/// The bytes of a body that are shown.
+struct Excerpt<'a> {
+    bytes: &'a [u8],
+    /// These are the first bytes only.
+    truncated: bool,
+}
+
+impl Excerpt<'_> {
+    /// Returns the bytes as a text if they are UTF-8, else in base64. A character that is cut through is no reason to show bytes.
+    fn text_or_base64(&self) -> (Option<String>, Option<String>) {
+        let text = match str::from_utf8(self.bytes) {
+            Ok(text) => Some(text.to_owned()),
+            Err(error) if self.truncated && error.error_len().is_none() => {
+                let (good, _) = self.bytes.split_at(error.valid_up_to());
+                str::from_utf8(good).ok().map(ToOwned::to_owned)
+            }
+            Err(_) => None,
+        };
+        let base64 = text.is_none().then(|| STANDARD.encode(self.bytes));
+        (text, base64)
+    }
 }
 
 /// Returns the name of the type of an encoded value [1.6]; `value` for a described one.

@@ -60,11 +60,35 @@ struct Begun {
 /// A message that is looked at.
 pub(super) struct Candidate {
     pub(super) view: MessageView,
-    /// It, if its bytes were wanted and are whole.
-    pub(super) message: Option<Message>,
-    /// Its bytes were wanted and are not what was written.
-    pub(super) is_damaged: bool,
+    pub(super) contents: Contents,
     verdict: Option<Result<bool, Undecided>>,
+}
+
+/// What is known of the bytes of a message.
+pub(super) enum Contents {
+    /// They were not wanted, or are no message.
+    Unknown,
+    /// They were wanted, and are not what was written.
+    Damaged,
+    Whole(Message),
+}
+
+impl Contents {
+    /// Takes the bytes of which it is said whether they are what was written, if they were wanted.
+    pub(super) fn of(bytes: Option<&Option<Bytes>>) -> Self {
+        match bytes {
+            None => Self::Unknown,
+            Some(None) => Self::Damaged,
+            Some(Some(bytes)) => Message::parse(bytes.clone()).map_or(Self::Unknown, Self::Whole),
+        }
+    }
+
+    pub(super) fn message(&self) -> Option<&Message> {
+        match self {
+            Self::Whole(message) => Some(message),
+            Self::Unknown | Self::Damaged => None,
+        }
+    }
 }
 
 /// The messages of a page that are meant.
@@ -193,7 +217,11 @@ impl Search {
                 self.shares_left -= 1;
             }
         }
-        Ok(page.chosen(self.begun.is_some()))
+        Ok(if self.begun.is_some() {
+            page.selected()
+        } else {
+            page.whole()
+        })
     }
 }
 
@@ -217,11 +245,10 @@ struct Page {
 
 impl Page {
     fn new(view: MessagesView, bodies: Vec<Option<Bytes>>) -> Self {
-        let bodies = bodies.into_iter().map(Some).chain(std::iter::repeat(None));
+        let bodies = bodies.iter().map(Some).chain(std::iter::repeat(None));
         let all = view.messages.into_iter().zip(bodies);
         let candidates = all.map(|(view, bytes)| Candidate {
-            is_damaged: matches!(bytes, Some(None)),
-            message: bytes.flatten().and_then(|it| Message::parse(it).ok()),
+            contents: Contents::of(bytes),
             view,
             verdict: None,
         });
@@ -243,15 +270,17 @@ impl Page {
         }
     }
 
-    /// Returns what is meant. Where bytes decide, what was not looked at comes with the next page.
-    fn chosen(mut self, bytes_decide: bool) -> Chosen {
-        if !bytes_decide {
-            return Chosen {
-                messages: self.candidates,
-                next: self.next,
-                undecided: Vec::new(),
-            };
+    /// Returns all messages: no bytes decide.
+    fn whole(self) -> Chosen {
+        Chosen {
+            messages: self.candidates,
+            next: self.next,
+            undecided: Vec::new(),
         }
+    }
+
+    /// Returns the messages that are meant by their bytes. What was not looked at comes with the next page.
+    fn selected(mut self) -> Chosen {
         let rest = self.candidates.split_off(self.looked);
         let first = rest.first().map(|first| first.view.inspected.number);
         let mut undecided = Vec::new();
@@ -273,7 +302,7 @@ impl Page {
 
 impl Candidate {
     fn look(&self, selector: &Selector, share: &mut Share) -> Result<bool, Undecided> {
-        let Some(message) = &self.message else {
+        let Some(message) = self.contents.message() else {
             return Ok(false);
         };
         let stamps = &self.view.inspected.stamps;

@@ -170,10 +170,6 @@ fn count(count: i64) -> Sample {
     Sample::Number(u64::try_from(count).unwrap_or_default())
 }
 
-fn truth(is_so: bool) -> Sample {
-    Sample::Number(u64::from(is_so))
-}
-
 impl Scrape {
     fn of_process(&self, out: &mut Output<'_>) -> fmt::Result {
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
@@ -219,11 +215,14 @@ impl Scrape {
             let all = servers.iter();
             all.map(move |it| (vec![("server", &it.name[..])], value(it)))
         };
-        out.write(&families::FLEET_ALIVE, each(|it| truth(it.is_alive)))?;
+        out.write(
+            &families::FLEET_ALIVE,
+            each(|it| number(usize::from(it.is_alive))),
+        )?;
         let alive = servers.iter().filter(|it| it.is_alive);
         let fit = alive.map(|it| {
             let is_fit = it.fitness == Fitness::Fit;
-            (vec![("server", &it.name[..])], truth(is_fit))
+            (vec![("server", &it.name[..])], number(usize::from(is_fit)))
         });
         out.write(&families::FLEET_FIT, fit)?;
         out.write(&families::FLEET_BEATS, each(|it| count(it.beat)))?;
@@ -245,16 +244,18 @@ impl Scrape {
         let labels = |name| vec![("namespace", name)];
         let each = || namespaces.iter().map(|(name, (_, it))| (*name, *it));
         let is_owned = |it: &NamespaceRow| it.server.is_some() && it.server.as_ref() == own;
-        let owned = each().map(|(name, it)| (labels(name), truth(is_owned(it))));
+        let owned = each().map(|(name, it)| (labels(name), number(usize::from(is_owned(it)))));
         out.write(&families::NAMESPACE_OWNED, owned)?;
         let epochs = each().map(|(name, it)| (labels(name), count(it.epoch)));
         out.write(&families::NAMESPACE_EPOCH, epochs)?;
         let rates = each().map(|(name, it)| (labels(name), count(it.rate)));
         out.write(&families::NAMESPACE_RATE, rates)?;
         let is_suspended = |name| fleet.is_some_and(|it| it.health.suspended.contains_key(name));
-        let suspended = each().map(|(name, _)| (labels(name), truth(is_suspended(name))));
+        let suspended =
+            each().map(|(name, _)| (labels(name), number(usize::from(is_suspended(name)))));
         out.write(&families::NAMESPACE_SUSPENDED, suspended)?;
-        let quarantined = each().map(|(name, it)| (labels(name), truth(it.quarantined.is_some())));
+        let quarantined =
+            each().map(|(name, it)| (labels(name), number(usize::from(it.quarantined.is_some()))));
         out.write(&families::NAMESPACE_QUARANTINED, quarantined)?;
         let quotas =
             each().filter_map(|(name, it)| Some((labels(name), Sample::Number(it.quota?))));
@@ -274,9 +275,9 @@ impl Scrape {
         let of_database = |value: fn(&StoreView) -> i64| {
             stores().map(move |it| (vec![("store", &it.name[..])], count(value(it))))
         };
-        let holds = of_health(|it| truth(it.holds_lease));
+        let holds = of_health(|it| number(usize::from(it.holds_lease)));
         out.write(&families::FLEET_LEASE, holds)?;
-        let reached = of_health(|it| truth(it.is_reached));
+        let reached = of_health(|it| number(usize::from(it.is_reached)));
         out.write(&families::STORE_REACHED, reached)?;
         #[allow(
             clippy::cast_precision_loss,
@@ -296,11 +297,11 @@ impl Scrape {
         let shards = || self.shards.iter();
         out.write(
             &families::HEALTHY,
-            shards().map(|shard| (shard.labels(), truth(shard.is_healthy))),
+            shards().map(|shard| (shard.labels(), number(usize::from(shard.is_healthy)))),
         )?;
         out.write(
             &families::ACCEPTS,
-            self.of_each(|report| truth(report.statistics.shortage.is_none())),
+            self.of_each(|report| number(usize::from(report.statistics.shortage.is_none()))),
         )?;
         out.write(
             &families::MISSING,

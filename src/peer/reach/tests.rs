@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::net::scheme::Scheme;
 use crate::peer::authority::make_authority;
 use crate::peer::owners::FakeOwners;
 use jitney_shard::routing::{KnownNamespaces, Routes};
@@ -89,7 +90,7 @@ fn client() -> Client {
         address: "192.0.2.7".parse().unwrap(),
         server_name: Some("there.example".to_owned()),
         certificate: Some("sender".to_owned()),
-        is_secure: true,
+        scheme: Scheme::Https,
     }
 }
 
@@ -281,8 +282,9 @@ async fn pass_to_a_silent_server(happens: impl FnOnce(&Bench)) -> Result<(), Not
     };
     let (_client, mut stream) = tokio::io::duplex(64);
     let stopped = bench.stop.subscribe();
-    let client = (&b"AMQP"[..], None);
-    let pass = bench.peers.pass(&mut stream, client, *connection, stopped);
+    let pass = bench
+        .peers
+        .pass(&mut stream, b"AMQP", None, *connection, stopped);
     let mut pass = Box::pin(pass);
     assert!(is_pending(pass.as_mut()).await, "it is not answered");
     happens(&bench);
