@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::tokens::{tokens, without_tests};
+
 /// Where the rooms are, and how paths in the code name that place.
 const ROOT: (&str, &str) = ("src", "crate");
 
@@ -38,80 +40,6 @@ struct Source {
     paths: Vec<Vec<String>>,
     /// The modules that it declares, which are files of their own.
     children: BTreeSet<String>,
-}
-
-/// Divides a text into words and signs, without comments and the contents of literals.
-fn tokens(text: &str) -> Vec<&str> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(raw) = rest.strip_prefix('r').filter(|raw| is_raw_text(raw)) {
-            let hashes = raw.find('"').unwrap_or_default();
-            let end = format!("\"{}", "#".repeat(hashes));
-            let from = 2 + hashes;
-            rest[from..]
-                .find(&end)
-                .map_or(rest.len(), |at| from + at + end.len())
-        } else if first == '"' {
-            1 + end_of_text(&rest[1..])
-        } else if first == '\'' {
-            length_of_character(rest)
-        } else if is_word(first) {
-            let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            found.push(&rest[..length]);
-            length
-        } else if rest.starts_with("::") {
-            found.push(&rest[..2]);
-            2
-        } else {
-            if !first.is_whitespace() {
-                found.push(&rest[..first.len_utf8()]);
-            }
-            first.len_utf8()
-        };
-        rest = &rest[length..];
-    }
-    found
-}
-
-/// Returns whether a raw text follows an `r`.
-fn is_raw_text(after: &str) -> bool {
-    after.trim_start_matches('#').starts_with('"')
-}
-
-/// Returns where a text ends, behind its quotation mark.
-fn end_of_text(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// Returns the length of the character or the lifetime that begins with an apostrophe.
-fn length_of_character(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    let Some((_, first)) = chars.next() else {
-        return text.len();
-    };
-    if first == '\\' {
-        let end = text[3..].find('\'').map_or(text.len(), |end| end + 4);
-        return end.min(text.len());
-    }
-    match chars.next() {
-        Some((at, '\'')) => at + 1,
-        _ => 1,
-    }
 }
 
 /// Reads the trees of a `use`: the paths, and the names that they get. Returns how many tokens those were.
@@ -148,29 +76,6 @@ fn read_tree(tokens: &[&str], prefix: &[String], found: &mut Vec<(Vec<String>, S
     at
 }
 
-/// Returns how many tokens an item has, from the end of its attributes on.
-fn length_of_item(tokens: &[&str]) -> usize {
-    let is_import = tokens
-        .iter()
-        .find(|token| !["pub", "(", "crate", "super", ")"].contains(token))
-        == Some(&"use");
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match *token {
-            ";" if depth == 0 => return at + 1,
-            "{" | "(" | "[" => depth += 1,
-            "}" | ")" | "]" => {
-                depth -= 1;
-                if depth == 0 && *token == "}" && !is_import {
-                    return at + 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    tokens.len()
-}
-
 /// Returns the path that begins there.
 fn path_at(tokens: &[&str]) -> Vec<String> {
     let mut path = vec![tokens[0].to_owned()];
@@ -186,22 +91,13 @@ fn path_at(tokens: &[&str]) -> Vec<String> {
 
 impl Source {
     fn read(text: &str) -> Self {
-        const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-        let tokens = tokens(text);
+        let tokens = without_tests(&tokens(text));
         let mut source = Self::default();
         // Modules within the file, each with the depth of its braces.
         let mut within: Vec<usize> = Vec::new();
         let (mut at, mut depth) = (0, 0_usize);
         while at < tokens.len() {
             let rest = &tokens[at..];
-            if rest.starts_with(&TEST) {
-                at += TEST.len();
-                while tokens[at..].starts_with(&["#"]) {
-                    at += 1 + length_of_attribute(&tokens[at + 1..]);
-                }
-                at += length_of_item(&tokens[at..]);
-                continue;
-            }
             at += match rest {
                 ["pub", "(", "in", ..] => rest.iter().position(|it| *it == ")").unwrap() + 1,
                 // What a type of a result captures.
@@ -256,20 +152,6 @@ impl Source {
             }
         }
     }
-}
-
-/// Returns how many tokens the rest of an attribute has, behind its `#`.
-fn length_of_attribute(tokens: &[&str]) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match *token {
-            "[" => depth += 1,
-            "]" if depth == 1 => return at + 1,
-            "]" => depth -= 1,
-            _ => {}
-        }
-    }
-    tokens.len()
 }
 
 /// Returns a path of a module within a file as the file itself would write it; none if it is a path to the file.

@@ -17,3 +17,4 @@ mod configurations;
 mod imports;
 mod process;
 mod tidy;
+mod tokens;
