@@ -31,7 +31,7 @@ fn root() -> PathBuf {
 }
 
 /// Returns all files with an extension below some folders and files, by their path from the root.
-fn files(places: &[&str], extension: &str) -> Vec<(String, String)> {
+pub(super) fn files(places: &[&str], extension: &str) -> Vec<(String, String)> {
     let mut left: Vec<PathBuf> = places.iter().map(|place| root().join(place)).collect();
     let mut found = Vec::new();
     while let Some(path) = left.pop() {
@@ -58,7 +58,7 @@ fn documents() -> Vec<(String, String)> {
     files(&places, "md")
 }
 
-fn check(wrong: &[String]) {
+pub(super) fn check(wrong: &[String]) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
