@@ -27,16 +27,16 @@ use crate::host::shards::Shards;
 use crate::limits;
 use crate::net::admission::{ConnectionSlots, Permit};
 use crate::net::buffers::{InputBuffer, OutputBuffer};
-use crate::net::namespace_connections::{CountedConnection, TooMany};
+use crate::net::namespace_connections::{CountedConnection, TooManyConnections};
 use crate::net::scheme::Scheme;
 use crate::net::socket::{Socket, Stream};
-use crate::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
+use crate::peer::{Hop, Lookup, NotPassed, OriginalClient, PeerConnection, Peers, Reached};
 use crate::system::clock::Clock;
 use jitney_amqp::{Condition, Event, Refusal};
 use jitney_base::ids::ConnectionId;
 use jitney_broker::access::Origin;
 use jitney_shard::Report;
-use jitney_shard::peer::{Effect, Peer};
+use jitney_shard::peer::{Peer, ReplyEffect};
 use jitney_shard::routing::{Host, Routing, ShardIndex};
 
 /// A peer whose connection was accepted.
@@ -256,7 +256,7 @@ async fn close_for_passer(
 
 /// How a connection's task leaves its runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum TaskOutcome {
     Ended,
     /// It continues on the runtime of its shard.
     Moves,
@@ -300,7 +300,7 @@ impl LastWrite {
 
 /// The progress of a stream.
 #[derive(Debug, Clone, Copy)]
-struct Moved {
+struct StreamProgress {
     at_end: bool,
 }
 
@@ -325,13 +325,13 @@ impl<S: Stream> ConnectionTask<S> {
         // Whether the peer may still send something.
         let mut has_more = false;
         match self.run(stopped.clone()).await {
-            Ok(Outcome::Moves) => return Some(self),
-            Ok(Outcome::IsPassedOn) => {
+            Ok(TaskOutcome::Moves) => return Some(self),
+            Ok(TaskOutcome::IsPassedOn) => {
                 self.pass_on(stopped).await;
                 return None;
             }
             // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
-            Ok(Outcome::Ended) => {
+            Ok(TaskOutcome::Ended) => {
                 let wait = limits::LAST_WRITE_WAIT.as_duration();
                 let shut_down = timeout(wait, self.stream.shutdown()).await;
                 has_more = matches!(shut_down, Ok(Ok(()))) && self.hop != Hop::Last;
@@ -366,7 +366,7 @@ impl<S: Stream> ConnectionTask<S> {
             && self.stream.socket().is_some()
     }
 
-    async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<Outcome> {
+    async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<TaskOutcome> {
         let mut at_end = false;
         let mut last_write: Option<LastWrite> = None;
         let mut timer = pin!(sleep_until(self.wakes_at(None)));
@@ -377,10 +377,10 @@ impl<S: Stream> ConnectionTask<S> {
             }
             let ends = self.peer.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
-                return Ok(Outcome::Ended);
+                return Ok(TaskOutcome::Ended);
             }
             if !ends && last_write.is_none() && self.is_to_move() {
-                return Ok(Outcome::Moves);
+                return Ok(TaskOutcome::Moves);
             }
             if ends {
                 last_write.get_or_insert_with(|| LastWrite::begin(self.output.len()));
@@ -482,13 +482,13 @@ impl<S: Stream> ConnectionTask<S> {
     ///
     /// What is known after a report may let the engine answer and continue, without any reply of a shard: that is written, and
     /// reported, before anything else is waited for. The peer may send nothing more until it has the answer.
-    async fn report_read(&mut self, stopped: &watch::Receiver<bool>) -> Option<Outcome> {
+    async fn report_read(&mut self, stopped: &watch::Receiver<bool>) -> Option<TaskOutcome> {
         while self.peer.has_reports() {
             let whole = self.peer.message_bytes();
             let reports = self.peer.take_reports();
             let bytes = std::mem::take(&mut self.read).max(whole);
             if self.report(reports, bytes, stopped).await.is_none() {
-                return Some(Outcome::Ended);
+                return Some(TaskOutcome::Ended);
             }
             if self.routing.take_accepted() {
                 self.peer.engine.authenticated_for_now();
@@ -499,7 +499,7 @@ impl<S: Stream> ConnectionTask<S> {
                 .set(self.kept_bytes() + self.peer.message_bytes());
         }
         if self.passed_on.is_some() {
-            return Some(Outcome::IsPassedOn);
+            return Some(TaskOutcome::IsPassedOn);
         }
         if let Some((shard, report)) = self.asks.take() {
             self.enter(shard).await;
@@ -507,7 +507,7 @@ impl<S: Stream> ConnectionTask<S> {
                 Some(membership) => membership.report(vec![report], 0).await,
                 None => None,
             };
-            return reported.is_none().then_some(Outcome::Ended);
+            return reported.is_none().then_some(TaskOutcome::Ended);
         }
         None
     }
@@ -583,7 +583,7 @@ impl<S: Stream> ConnectionTask<S> {
         let namespaces = self.shards.routes().namespaces().count();
         match self.slots.connections().count(&namespace, namespaces) {
             Ok(counted) => self.counted = Some(counted),
-            Err(TooMany(most)) => {
+            Err(TooManyConnections(most)) => {
                 debug!(
                     connection = self.id.0,
                     namespace, "the namespace has too many connections"
@@ -607,7 +607,7 @@ impl<S: Stream> ConnectionTask<S> {
     ) -> Result<Reached, NotPassed> {
         let peers = self.peers.clone().ok_or(NotPassed::NoServer)?;
         let certificate = self.origin.certificate.clone();
-        let client = Client {
+        let client = OriginalClient {
             address: self.address,
             server_name: self.origin.server_name.clone(),
             // AMQP makes no URLs, so that TLS matters only for its certificate.
@@ -707,9 +707,9 @@ impl<S: Stream> ConnectionTask<S> {
             && let Some(effect) = self.peer.send_next(self.clock.elapsed())
         {
             match effect {
-                Effect::None => {}
-                Effect::ReadOn => self.handle_bytes(),
-                Effect::Admitted => self.permit = None,
+                ReplyEffect::None => {}
+                ReplyEffect::ReadOn => self.handle_bytes(),
+                ReplyEffect::Admitted => self.permit = None,
             }
         }
         self.count_for_namespace();
@@ -767,25 +767,25 @@ impl<S: Stream> ConnectionTask<S> {
     }
 
     /// Writes output, and reads nothing. Ready when all of it is written, or when more can be written.
-    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Moved>> {
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<StreamProgress>> {
         let goes_on = self.write_output(cx)?;
         if goes_on || self.output.is_flushed() {
-            return Poll::Ready(Ok(Moved { at_end: false }));
+            return Poll::Ready(Ok(StreamProgress { at_end: false }));
         }
         Poll::Pending
     }
 
     /// Writes output and reads input. Ready when bytes were read, or when more can be written.
-    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Moved>> {
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<StreamProgress>> {
         let goes_on = self.write_output(cx)?;
         if self.peer.engine.is_held() {
             // The buffered input is processed before more is read.
             self.handle_bytes();
-            return Poll::Ready(Ok(Moved { at_end: false }));
+            return Poll::Ready(Ok(StreamProgress { at_end: false }));
         }
         if self.paused_until.is_none() && self.quota_used_up_until().is_some() {
             // Other connections have used it up since the timer was set.
-            return Poll::Ready(Ok(Moved { at_end: false }));
+            return Poll::Ready(Ok(StreamProgress { at_end: false }));
         }
         let most = self.input_room();
         if 0 < most {
@@ -802,11 +802,11 @@ impl<S: Stream> ConnectionTask<S> {
                 if at_end {
                     self.peer.engine.handle_eof(self.clock.elapsed());
                 }
-                return Poll::Ready(Ok(Moved { at_end }));
+                return Poll::Ready(Ok(StreamProgress { at_end }));
             }
         }
         if goes_on {
-            return Poll::Ready(Ok(Moved { at_end: false }));
+            return Poll::Ready(Ok(StreamProgress { at_end: false }));
         }
         Poll::Pending
     }

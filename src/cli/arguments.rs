@@ -534,13 +534,13 @@ pub(super) fn dead(entity: &str) -> String {
 }
 
 /// An entity, or its dead letters, as arguments name it.
-pub(super) struct Place<'a> {
+pub(super) struct EntityQueue<'a> {
     pub(super) entity: &'a str,
     /// `--dead-letters` is given.
     pub(super) dead_letters: bool,
 }
 
-impl Place<'_> {
+impl EntityQueue<'_> {
     pub(super) fn path(&self) -> String {
         if self.dead_letters {
             dead(self.entity)
@@ -552,7 +552,7 @@ impl Place<'_> {
 
 impl SelectionArgs {
     pub(super) fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };

@@ -10,7 +10,7 @@ use super::arguments::{
     RedriveArgs, RescheduleArgs, RuleCommand, ScheduledArgs, SearchArgs, SessionCommand,
 };
 use super::error::CommandError;
-use super::shell::{Common, Shell, block_on, ended};
+use super::shell::{ApiArgs, Shell, block_on, ended};
 use super::{amqp, backup, locks, server, stats, top};
 use jitney_api::entities::Kind;
 
@@ -64,7 +64,7 @@ pub(super) enum BrokerCommand {
     /// Lock messages by their sequence numbers, and show them with their lock tokens.
     Lock(Remote<locks::LockArgs>),
     /// Settle locked messages, whichever client has locked them.
-    Settle(Remote<locks::SettleArgs>),
+    Settle(Remote<locks::SettleLocksArgs>),
     /// Namespaces of the server, for its operator.
     Namespaces(Remote<Sub<server::NamespaceCommand>>),
     /// Show the server: its version, its process and its shards, for its operator.
@@ -86,7 +86,7 @@ pub(super) struct Remote<T: Args> {
     #[command(flatten)]
     command: T,
     #[command(flatten)]
-    common: Common,
+    common: ApiArgs,
 }
 
 /// A command of several.

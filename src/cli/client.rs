@@ -70,7 +70,7 @@ pub(super) struct Client {
     /// Each is tried where nothing listens at those before it.
     ports: Vec<u16>,
     namespace: Option<String>,
-    credential: Credential,
+    credential: ClientCredential,
     authorities: Authorities,
     /// The warning of a key that others can read was written.
     has_warned: AtomicBool,
@@ -78,7 +78,7 @@ pub(super) struct Client {
 
 /// What a request is authorized with.
 #[derive(Debug)]
-enum Credential {
+enum ClientCredential {
     None,
     Operator(KnownKey),
     /// A token of a connection string.
@@ -86,7 +86,7 @@ enum Credential {
 }
 
 /// An answer: its status, its version, its body.
-struct Answer {
+struct ApiAnswer {
     status: StatusCode,
     version: Option<HeaderValue>,
     body: Bytes,
@@ -122,7 +122,7 @@ impl Client {
             .transpose()?;
         let authorities = Authorities::of(args.ca.as_deref())?;
         let credential = match &connection {
-            Some(connection) => Credential::Token(connection.token("")),
+            Some(connection) => ClientCredential::Token(connection.token("")),
             None => {
                 let key = operator::known(&args.operator, &args.data_dir);
                 let key = key.map_err(|error| match &error {
@@ -133,7 +133,7 @@ impl Client {
                     | KeysError::Operator(_)
                     | KeysError::Random => CommandError::Usage(error.to_string()),
                 })?;
-                key.map_or(Credential::None, Credential::Operator)
+                key.map_or(ClientCredential::None, ClientCredential::Operator)
             }
         };
         let (is_tls, host, ports) = match (&args.url, &connection) {
@@ -267,9 +267,9 @@ impl Client {
     /// Returns what authorizes a request to a peer.
     fn authorization(&self, peer: Peer, place: &str) -> Option<String> {
         let known = match &self.credential {
-            Credential::None => return None,
-            Credential::Token(token) => return Some(token.clone()),
-            Credential::Operator(known) => known,
+            ClientCredential::None => return None,
+            ClientCredential::Token(token) => return Some(token.clone()),
+            ClientCredential::Operator(known) => known,
         };
         let key = known.for_peer(peer)?;
         let is_readable = !self.is_tls && peer == Peer::Elsewhere;
@@ -285,23 +285,25 @@ impl Client {
     /// Says which credential was missing, if one was.
     fn advice(&self, peer: Peer) -> String {
         match &self.credential {
-            Credential::None => String::new(),
-            Credential::Operator(KnownKey::OfDirectory(_, file)) if peer == Peer::Elsewhere => {
+            ClientCredential::None => String::new(),
+            ClientCredential::Operator(KnownKey::OfDirectory(_, file))
+                if peer == Peer::Elsewhere =>
+            {
                 format!(
                     "; the key in {} is for brokers on this machine, and was not sent to another one: give a credential for it \
                      with --connection STRING or --operator-key-file FILE",
                     file.display()
                 )
             }
-            Credential::Operator(KnownKey::OfDirectory(_, file)) => format!(
+            ClientCredential::Operator(KnownKey::OfDirectory(_, file)) => format!(
                 "; the key was {}, of another broker or of another data directory: {}",
                 file.display(),
                 give("the right one")
             ),
-            Credential::Operator(KnownKey::Given(_)) => {
+            ClientCredential::Operator(KnownKey::Given(_)) => {
                 "; the operator's key that was given is not this broker's".to_owned()
             }
-            Credential::Token(_) => {
+            ClientCredential::Token(_) => {
                 "; the key is that of --connection (or SERVICEBUS_CONNECTION_STRING)".to_owned()
             }
         }
@@ -314,7 +316,7 @@ impl Client {
         path: &str,
         content: Content,
         headers: &[(&'static str, &str)],
-    ) -> Result<Answer, CommandError> {
+    ) -> Result<ApiAnswer, CommandError> {
         let (stream, port) = self.connect().await?;
         let (place, peer) = (self.place(port), Peer::of(&stream));
         let failed =
@@ -345,7 +347,7 @@ impl Client {
             let most = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);
             let body = Limited::new(response.into_body(), most);
             let collected = body.collect().await;
-            collected.map(|body| Answer {
+            collected.map(|body| ApiAnswer {
                 status,
                 version,
                 body: body.to_bytes(),
@@ -371,7 +373,7 @@ impl Client {
         }
         let error = answer.refused();
         Err(match (answer.status, &self.credential) {
-            (StatusCode::UNAUTHORIZED, Credential::None) => CommandError::Refused(format!(
+            (StatusCode::UNAUTHORIZED, ClientCredential::None) => CommandError::Refused(format!(
                 "The broker at {place} wants a key: {}",
                 give("one")
             )),
@@ -381,7 +383,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl ApiAnswer {
     fn json<T: DeserializeOwned>(&self) -> Result<T, CommandError> {
         serde_json::from_slice(&self.body).map_err(|error| match error.classify() {
             Category::Data => CommandError::Refused(format!(
@@ -474,7 +476,7 @@ mod tests {
             host: "broker.example.com".to_owned(),
             ports: vec![5300],
             namespace: None,
-            credential: Credential::Operator(known),
+            credential: ClientCredential::Operator(known),
             authorities: Authorities::of(None).unwrap(),
             has_warned: AtomicBool::new(false),
         }

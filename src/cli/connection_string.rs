@@ -25,7 +25,7 @@ const TOKEN_SECONDS: u64 = 3_600;
 pub(super) struct ConnectionString {
     pub(super) host: String,
     port: Option<u16>,
-    credential: Credential,
+    credential: StringCredential,
     /// The entity that it is limited to.
     entity_path: Option<String>,
     /// It is for the emulator: AMQP is without TLS.
@@ -46,7 +46,7 @@ pub(super) enum Origin {
 }
 
 #[derive(Debug)]
-enum Credential {
+enum StringCredential {
     Key { name: String, key: Secret },
     Signature(Secret),
 }
@@ -72,11 +72,11 @@ impl ConnectionString {
             CommandError::Usage(text)
         })?;
         let credential = if let Some(signature) = part("SharedAccessSignature") {
-            Credential::Signature(Secret::new(signature))
+            StringCredential::Signature(Secret::new(signature))
         } else {
             let name = part("SharedAccessKeyName");
             let key = part("SharedAccessKey");
-            Credential::Key {
+            StringCredential::Key {
                 name: name.ok_or_else(|| missing("SharedAccessKeyName"))?,
                 key: Secret::new(key.ok_or_else(|| missing("SharedAccessKey"))?),
             }
@@ -117,7 +117,7 @@ impl ConnectionString {
         Ok(Self {
             host,
             port,
-            credential: Credential::Key {
+            credential: StringCredential::Key {
                 name: ROOT.to_owned(),
                 key: Secret::new(key),
             },
@@ -175,8 +175,8 @@ impl ConnectionString {
 
     fn token_until(&self, path: &str, until: u64) -> String {
         let (name, key) = match &self.credential {
-            Credential::Key { name, key } => (name, key),
-            Credential::Signature(signature) => return signature.expose().to_owned(),
+            StringCredential::Key { name, key } => (name, key),
+            StringCredential::Signature(signature) => return signature.expose().to_owned(),
         };
         let resource = encoded(&format!("http://{}/{path}", url_host(&self.host)));
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes());
@@ -250,7 +250,7 @@ mod tests {
         let string = parsed(text);
         assert_eq!(string.http_ports(), [5300, 5672]);
         assert_eq!(string.amqp_port(), 5672);
-        let Credential::Key { name, key } = &string.credential else {
+        let StringCredential::Key { name, key } = &string.credential else {
             panic!("it has a key");
         };
         assert_eq!((name.as_str(), key.expose()), ("Root", "a=b="));
@@ -303,7 +303,7 @@ mod tests {
         for (url, port) in [(None, 5672), (Some("http://127.0.0.1:5301"), 5301)] {
             let found = of(url);
             assert_eq!(found.origin, Origin::OfDirectory(file.clone()));
-            let Credential::Key { name, key } = &found.credential else {
+            let StringCredential::Key { name, key } = &found.credential else {
                 panic!("it has a key");
             };
             assert_eq!(

@@ -105,7 +105,7 @@ async fn environment(args: &EnvironmentArgs) -> Result<ExitCode, CommandError> {
         (at("ca.p12"), &store, Readers::OfDirectory),
     ]);
     written.map_err(|error| failed(error.to_string()))?;
-    let mut lines = Lines::new(args.format);
+    let mut lines = PrintedLines::new(args.format);
     let connection = if is_open == StatusCode::OK {
         Some(broker.emulator_string())
     } else {
@@ -251,12 +251,12 @@ fn others(directory: &Path) -> Option<String> {
 }
 
 /// The lines that are printed.
-struct Lines {
+struct PrintedLines {
     format: Format,
     text: String,
 }
 
-impl Lines {
+impl PrintedLines {
     fn new(format: Format) -> Self {
         let text = String::new();
         Self { format, text }
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn values_are_one_word_for_a_shell() {
-        let mut lines = Lines::new(Format::Shell);
+        let mut lines = PrintedLines::new(Format::Shell);
         lines.add("NAME", "it's; $HOME");
         assert_eq!(lines.text, "export NAME='it'\\''s; $HOME'\n");
-        let mut lines = Lines::new(Format::File);
+        let mut lines = PrintedLines::new(Format::File);
         lines.add("NAME", "a=b;c");
         assert_eq!(lines.text, "NAME=a=b;c\n");
     }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::arguments::Place;
+use super::arguments::EntityQueue;
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
@@ -28,7 +28,7 @@ pub(super) struct LockArgs {
 
 /// Settle locked messages, whichever client has locked them.
 #[derive(Debug, Args)]
-pub(super) struct SettleArgs {
+pub(super) struct SettleLocksArgs {
     /// The queue or the subscription.
     entity: String,
     /// The lock tokens.
@@ -74,7 +74,7 @@ impl OutcomeArg {
 
 impl LockArgs {
     fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };
@@ -82,9 +82,9 @@ impl LockArgs {
     }
 }
 
-impl SettleArgs {
+impl SettleLocksArgs {
     fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };
@@ -107,7 +107,7 @@ impl Shell {
     }
 
     /// Settles messages; the exit code says whether all were.
-    pub(super) async fn settle(&self, args: &SettleArgs) -> Result<ExitCode, CommandError> {
+    pub(super) async fn settle(&self, args: &SettleLocksArgs) -> Result<ExitCode, CommandError> {
         let place = encoded(&args.place());
         let settlements = args.tokens.iter().map(|token| {
             let mut settlement = json!({"lock_token": token, "outcome": args.outcome.outcome()});

@@ -17,7 +17,7 @@ use crate::system::print;
 use jitney_broker::access::Profile;
 use jitney_gateway::Gateway;
 use jitney_journal::{Cut, Error, LogReader as _};
-use jitney_shard::{Checked, Effect, Finding, Place};
+use jitney_shard::{Checked, DamageEffect, DamagePlace, Finding};
 
 /// What can be done with a log.
 #[derive(Debug, Subcommand)]
@@ -39,19 +39,19 @@ pub(super) struct CheckArgs {
 
 /// The result for a directory.
 #[derive(Debug, Serialize)]
-struct Report {
+struct DirectoryResult {
     directory: String,
     /// Nothing is damaged.
     sound: bool,
     /// What is wrong with the record of namespaces and their shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<String>,
-    shards: Vec<OfShard>,
+    shards: Vec<ShardResult>,
 }
 
 /// The result for a shard. The counts are left out where too much is damaged to have them.
 #[derive(Debug, Serialize)]
-struct OfShard {
+struct ShardResult {
     shard: u32,
     #[serde(flatten)]
     contents: Option<Counts>,
@@ -138,7 +138,7 @@ pub(crate) fn run(command: &LogCommand) -> ExitCode {
 }
 
 /// Checks all shards of a data directory.
-fn check(directory: &Path) -> Result<Report, NotChecked> {
+fn check(directory: &Path) -> Result<DirectoryResult, NotChecked> {
     let numbers = shards_of(directory)?;
     let (mut shards, mut namespaces) = (Vec::new(), BTreeMap::new());
     for number in numbers {
@@ -156,11 +156,11 @@ fn check(directory: &Path) -> Result<Report, NotChecked> {
         if let Some(contents) = &checked.contents {
             namespaces.insert(number, contents.namespaces.clone());
         }
-        shards.push(OfShard::new(number, checked));
+        shards.push(ShardResult::new(number, checked));
     }
     let placement = fault_of_placement(directory, &namespaces)?;
     let sound = placement.is_none() && shards.iter().all(|shard| shard.damage.is_empty());
-    Ok(Report {
+    Ok(DirectoryResult {
         directory: directory.display().to_string(),
         sound,
         placement,
@@ -201,7 +201,7 @@ fn fault_of_placement(
     }
 }
 
-impl OfShard {
+impl ShardResult {
     fn new(shard: u32, checked: Checked) -> Self {
         let torn_end = checked.contents.as_ref().and_then(|contents| contents.torn);
         let contents = checked.contents.map(|contents| Counts {
@@ -242,23 +242,23 @@ impl Torn {
 impl Damage {
     fn new(shard: u32, found: Finding) -> Self {
         let (name, offset) = match found.place {
-            Place::Checkpoint(number) => (disk::checkpoint_name(number), 0),
-            Place::Segment(segment, offset) => (disk::segment_name(segment), offset),
-            Place::Records => ("*.seg".to_owned(), 0),
+            DamagePlace::Checkpoint(number) => (disk::checkpoint_name(number), 0),
+            DamagePlace::Segment(segment, offset) => (disk::segment_name(segment), offset),
+            DamagePlace::Records => ("*.seg".to_owned(), 0),
         };
         let advice = match found.effect {
-            Effect::StopsStart => {
+            DamageEffect::StopsStart => {
                 "a broker does not start with it: restore a backup; or copy the directory, and start once with \
                  --accept-data-loss to continue without this part"
             }
-            Effect::StopsAnyStart => {
+            DamageEffect::StopsAnyStart => {
                 "a broker does not start with it: restore a backup, or begin with an empty directory"
             }
-            Effect::Message => {
+            DamageEffect::Message => {
                 "a broker starts with it: the message goes to the dead letters with an empty body (MessageDamaged), and all \
                  others are unaffected; check the disk, and restore a backup if the message is needed"
             }
-            Effect::None => "no message needs these bytes; check the disk",
+            DamageEffect::None => "no message needs these bytes; check the disk",
         };
         let (entity, sequence_number) = found.message.unzip();
         Self {
@@ -272,7 +272,7 @@ impl Damage {
     }
 }
 
-impl Report {
+impl DirectoryResult {
     /// Returns it for people.
     fn text(&self) -> String {
         let mut text = String::new();
@@ -298,7 +298,7 @@ impl Report {
     }
 }
 
-impl OfShard {
+impl ShardResult {
     // Writing to a string does not fail.
     fn add_to(&self, text: &mut String) {
         let number = self.shard;

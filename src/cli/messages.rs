@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::arguments::{
-    AuditArgs, ConditionArgs, HistoryArgs, ListArgs, MessageCommand, Place, ScheduledArgs,
+    AuditArgs, ConditionArgs, EntityQueue, HistoryArgs, ListArgs, MessageCommand, ScheduledArgs,
     SearchArgs, SelectionArgs, StateArg,
 };
 use super::error::CommandError;
@@ -91,7 +91,7 @@ impl Shell {
                 number,
                 dead_letters,
             } => {
-                let place = Place {
+                let place = EntityQueue {
                     entity,
                     dead_letters: *dead_letters,
                 };

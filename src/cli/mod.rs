@@ -37,7 +37,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::host::configuration::{self, DefaultsArg, Reading, WithoutEffect};
+use crate::host::configuration::{self, ConfigurationReading, DefaultsArg, WithoutEffect};
 use crate::net::certs::{self, CertsArgs};
 use crate::run::arguments::ServeArgs;
 use crate::run::start;
@@ -209,7 +209,7 @@ pub fn main() -> ExitCode {
             } else {
                 WithoutEffect::Warned
             };
-            let reading = Reading {
+            let reading = ConfigurationReading {
                 defaults: config_defaults.into(),
                 without_effect,
             };
@@ -256,7 +256,7 @@ fn write_man(directory: &Path) -> ExitCode {
 }
 
 /// Checks a configuration as a start would read it: warnings first, then mistakes.
-fn check(file: &Path, reading: Reading) -> ExitCode {
+fn check(file: &Path, reading: ConfigurationReading) -> ExitCode {
     let name = file.display().to_string();
     if !file.exists() {
         print::complain(format_args!("jitney: There is no file {name}."));
@@ -294,7 +294,7 @@ fn check(file: &Path, reading: Reading) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::memory::Size;
+    use crate::host::memory::ByteSize;
 
     fn parsed(arguments: &[&str]) -> Result<Command, String> {
         let arguments = ["jitney"].iter().chain(arguments);
@@ -395,7 +395,7 @@ mod tests {
         };
         assert_eq!(
             (args.memory_limit, args.cache_mb),
-            (Some(Size(512 << 20)), None)
+            (Some(ByteSize(512 << 20)), None)
         );
         let text = parsed(&["serve", "--memory-limit", "1MiB"]).unwrap_err();
         assert!(text.contains("64MiB is the least"), "{text}");

@@ -10,7 +10,7 @@ use jitney_api::rules::{Rule, Rules};
 use jitney_api::sessions::{Session, Sessions};
 
 /// A page of a list.
-pub(super) trait Page: DeserializeOwned {
+pub(super) trait ListPage: DeserializeOwned {
     type Entry;
     /// The parameter of the query that says where a page begins.
     const FROM: &'static str;
@@ -23,7 +23,7 @@ pub(super) trait Page: DeserializeOwned {
 
 macro_rules! pages {
     ($($page:ident has $list:ident of $entry:ident, and $next:ident is $from:literal;)*) => {
-        $(impl Page for $page {
+        $(impl ListPage for $page {
             type Entry = $entry;
             const FROM: &'static str = $from;
 

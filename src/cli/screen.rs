@@ -39,13 +39,13 @@ pub(super) enum Action {
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct ScreenSize {
     pub(super) columns: usize,
     pub(super) lines: usize,
 }
 
 /// Where a terminal does not tell its size.
-const USUAL: Size = Size {
+const USUAL: ScreenSize = ScreenSize {
     columns: 80,
     lines: 24,
 };
@@ -91,10 +91,10 @@ impl Screen {
     }
 
     /// Returns the size of the terminal.
-    pub(super) fn size() -> Size {
+    pub(super) fn size() -> ScreenSize {
         let size = tcgetwinsize(io::stdout()).ok();
         let size = size.filter(|size| size.ws_row != 0 && size.ws_col != 0);
-        size.map_or(USUAL, |size| Size {
+        size.map_or(USUAL, |size| ScreenSize {
             // The last one stays empty: the rest of a line is cleared behind its text, and there that is the last character.
             columns: usize::from(size.ws_col) - 1,
             lines: size.ws_row.into(),

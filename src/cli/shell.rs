@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, ClientArgs};
 use super::error::CommandError;
-use super::pages::Page;
+use super::pages::ListPage;
 use super::path::encoded;
 use super::table::{self, Table, to_json};
 use crate::system::print;
@@ -27,7 +27,7 @@ pub(crate) enum Output {
 
 /// What every command over the API has.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Common {
+pub(crate) struct ApiArgs {
     /// The format of the output.
     #[arg(long, value_enum, default_value_t, global = true)]
     output: Output,
@@ -43,7 +43,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    pub(super) fn new(common: &Common) -> Result<Self, CommandError> {
+    pub(super) fn new(common: &ApiArgs) -> Result<Self, CommandError> {
         Ok(Self {
             client: Client::new(&common.client)?,
             output: common.output,
@@ -89,7 +89,7 @@ impl Shell {
     }
 
     /// Returns the entries of all pages of a list.
-    pub(super) async fn all_pages<P: Page>(
+    pub(super) async fn all_pages<P: ListPage>(
         &self,
         query: &str,
     ) -> Result<Vec<P::Entry>, CommandError> {

@@ -22,7 +22,7 @@ use crate::system::print;
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
     /// List the namespaces of the store, with the server that has each, and with the reasons of quarantines.
-    List(ListArgs),
+    List(ListNamespacesArgs),
     /// Move the namespaces of a data directory into the store. No broker may have the directory, which stays as it is; do not serve
     /// it again after that. Messages keep their sequence numbers.
     Import(ImportArgs),
@@ -61,7 +61,7 @@ pub(super) struct StoreUrl {
 
 /// List the namespaces.
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(super) struct ListNamespacesArgs {
     /// Which store.
     #[command(flatten)]
     url: StoreUrl,

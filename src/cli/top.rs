@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::error::CommandError;
-use super::screen::{Action, Screen, Size};
+use super::screen::{Action, Screen, ScreenSize};
 use super::shell::{Output, Shell};
 use super::{table, words};
 use crate::system::print;
@@ -41,7 +41,7 @@ const LINES_AROUND: usize = 3;
 
 /// The entities of a namespace, as the last events have them.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenEntities {
     /// The id of the last event.
     last: String,
     entities: BTreeMap<String, EntityNow>,
@@ -57,7 +57,7 @@ impl Shell {
         };
         let failed = |error| CommandError::Usage(format!("the terminal: {error}"));
         let mut screen = screen.map_err(failed)?;
-        let mut seen = Seen::default();
+        let mut seen = SeenEntities::default();
         let (mut shown, mut first) = (0, 0_usize);
         let mut rows = Vec::new();
         let mut began = Instant::now();
@@ -101,7 +101,7 @@ impl Shell {
     }
 
     /// Prints what is seen where there is no terminal.
-    fn print(&self, seen: &Seen, rows: &[Value]) {
+    fn print(&self, seen: &SeenEntities, rows: &[Value]) {
         if self.output == Output::Json {
             print::json_line(&json!({"entities": rows, "connections": seen.connections.len()}));
             return;
@@ -120,7 +120,7 @@ async fn happened(screen: Option<&mut Screen>) -> Action {
 }
 
 /// Draws the rows from the first on; returns which is the first then, as the last line is never empty while others are above.
-fn draw_at(first: usize, seen: &Seen, rows: &[Value]) -> usize {
+fn draw_at(first: usize, seen: &SeenEntities, rows: &[Value]) -> usize {
     let size = Screen::size();
     let room = size.lines.saturating_sub(LINES_AROUND);
     let first = first.min(rows.len().saturating_sub(room));
@@ -144,7 +144,7 @@ const COLUMNS: [(&str, &str, u8); 9] = [
 const PATH_MIN: usize = 24;
 
 /// Returns a picture of so many columns and lines.
-fn picture(summary: &str, rows: &[Value], size: Size, first: usize) -> String {
+fn picture(summary: &str, rows: &[Value], size: ScreenSize, first: usize) -> String {
     let room = size.lines.saturating_sub(LINES_AROUND);
     let visible = rows.iter().skip(first).take(room);
     let visible: Vec<&Value> = visible.collect();
@@ -214,7 +214,7 @@ fn shortened(text: &str, most: usize) -> String {
         .collect()
 }
 
-impl Seen {
+impl SeenEntities {
     fn summary(&self) -> String {
         let (entities, connections) = (self.entities.len(), self.connections.len());
         format!("{entities} entities, {connections} connections")
@@ -314,20 +314,20 @@ mod tests {
             })
             .collect();
         for (columns, lines) in [(80, 24), (200, 50), (30, 5), (1, 1), (10, 2)] {
-            let size = Size { columns, lines };
+            let size = ScreenSize { columns, lines };
             let drawn = picture("40 entities", &rows, size, 7);
             assert!(drawn.lines().count() <= lines, "{drawn}");
             let widest = drawn.lines().map(|line| line.chars().count()).max();
             assert!(widest.unwrap_or_default() <= columns, "{drawn}");
         }
-        let wide = Size {
+        let wide = ScreenSize {
             columns: 200,
             lines: 50,
         };
         let drawn = picture("40 entities", &rows, wide, 0);
         assert!(drawn.contains("queue-39-with-a-name-that-is-rather-long"));
         assert!(drawn.contains("DEFERRED") && !drawn.contains(" of 40"));
-        let narrow = Size {
+        let narrow = ScreenSize {
             columns: 80,
             lines: 24,
         };
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn events_become_rows_with_rates() {
-        let mut seen = Seen::default();
+        let mut seen = SeenEntities::default();
         let event = |path: &str, active: u64, incoming: u64| {
             let data = json!({"path": path, "kind": "queue", "active": active, "deferred": 0, "scheduled": 0, "locked": 0,
                 "dead_letters": 0, "size_bytes": 0, "receivers": 0, "status": "active", "requires_session": false,

@@ -69,7 +69,7 @@ pub(crate) struct Source {
 
 /// A backup that was made.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct NewBackup {
     pub(crate) manifest: Manifest,
     /// Files that the backup before did not have, and their bytes.
     pub(crate) copied: u64,
@@ -137,7 +137,7 @@ impl Backups {
         shards: Arc<Shards>,
         target: PathBuf,
         now: Timestamp,
-    ) -> Result<Made, BackupError> {
+    ) -> Result<NewBackup, BackupError> {
         self.kept.source()?;
         if self.is_running.swap(true, Ordering::AcqRel) {
             let text = "A backup is being made; another can be made when it has ended.";
@@ -146,7 +146,7 @@ impl Backups {
         let (tell, told) = oneshot::channel();
         let (ours, runtime) = (Arc::clone(self), Handle::current());
         let work = move || {
-            let running = Running(Arc::clone(&ours));
+            let running = RunningBackup(Arc::clone(&ours));
             let Ok(source) = ours.kept.source() else {
                 return;
             };
@@ -186,9 +186,9 @@ impl Backups {
 }
 
 /// A backup that is being made.
-struct Running(Arc<Backups>);
+struct RunningBackup(Arc<Backups>);
 
-impl Drop for Running {
+impl Drop for RunningBackup {
     fn drop(&mut self) {
         self.0.is_running.store(false, Ordering::Release);
     }
@@ -230,7 +230,7 @@ impl Source {
         target: &Path,
         positions: impl FnOnce() -> Vec<(u32, LogEnd)>,
         now: Timestamp,
-    ) -> Result<Made, BackupError> {
+    ) -> Result<NewBackup, BackupError> {
         self.check_target(target)?;
         files::make_private_directory(target)?;
         let _lock = match disk::lock(target) {
@@ -250,7 +250,7 @@ impl Source {
         let positions = positions();
         let made_at = jiff::Timestamp::from_millisecond(now.as_millis());
         let made_at = made_at.map(|at| at.to_string()).unwrap_or_default();
-        let mut copying = Copying {
+        let mut copying = CopyInProgress {
             source: self,
             target,
             before: before.as_ref(),
@@ -275,7 +275,7 @@ impl Source {
         if let Err(error) = prune(target, Some(&manifest)) {
             warn!(%error, "files of an older backup are left; the next one removes them");
         }
-        Ok(Made {
+        Ok(NewBackup {
             manifest,
             copied,
             copied_bytes,
@@ -332,7 +332,7 @@ impl Source {
 }
 
 /// A backup in the making.
-struct Copying<'a> {
+struct CopyInProgress<'a> {
     source: &'a Source,
     target: &'a Path,
     before: Option<&'a Manifest>,
@@ -341,7 +341,7 @@ struct Copying<'a> {
     copied_bytes: u64,
 }
 
-impl Copying<'_> {
+impl CopyInProgress<'_> {
     fn copy_all(&mut self, positions: &[(u32, LogEnd)]) -> Result<(), BackupError> {
         for (number, disk) in &self.source.disks {
             let end = positions.iter().find(|(of, _)| of == number);

@@ -57,7 +57,7 @@ impl From<SyncArg> for Sync {
 
 /// The committer's commands, in order.
 #[derive(Debug)]
-pub(crate) enum LogCommand {
+pub(crate) enum CommitterCommand {
     /// Make this group of records durable.
     Commit(Frame),
     /// Remove segments that are no longer needed.
@@ -78,7 +78,7 @@ pub(crate) struct SyncProgress {
 /// What carries out the commands about the log, as the owner sees it.
 pub(crate) trait LogSink: Send {
     /// Takes a command, to be carried out at [`LogSink::flush`] at the latest. The bytes in flight bound the queue of commands.
-    fn order(&mut self, order: LogCommand);
+    fn order(&mut self, order: CommitterCommand);
 
     /// Lets what was ordered be carried out. Returns the progress, if that was done at once by the caller's thread.
     fn flush(&mut self) -> Option<SyncProgress>;
@@ -98,9 +98,9 @@ pub(crate) struct CommitterHandle {
     log: Arc<Log>,
     sync: Sync,
     /// What was ordered since the last [`CommitterHandle::flush`], and its bytes.
-    waiting: Vec<LogCommand>,
+    waiting: Vec<CommitterCommand>,
     waiting_bytes: usize,
-    orders: Option<mpsc::Sender<LogCommand>>,
+    orders: Option<mpsc::Sender<CommitterCommand>>,
     progress: watch::Receiver<SyncProgress>,
     /// Writes must stop waiting for free space.
     stop: Arc<AtomicBool>,
@@ -187,8 +187,8 @@ impl CommitterHandle {
     fn commit_in_place(&mut self) -> Option<SyncProgress> {
         let began = Instant::now();
         let frames = self.waiting.iter().filter_map(|order| match order {
-            LogCommand::Commit(frame) => Some(frame.clone()),
-            LogCommand::Remove(_) | LogCommand::Sync => None,
+            CommitterCommand::Commit(frame) => Some(frame.clone()),
+            CommitterCommand::Remove(_) | CommitterCommand::Sync => None,
         });
         let frames: Vec<Frame> = frames.collect();
         let mut committer = self.log.committer();
@@ -213,8 +213,8 @@ impl CommitterHandle {
 }
 
 impl LogSink for CommitterHandle {
-    fn order(&mut self, order: LogCommand) {
-        if let LogCommand::Commit(frame) = &order {
+    fn order(&mut self, order: CommitterCommand) {
+        if let CommitterCommand::Commit(frame) = &order {
             self.waiting_bytes += frame.bytes.len();
         }
         self.waiting.push(order);
@@ -224,9 +224,9 @@ impl LogSink for CommitterHandle {
     }
 
     fn flush(&mut self) -> Option<SyncProgress> {
-        let is_small = |order: &LogCommand| match order {
-            LogCommand::Commit(_) | LogCommand::Sync => true,
-            LogCommand::Remove(_) => false,
+        let is_small = |order: &CommitterCommand| match order {
+            CommitterCommand::Commit(_) | CommitterCommand::Sync => true,
+            CommitterCommand::Remove(_) => false,
         };
         let is_wanted = !self.waiting.is_empty() && self.sync == Sync::Always;
         if is_wanted && self.waiting.iter().all(is_small) && self.log.may_commit_in_place() {
@@ -277,7 +277,7 @@ impl Drop for CommitterHandle {
 fn run(
     log: &Log,
     sync: Sync,
-    orders: &mpsc::Receiver<LogCommand>,
+    orders: &mpsc::Receiver<CommitterCommand>,
     report: &watch::Sender<SyncProgress>,
     stop: &AtomicBool,
 ) {
@@ -308,9 +308,9 @@ fn run(
         for order in first.into_iter().chain(orders.try_iter()) {
             taken += 1;
             match order {
-                LogCommand::Commit(frame) => frames.push(frame),
-                LogCommand::Remove(segments) => removals.extend(segments),
-                LogCommand::Sync => must_sync = true,
+                CommitterCommand::Commit(frame) => frames.push(frame),
+                CommitterCommand::Remove(segments) => removals.extend(segments),
+                CommitterCommand::Sync => must_sync = true,
             }
         }
         let began = Instant::now();
@@ -418,7 +418,7 @@ mod tests {
         let frame = log.writer.seal().unwrap();
         let mut committer = CommitterHandle::start(log.committer, Sync::Always, 0).unwrap();
         let progress = committer.progress();
-        committer.order(LogCommand::Commit(frame));
+        committer.order(CommitterCommand::Commit(frame));
         assert_eq!(committer.flush(), None);
         let (tell, told) = mpsc::channel();
         let stopping = thread::spawn(move || {
@@ -434,13 +434,13 @@ mod tests {
     async fn whatever_the_policy_a_sync_that_is_ordered_is_done() {
         for policy in [Sync::Always, Sync::Interval, Sync::Never] {
             let (mut committer, frame) = committer_of(1, policy);
-            committer.order(LogCommand::Commit(frame));
+            committer.order(CommitterCommand::Commit(frame));
             committer.hand_over();
             let mut progress = committer.progress();
             let told = progress.wait_for(|progress| progress.durable == 1).await;
             assert!(told.is_ok(), "{policy:?}");
             drop(told);
-            committer.order(LogCommand::Sync);
+            committer.order(CommitterCommand::Sync);
             committer.hand_over();
             let synced = progress.wait_for(|progress| progress.synced == 1).await;
             assert!(synced.is_ok(), "{policy:?}");
@@ -466,20 +466,20 @@ mod tests {
     fn what_is_small_is_synced_by_the_caller_and_the_rest_by_the_thread() {
         let (mut committer, frame) = committer_of(1, Sync::Always);
         assert_eq!(committer.flush(), None, "there is nothing to do");
-        committer.order(LogCommand::Commit(frame));
+        committer.order(CommitterCommand::Commit(frame));
         let (durable, synced) = (1, 1);
         let progress = SyncProgress { durable, synced };
         assert_eq!(committer.flush(), Some(progress));
         let (mut committer, frame) = committer_of(limits::SYNC_IN_PLACE_BYTES + 1, Sync::Always);
-        committer.order(LogCommand::Commit(frame));
+        committer.order(CommitterCommand::Commit(frame));
         assert_eq!(committer.flush(), None, "it is large");
         let (mut committer, frame) = committer_of(1, Sync::Always);
         let slow = Duration::from_micros(4 * limits::SYNC_IN_PLACE_MICROS);
         committer.log.learn(slow);
-        committer.order(LogCommand::Commit(frame));
+        committer.order(CommitterCommand::Commit(frame));
         assert_eq!(committer.flush(), None, "the disk is slow");
         let (mut committer, frame) = committer_of(1, Sync::Interval);
-        committer.order(LogCommand::Commit(frame));
+        committer.order(CommitterCommand::Commit(frame));
         assert_eq!(committer.flush(), None, "it is not to be synced now");
     }
 }

@@ -70,12 +70,12 @@ pub(crate) enum WithoutEffect {
 
 /// How a configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ConfigurationReading {
     pub(crate) defaults: Defaults,
     pub(crate) without_effect: WithoutEffect,
 }
 
-impl Reading {
+impl ConfigurationReading {
     /// How a text is read that servers share: it says all that it needs.
     pub(crate) const SHARED: Self = Self {
         defaults: Defaults::Emulator,
@@ -85,7 +85,7 @@ impl Reading {
 
 /// Where the configuration is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ConfigurationSource {
     /// A file.
     File(PathBuf),
     /// Nothing is given: the emulator's entities, until this file is there.
@@ -106,7 +106,7 @@ struct Variables {
 /// A text that was read: what is wrong with it, and what only has no effect, a line each, prefixed with file name, line and column
 /// as compilers do.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct ConfigurationReport {
     /// The configuration, or all mistakes.
     pub(crate) config: Result<Configuration, Vec<String>>,
     pub(crate) warnings: Vec<String>,
@@ -123,8 +123,8 @@ const TEXT: &str = "CONFIG_JSON";
 
 impl ConfigArgs {
     /// Returns how it is read.
-    pub(crate) fn reading(&self) -> Reading {
-        Reading {
+    pub(crate) fn reading(&self) -> ConfigurationReading {
+        ConfigurationReading {
             defaults: self.config_defaults.into(),
             without_effect: if self.strict_config {
                 WithoutEffect::Refused
@@ -135,7 +135,7 @@ impl ConfigArgs {
     }
 
     /// Returns where it is from.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> ConfigurationSource {
         let variables = Variables {
             path: std::env::var_os("CONFIG_PATH").map(PathBuf::from),
             text: std::env::var(TEXT).ok(),
@@ -144,7 +144,7 @@ impl ConfigArgs {
     }
 
     /// Returns where it is from, beside the file of an image.
-    fn source_beside(&self, image: &Path, variables: &Variables) -> Source {
+    fn source_beside(&self, image: &Path, variables: &Variables) -> ConfigurationSource {
         let named = self.config.as_deref();
         let named = named.filter(|path| !path.as_os_str().is_empty());
         let variable = variables.path.as_deref();
@@ -153,16 +153,16 @@ impl ConfigArgs {
         if let Some(text) = self.text()
             && !(is_file_of_option && is_text_of_variable)
         {
-            return Source::Text(text.to_owned());
+            return ConfigurationSource::Text(text.to_owned());
         }
         match named {
             // A file that is mounted into an image at its own place, while the variable has the path of the host.
             Some(path) if variable == Some(path) && !path.exists() && image.exists() => {
-                Source::File(image.to_owned())
+                ConfigurationSource::File(image.to_owned())
             }
-            Some(path) => Source::File(path.to_owned()),
-            None if image.exists() => Source::File(image.to_owned()),
-            None => Source::Shipped(image.to_owned()),
+            Some(path) => ConfigurationSource::File(path.to_owned()),
+            None if image.exists() => ConfigurationSource::File(image.to_owned()),
+            None => ConfigurationSource::Shipped(image.to_owned()),
         }
     }
 
@@ -176,11 +176,11 @@ impl ConfigArgs {
     /// # Errors
     ///
     /// All mistakes, a line each.
-    pub(crate) fn load(&self, kept: Kept) -> Result<Configuration, String> {
+    pub(crate) fn load(&self, kept: Persistence) -> Result<Configuration, String> {
         let source = self.source();
         let reading = self.reading();
         match &source {
-            Source::File(file) => {
+            ConfigurationSource::File(file) => {
                 let named = self.config.as_ref();
                 if let Some(named) = named.filter(|named| *named != file) {
                     let (named, file) = (named.display(), file.display());
@@ -198,15 +198,15 @@ impl ConfigArgs {
                     "jitney {VERSION}: the configuration is read from a file"
                 );
             }
-            Source::Shipped(_) => {
+            ConfigurationSource::Shipped(_) => {
                 info!(target: START, "jitney {VERSION}: the emulator's default entities are created");
             }
-            Source::Text(_) => {
+            ConfigurationSource::Text(_) => {
                 info!(target: START, "jitney {VERSION}: the configuration is read from {TEXT}");
             }
         }
         let Some(text) = source.read()? else {
-            if kept == Kept::Durably && reading.defaults == Defaults::Emulator {
+            if kept == Persistence::Durably && reading.defaults == Defaults::Emulator {
                 let one = Expiring {
                     queues: 1,
                     topics: 1,
@@ -220,7 +220,7 @@ impl ConfigArgs {
         for warning in &report.warnings {
             warn!("{warning}");
         }
-        if kept == Kept::Durably {
+        if kept == Persistence::Durably {
             warn_of_expiring(report.expiring);
         }
         report.config.map_err(|mistakes| mistakes.join("\n"))
@@ -229,8 +229,8 @@ impl ConfigArgs {
     /// Prefixes lines with the name of the file, in which they have their places.
     pub(crate) fn located(&self, lines: &str) -> String {
         let name = match self.source() {
-            Source::Shipped(_) => return lines.to_owned(),
-            source @ (Source::File(_) | Source::Text(_)) => source.name(),
+            ConfigurationSource::Shipped(_) => return lines.to_owned(),
+            source @ (ConfigurationSource::File(_) | ConfigurationSource::Text(_)) => source.name(),
         };
         let lines = lines.lines().map(|line| format!("{name}:{line}"));
         lines.collect::<Vec<_>>().join("\n")
@@ -239,12 +239,12 @@ impl ConfigArgs {
 
 /// Whether messages outlive the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Persistence {
     Durably,
     InMemory,
 }
 
-impl Source {
+impl ConfigurationSource {
     /// Returns what it is called in messages.
     fn name(&self) -> String {
         match self {
@@ -292,9 +292,9 @@ fn decoded(bytes: Vec<u8>) -> Option<String> {
     }
 }
 
-impl Reading {
+impl ConfigurationReading {
     /// Reads the text of a configuration, whose name is for messages.
-    pub(crate) fn read(self, name: &str, text: &str) -> Report {
+    pub(crate) fn read(self, name: &str, text: &str) -> ConfigurationReport {
         let checked = jitney_config::check(text, self.defaults);
         let line = |mistake: Mistake, kind: &str| {
             let (line, column) = (mistake.line, mistake.column);
@@ -313,7 +313,7 @@ impl Reading {
             }
             (WithoutEffect::Refused | WithoutEffect::Warned, config) => (config, checked.warnings),
         };
-        Report {
+        ConfigurationReport {
             config: config.map_err(told),
             warnings: warnings
                 .into_iter()
@@ -347,7 +347,7 @@ impl Reading {
         name: &str,
         text: &str,
     ) -> Result<(Configuration, Vec<String>), String> {
-        let Report {
+        let ConfigurationReport {
             config, warnings, ..
         } = self.read(name, text);
         let config = config.map_err(|mistakes| mistakes.join("\n"))?;
@@ -355,7 +355,7 @@ impl Reading {
     }
 
     /// Checks a configuration, and makes its entities to see whether a start could.
-    pub(crate) fn check(self, name: &str, text: &str) -> Report {
+    pub(crate) fn check(self, name: &str, text: &str) -> ConfigurationReport {
         let mut report = self.read(name, text);
         let absent = std::mem::take(&mut report.absent_targets);
         report.config = match report.config {
@@ -432,11 +432,11 @@ mod tests {
         }
     }
 
-    const EMULATOR: Reading = Reading {
+    const EMULATOR: ConfigurationReading = ConfigurationReading {
         defaults: Defaults::Emulator,
         without_effect: WithoutEffect::Warned,
     };
-    const STRICT: Reading = Reading {
+    const STRICT: ConfigurationReading = ConfigurationReading {
         without_effect: WithoutEffect::Refused,
         ..EMULATOR
     };
@@ -452,10 +452,16 @@ mod tests {
             };
             args.source_beside(&image, &variables)
         };
-        let (file, image_file) = (Source::File(own.clone()), Source::File(image.clone()));
+        let (file, image_file) = (
+            ConfigurationSource::File(own.clone()),
+            ConfigurationSource::File(image.clone()),
+        );
         let none = args(None, None);
-        assert_eq!(source(&none, None), Source::Shipped(image.clone()));
-        assert_eq!(Source::Shipped(image.clone()).read(), Ok(None));
+        assert_eq!(
+            source(&none, None),
+            ConfigurationSource::Shipped(image.clone())
+        );
+        assert_eq!(ConfigurationSource::Shipped(image.clone()).read(), Ok(None));
         let named = args(Some(&own), None);
         // Without the file of an image, the missing file is a mistake.
         assert_eq!(source(&named, Some(&own)), file);
@@ -469,7 +475,10 @@ mod tests {
         assert_eq!(source(&named, Some(&own)), file);
         assert_eq!(file.read(), Ok(Some("own".to_owned())));
         let text = args(None, Some("{}"));
-        assert_eq!(source(&text, None), Source::Text("{}".to_owned()));
+        assert_eq!(
+            source(&text, None),
+            ConfigurationSource::Text("{}".to_owned())
+        );
         // As a composition has it whose own variable is not set.
         assert_eq!(
             source(&args(Some(Path::new("")), Some("")), None),
@@ -488,7 +497,10 @@ mod tests {
             };
             args.source_beside(image, &variables)
         };
-        let (file, text) = (Source::File(own.to_owned()), Source::Text("{}".to_owned()));
+        let (file, text) = (
+            ConfigurationSource::File(own.to_owned()),
+            ConfigurationSource::Text("{}".to_owned()),
+        );
         let both = args(Some(own), Some("{}"));
         assert_eq!(source(&both, None, Some("{}")), file);
         // The file is of the environment, too.

@@ -47,13 +47,13 @@ pub(crate) struct FileDisk {
     helper: Option<Thread>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
     /// What is kept while a copy is made.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<HeldBack>>,
     /// Locked until it is closed.
     _lock: File,
 }
 
 /// What was to be removed while a copy is made.
-struct Kept {
+struct HeldBack {
     /// Those before are copied, and can be removed.
     copied: SegmentId,
     segments: Vec<SegmentId>,
@@ -179,7 +179,7 @@ impl FileDisk {
     /// Keeps the segments and checkpoints that are removed from now on until they are released: a copy
     /// is made of them. Nothing is being removed when it returns.
     pub(super) fn keep_removed(&self) {
-        *locked(&self.kept) = Some(Kept {
+        *locked(&self.kept) = Some(HeldBack {
             copied: SegmentId(0),
             segments: Vec::new(),
             checkpoints: Vec::new(),

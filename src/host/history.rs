@@ -19,11 +19,11 @@ use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
 /// The history of all entities that have one, and of namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptSeries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptSeries {
     /// The ends of the intervals.
     ends: VecDeque<Timestamp>,
     /// By the name of the namespace, and the key of the path; that of a namespace as a whole is empty.
@@ -33,7 +33,7 @@ struct Kept {
 /// The history of one entity, or of a namespace.
 #[derive(Debug, Default)]
 struct Series {
-    counted: Counted,
+    counted: Counters,
     /// Intervals in which something happened, with their ends.
     points: VecDeque<(Timestamp, Point)>,
     /// The messages before the first of those.
@@ -43,7 +43,7 @@ struct Series {
 
 /// Counters since the process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counted {
+struct Counters {
     incoming: u64,
     published: u64,
     completed: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Gauges {
 /// What queues have counted together, and the messages in them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    counted: Counted,
+    counted: Counters,
     messages: Gauges,
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn record(history: Arc<History>, clock: Arc<Clock>, shards: Arc
 }
 
 impl History {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptSeries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +178,7 @@ fn key(namespace: &str, path: &str) -> (String, String) {
     (namespace.to_lowercase(), address::key(path))
 }
 
-impl Kept {
+impl KeptSeries {
     fn take<'a>(&mut self, now: Timestamp, reports: impl Iterator<Item = &'a Statistics>) {
         let new = if self.ends.is_empty() {
             NewSeries::Unknown
@@ -226,7 +226,7 @@ impl Series {
     /// Takes counters and messages at the end of an interval.
     fn take(&mut self, now: Timestamp, sums: Sums, new: NewSeries) {
         let Sums { counted, messages } = sums;
-        let is_new = self.points.is_empty() && self.counted == Counted::default();
+        let is_new = self.points.is_empty() && self.counted == Counters::default();
         let before = if is_new && new == NewSeries::Unknown {
             counted
         } else {

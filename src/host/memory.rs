@@ -22,9 +22,9 @@ use jitney_shard::Pressure;
 
 /// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+pub(crate) struct ByteSize(pub(crate) u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -53,7 +53,7 @@ impl FromStr for Size {
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [
             (1 << 30, "GiB"),
@@ -68,15 +68,15 @@ impl fmt::Display for Size {
 }
 
 /// The least limit: an empty broker is near it.
-const LEAST: Size = Size(limits::MEMORY_LIMIT_MIN);
+const LEAST: ByteSize = ByteSize(limits::MEMORY_LIMIT_MIN);
 
 /// Reads a limit.
 ///
 /// # Errors
 ///
 /// If it is no size, or less than [`LEAST`].
-pub(crate) fn parse_limit(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse()?;
+pub(crate) fn parse_limit(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse()?;
     if size.0 < LEAST.0 {
         return Err(format!("{size} is too little; {LEAST} is the least"));
     }
@@ -110,9 +110,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Divides a limit; without one, only indexes are bounded, by `machine`.
-    pub(crate) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
+    pub(crate) fn new(limit: Option<ByteSize>, cache: Option<usize>, machine: Option<u64>) -> Self {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-        let Some(Size(limit)) = limit else {
+        let Some(ByteSize(limit)) = limit else {
             let machine = bytes(machine.unwrap_or(u64::MAX));
             let packed = (machine / 4).max(jitney_base::limits::OPEN_INDEX_BYTES);
             return Self {
@@ -352,7 +352,7 @@ mod tests {
     #[tokio::test]
     async fn a_size_that_cannot_be_read_for_a_while_is_looked_at_again() {
         let limit = 256 * MIB;
-        let plan = Plan::new(Some(Size(256 << 20)), None, None);
+        let plan = Plan::new(Some(ByteSize(256 << 20)), None, None);
         let looks = AtomicUsize::new(0);
         let resident = move || match looks.fetch_add(1, Ordering::Relaxed) {
             0 => None,
@@ -402,7 +402,7 @@ mod tests {
         let parts = [1, 4, 1_000].map(|shards| unlimited.part_of_cache(64 * MIB, shards));
         assert_eq!(parts, [64 * MIB, 16 * MIB, MIB]);
         assert_eq!(unlimited.part_of_cache(0, 4), 0);
-        let limited = Plan::new(Some(Size(256 << 20)), None, None);
+        let limited = Plan::new(Some(ByteSize(256 << 20)), None, None);
         assert_eq!(limited.part_of_cache(64 * MIB, 1_024), 64 * 1024);
     }
 
@@ -417,7 +417,7 @@ mod tests {
             ("7B", 7),
         ];
         for (text, bytes) in sizes {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
         for text in [
             "",
@@ -429,10 +429,15 @@ mod tests {
             "99999999999GiB",
             "1é",
         ] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
-        let shown = [Size(64 << 20), Size(1_500 << 20), Size(1_000), Size(0)];
-        let shown: Vec<String> = shown.iter().map(Size::to_string).collect();
+        let shown = [
+            ByteSize(64 << 20),
+            ByteSize(1_500 << 20),
+            ByteSize(1_000),
+            ByteSize(0),
+        ];
+        let shown: Vec<String> = shown.iter().map(ByteSize::to_string).collect();
         assert_eq!(shown, ["64MiB", "1500MiB", "1000B", "0B"]);
     }
 
@@ -446,7 +451,7 @@ mod tests {
     #[test]
     fn all_parts_together_are_within_the_limit() {
         for mib in [64, 65, 100, 128, 256, 512, 1_024, 16_384] {
-            let plan = Plan::new(Some(Size(mib << 20)), None, None);
+            let plan = Plan::new(Some(ByteSize(mib << 20)), None, None);
             let limit = plan.limit.unwrap();
             let bounded = plan.cache + plan.in_flight + plan.partials + plan.budget.outgoing;
             let all = bounded + plan.budget.total + limits::PROCESS_BYTES;
@@ -469,7 +474,7 @@ mod tests {
 
     #[test]
     fn the_cache_gives_way_first_and_comes_back() {
-        let plan = Plan::new(Some(Size(128 << 20)), None, None);
+        let plan = Plan::new(Some(ByteSize(128 << 20)), None, None);
         let limit = plan.limit.unwrap();
         let full = plan.budget.total;
         let mut pressure = plan.no_pressure();
@@ -494,7 +499,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_less_stops_no_sender() {
-        let plan = Plan::new(Some(Size(128 << 20)), None, None);
+        let plan = Plan::new(Some(ByteSize(128 << 20)), None, None);
         let limit = plan.limit.unwrap();
         let pressure = SizeWatch {
             cache: plan.cache / 16,

@@ -59,7 +59,7 @@ pub(crate) enum NamespaceError {
     #[error("'{0}' is no name of a namespace: it has 1 to 50 letters, digits and hyphens.")]
     Name(String),
     #[error("There are {max} namespaces; more are not allowed.", max = limits::NAMESPACES_MAX)]
-    TooMany,
+    TooManyConnections,
     #[error("The namespace '{0}' is there.")]
     Exists(String),
     #[error("There is no namespace '{0}'.")]
@@ -165,7 +165,7 @@ impl ServerNamespaces {
             return Err(NamespaceError::Exists(name));
         }
         if limits::NAMESPACES_MAX <= routes.namespaces().count() {
-            return Err(NamespaceError::TooMany);
+            return Err(NamespaceError::TooManyConnections);
         }
         let mut changed = placement.clone();
         let number = changed.make(&name, self.shards_of_new);
@@ -201,7 +201,7 @@ impl ServerNamespaces {
         let new = names_of(config).filter(|name| !routes.has(name));
         let new: Vec<String> = new.collect();
         if limits::NAMESPACES_MAX < routes.namespaces().count() + new.len() {
-            return Err(NamespaceError::TooMany);
+            return Err(NamespaceError::TooManyConnections);
         }
         let mut changed = placement.clone();
         let place = |name: String| {
@@ -463,7 +463,7 @@ mod tests {
         let namespaces = served();
         let more = (0..limits::NAMESPACES_MAX).map(|at| format!("new-{at}"));
         let placed = namespaces.place(&named(more)).await;
-        assert!(matches!(placed, Err(NamespaceError::TooMany)));
+        assert!(matches!(placed, Err(NamespaceError::TooManyConnections)));
         assert_eq!(namespaces.all().len(), 2);
         let placement = namespaces.placement.lock().await;
         assert_eq!(placement.shards(0).len(), 2);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use super::committer::{LogCommand, LogSink, SyncProgress};
+use super::committer::{CommitterCommand, LogSink, SyncProgress};
 use super::mailbox;
 use super::outbox::Outbox;
 use super::owner_message::{Control, OwnerMessage, ShardReport};
@@ -23,7 +23,7 @@ use super::reader::Reader;
 use super::traces::ShardTraces;
 use super::vitals::Vitals;
 use crate::limits;
-use crate::system::clock::{self, Clock, Seen};
+use crate::system::clock::{self, Clock, SeenSteps};
 use crate::system::supervisor;
 use jitney_base::histogram::Histogram;
 use jitney_base::ids::ConnectionId;
@@ -44,7 +44,7 @@ use tokio::time::Instant;
 pub(crate) struct Owner {
     shard: Shard,
     clock: Arc<Clock>,
-    seen: Seen,
+    seen: SeenSteps,
     mailbox: mpsc::Receiver<OwnerMessage>,
     control: mpsc::Receiver<Control>,
     sender: mpsc::Sender<OwnerMessage>,
@@ -462,10 +462,12 @@ impl Owner {
                     tracing.traces.committed(frame.number);
                 }
                 self.commits.push_back((frame.number, Instant::now()));
-                self.committer.order(LogCommand::Commit(frame));
+                self.committer.order(CommitterCommand::Commit(frame));
             }
-            Output::Sync => self.committer.order(LogCommand::Sync),
-            Output::RemoveSegments(segments) => self.committer.order(LogCommand::Remove(segments)),
+            Output::Sync => self.committer.order(CommitterCommand::Sync),
+            Output::RemoveSegments(segments) => {
+                self.committer.order(CommitterCommand::Remove(segments));
+            }
             Output::Read(request) => self.reader.read(request),
             Output::WriteCheckpoint(task) => self.write_checkpoint(now, *task),
             Output::Send(id) if self.has_lapsed() && !self.shard.is_fenced() => {

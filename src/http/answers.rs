@@ -21,13 +21,13 @@ use crate::limits;
 /// The bytes of all answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Answers {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    bounds: Bounds,
-    state: Mutex<State>,
+struct SharedState {
+    bounds: AnswerLimits,
+    state: Mutex<AnswersState>,
     /// Notified when some are given back.
     released: Notify,
     /// Answers that had no room.
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct AnswerLimits {
     /// Bytes of all but the one that is longer.
     max: usize,
     /// Bytes of that one.
@@ -43,19 +43,19 @@ struct Bounds {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AnswersState {
     /// Bytes of all answers but the longer one.
     bytes: usize,
     by_namespace: BTreeMap<String, usize>,
     /// The longer one.
     long: Option<u64>,
-    answers: BTreeMap<u64, Held>,
+    answers: BTreeMap<u64, AnswerBytes>,
     next: u64,
 }
 
 /// What one answer has.
 #[derive(Debug)]
-struct Held {
+struct AnswerBytes {
     namespace: String,
     bytes: usize,
     /// Since when it is written, and how much was taken of it.
@@ -72,8 +72,8 @@ impl Answers {
     /// Takes the bytes of all answers together, and those of one that is longer than it may be among the others.
     pub(crate) fn new(max: usize, long_max: usize) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                bounds: Bounds { max, long_max },
+            shared: Arc::new(SharedState {
+                bounds: AnswerLimits { max, long_max },
                 state: Mutex::default(),
                 released: Notify::new(),
                 refused: AtomicU64::new(0),
@@ -87,7 +87,7 @@ impl Answers {
         let mut state = self.shared.state();
         let id = state.next;
         state.next += 1;
-        let held = Held {
+        let held = AnswerBytes {
             namespace,
             bytes: 0,
             written: None,
@@ -113,16 +113,16 @@ impl Answers {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedState {
+    fn state(&self) -> MutexGuard<'_, AnswersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl AnswersState {
     /// Gives an answer more bytes, if there is room for them.
-    fn grow(&mut self, id: u64, more: usize, bounds: Bounds) -> Result<(), NoRoom> {
-        let Bounds { max, long_max } = bounds;
+    fn grow(&mut self, id: u64, more: usize, bounds: AnswerLimits) -> Result<(), NoRoom> {
+        let AnswerLimits { max, long_max } = bounds;
         let held = self.answers.get(&id).ok_or(NoRoom)?;
         let bytes = held.bytes.saturating_add(more);
         if self.long == Some(id) {
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-impl Held {
+impl AnswerBytes {
     fn is_slow(&self, now: Instant) -> bool {
         let Some((since, taken)) = self.written else {
             return false;
@@ -191,7 +191,7 @@ impl Held {
 /// The bytes of one answer; they are given back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     id: u64,
 }
 

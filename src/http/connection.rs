@@ -29,7 +29,7 @@ use super::proxy;
 use super::request::{Caller, held_permit, held_slot, host};
 use super::rest;
 use super::state::{ServerState, serve_amqp};
-use super::status::{self, Page};
+use super::status::{self, StatusPage};
 use crate::limits;
 use crate::net::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use crate::net::scheme::Scheme;
@@ -341,9 +341,9 @@ async fn requested(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let (method, uri) = (parts.method.as_str(), &parts.uri);
-    let page = Page::of(method, uri);
+    let page = StatusPage::of(method, uri);
     // What all clients may see is no secret from the web pages of other hosts.
-    if !page.is_some_and(Page::is_public)
+    if !page.is_some_and(StatusPage::is_public)
         && let Some(refused) = foreign(&server, &parts.headers)
     {
         return refused;

@@ -312,15 +312,15 @@ mod tests {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         use tokio::time::Instant;
 
-        use crate::net::unauthenticated::{Beginning, UnauthenticatedBytes};
+        use crate::net::unauthenticated::{FirstByte, UnauthenticatedBytes};
         use jitney_broker::access::PeerAddress;
 
         // With one connection more than half of this is held.
         for (room, is_refused) in [(100 * 1024, true), (1024 * 1024, false)] {
             let bytes = UnauthenticatedBytes::new(room);
             let (one, other) = (bytes.share(PeerAddress(1)), bytes.share(PeerAddress(2)));
-            assert!(one.reserve(Beginning::Tls, Instant::now()).await);
-            assert!(other.reserve(Beginning::Http, Instant::now()).await);
+            assert!(one.reserve(FirstByte::Tls, Instant::now()).await);
+            assert!(other.reserve(FirstByte::Http, Instant::now()).await);
             let head = Head::new(Some(other.meter().clone()));
             let (stream, mut peer) = tokio::io::duplex(2 * limits::HTTP_HEAD_BYTES_MAX);
             let mut stream = head.watch(stream);

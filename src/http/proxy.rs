@@ -16,7 +16,7 @@ use tracing::debug;
 use super::request::Caller;
 use super::state::ServerState;
 use crate::limits;
-use crate::peer::{Client, Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};
+use crate::peer::{Hop, Lookup, NotPassed, OriginalClient, PeerConnection, Peers, Reached};
 use crate::system::supervisor;
 
 /// When to try again a request to a namespace without a server.
@@ -35,7 +35,7 @@ pub(super) async fn reach(
     let Some(peers) = &server.peers else {
         return Ok(None);
     };
-    let client = Client {
+    let client = OriginalClient {
         address: caller.address,
         server_name: caller.origin.server_name.clone(),
         certificate: caller.origin.certificate.clone(),
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::net::admission::ConnectionSlots;
-    use crate::peer::{FakeOwners, Owner, PeerTls, make_authority};
+    use crate::peer::{FakeOwners, OwningServer, PeerTls, make_authority};
 
     /// Longer than any test takes.
     const LONG: Duration = Duration::from_mins(1);
@@ -154,7 +154,7 @@ mod tests {
         let owners = Arc::new(FakeOwners::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let owner = Owner::other("two", address);
+        let owner = OwningServer::other("two", address);
         owners.set("there", owner.clone());
         let (accepts, text) = (tls(), address.to_string());
         let accept = async { accepts.accept(listener.accept().await.unwrap().0).await };

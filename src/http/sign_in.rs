@@ -27,12 +27,12 @@ pub(crate) struct ConsoleArgs {
 pub(crate) struct ConsoleSignIn {
     /// No credential is needed.
     is_open: bool,
-    client: Option<Client>,
+    client: Option<IssuerClient>,
 }
 
 /// The console as a client of the issuer.
 #[derive(Debug)]
-struct Client {
+struct IssuerClient {
     issuer: String,
     id: String,
     scope: String,
@@ -66,7 +66,7 @@ impl ConsoleSignIn {
         source: Option<&mut KeySource>,
     ) -> Self {
         let client = || {
-            Some(Client {
+            Some(IssuerClient {
                 id: args.console_client_id.clone()?,
                 issuer: oidc.oidc_issuer.clone()?,
                 scope: args.console_scope.clone(),
@@ -128,7 +128,7 @@ impl ConsoleSignIn {
     #[cfg(test)]
     pub(crate) fn at(issuer: &str) -> (Self, watch::Sender<SignInEndpoints>) {
         let (sender, endpoints) = watch::channel(SignInEndpoints::Unknown("not asked".to_owned()));
-        let client = Some(Client {
+        let client = Some(IssuerClient {
             issuer: issuer.to_owned(),
             id: "console".to_owned(),
             scope: "openid".to_owned(),

@@ -21,7 +21,7 @@ use jitney_shard::Shortage;
 
 /// A page of the server's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Page {
+pub(crate) enum StatusPage {
     Authority,
     Health,
     Live,
@@ -29,7 +29,7 @@ pub(crate) enum Page {
     Ready,
 }
 
-impl Page {
+impl StatusPage {
     /// Returns the page that a request is for. What names a version of the administration API is for an entity of that
     /// name.
     pub(crate) fn of(method: &str, uri: &Uri) -> Option<Self> {
@@ -61,15 +61,15 @@ impl Page {
 pub(super) async fn answer(
     server: &ServerState,
     caller: &Caller,
-    page: Page,
+    page: StatusPage,
     parts: &Parts,
 ) -> Response {
     match page {
-        Page::Authority if caller.kind == ListenerKind::Metrics => not_here(),
-        Page::Authority => authority(server),
-        Page::Health => health(server),
-        Page::Live => healthy(),
-        Page::Metrics => match check_operator(server, caller, parts) {
+        StatusPage::Authority if caller.kind == ListenerKind::Metrics => not_here(),
+        StatusPage::Authority => authority(server),
+        StatusPage::Health => health(server),
+        StatusPage::Live => healthy(),
+        StatusPage::Metrics => match check_operator(server, caller, parts) {
             Ok(()) => {
                 let fleet = server.fleet.as_deref();
                 server
@@ -79,7 +79,7 @@ pub(super) async fn answer(
             }
             Err(refused) => refuse(refused),
         },
-        Page::Ready => ready(server, caller, parts).await,
+        StatusPage::Ready => ready(server, caller, parts).await,
     }
 }
 
@@ -321,11 +321,17 @@ mod tests {
 
     #[test]
     fn a_page_is_read_and_an_entity_of_its_name_is_administered() {
-        let page = |method, uri: &str| Page::of(method, &uri.parse().unwrap());
-        assert_eq!(page("GET", "/health"), Some(Page::Health));
-        assert_eq!(page("HEAD", "/health/live"), Some(Page::Live));
-        assert_eq!(page("GET", "/health/ready?entity=a"), Some(Page::Ready));
-        assert_eq!(page("GET", "/metrics?x=api-version"), Some(Page::Metrics));
+        let page = |method, uri: &str| StatusPage::of(method, &uri.parse().unwrap());
+        assert_eq!(page("GET", "/health"), Some(StatusPage::Health));
+        assert_eq!(page("HEAD", "/health/live"), Some(StatusPage::Live));
+        assert_eq!(
+            page("GET", "/health/ready?entity=a"),
+            Some(StatusPage::Ready)
+        );
+        assert_eq!(
+            page("GET", "/metrics?x=api-version"),
+            Some(StatusPage::Metrics)
+        );
         for (method, uri) in [
             ("GET", "/metrics?api-version=2021-05"),
             ("GET", "/health?a=b&api-version=2021-05"),

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::namespace_connections::NamespaceConnections;
-use super::unauthenticated::{Beginning, Meter, Share, UnauthenticatedBytes};
+use super::unauthenticated::{FirstByte, Meter, Share, UnauthenticatedBytes};
 use super::warning::Warning;
 use crate::limits;
 use jitney_broker::access::PeerAddress;
@@ -139,14 +139,14 @@ impl ConnectionSlots {
 /// Admits unauthenticated connections, counted by the address that they come from.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
-    bounds: Bounds,
+    bounds: UnauthenticatedLimits,
     counts: Arc<Mutex<AdmissionCounts>>,
     bytes: UnauthenticatedBytes,
 }
 
 /// How many unauthenticated connections there may be.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct UnauthenticatedLimits {
     per_address: usize,
     overall: usize,
     /// Beyond `overall`, for addresses that have none.
@@ -176,7 +176,7 @@ pub(crate) struct Permit {
     deadline: Instant,
     /// Its part of the memory that unauthenticated connections may have.
     share: Share,
-    _counted: Counted,
+    _counted: CountedPeer,
     /// Given back last, after the counts.
     _semaphore: OwnedSemaphorePermit,
 }
@@ -186,7 +186,7 @@ pub(crate) struct Permit {
 pub(crate) struct Queued {
     address: IpAddr,
     permits: Arc<Semaphore>,
-    counted: Counted,
+    counted: CountedPeer,
 }
 
 /// The outcome of a request for a permit.
@@ -198,7 +198,7 @@ pub(crate) enum Admitted {
 
 /// Keeps one connection counted until it is dropped.
 #[derive(Debug)]
-struct Counted {
+struct CountedPeer {
     admission: Admission,
     peer: PeerAddress,
     stage: CountedAs,
@@ -210,7 +210,7 @@ enum CountedAs {
     Queued,
 }
 
-impl Bounds {
+impl UnauthenticatedLimits {
     /// Returns the bounds for a number of slots: one address has a quarter of them admitted at most,
     /// and all unauthenticated connections together leave some free.
     fn within(slots: usize) -> Self {
@@ -229,7 +229,7 @@ impl Admission {
     /// Begins to count, for a number of slots.
     pub(crate) fn new(slots: usize) -> Self {
         Self {
-            bounds: Bounds::within(slots),
+            bounds: UnauthenticatedLimits::within(slots),
             counts: Arc::default(),
             bytes: UnauthenticatedBytes::default(),
         }
@@ -280,7 +280,7 @@ impl Admission {
         of_peer.connections += 1;
         *counts.count_mut(stage) += 1;
         drop(counts);
-        let counted = Counted {
+        let counted = CountedPeer {
             admission: self.clone(),
             peer,
             stage,
@@ -340,7 +340,7 @@ impl Queued {
     }
 }
 
-impl Counted {
+impl CountedPeer {
     /// Counts a queued connection as admitted.
     fn into_admitted(mut self) -> Self {
         let mut counts = locked(&self.admission.counts);
@@ -362,7 +362,7 @@ impl AdmissionCounts {
 }
 
 impl Permit {
-    fn new(address: IpAddr, counted: Counted, semaphore: OwnedSemaphorePermit) -> Self {
+    fn new(address: IpAddr, counted: CountedPeer, semaphore: OwnedSemaphorePermit) -> Self {
         Self {
             address,
             deadline: Instant::now() + limits::ADMISSION_DEADLINE.as_duration(),
@@ -383,7 +383,7 @@ impl Permit {
     }
 
     /// Reserves the memory that a connection takes with a usual beginning; waits for it until the deadline. Returns whether it has it.
-    pub(crate) async fn reserve(&self, beginning: Beginning) -> bool {
+    pub(crate) async fn reserve(&self, beginning: FirstByte) -> bool {
         self.share.reserve(beginning, self.deadline).await
     }
 
@@ -393,7 +393,7 @@ impl Permit {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedPeer {
     fn drop(&mut self) {
         let mut counts = locked(&self.admission.counts);
         *counts.count_mut(self.stage) -= 1;
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn unauthenticated_connections_leave_slots_free() {
         for slots in [16, 100, 768, 5_000, 20_000, 1_000_000] {
-            let bounds = Bounds::within(slots);
+            let bounds = UnauthenticatedLimits::within(slots);
             let awaited = balancers::headers_awaited(slots);
             let taken = bounds.overall + bounds.spare + bounds.queued + awaited;
             assert!(taken < slots, "{slots}: {bounds:?}");

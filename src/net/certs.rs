@@ -411,9 +411,12 @@ impl AuthorityFiles {
     }
 
     /// Reads the existing authority, or makes one; returns which.
-    fn open_or_make(&self, now: SystemTime) -> Result<(CertificateAuthority, Made), CertsError> {
+    fn open_or_make(
+        &self,
+        now: SystemTime,
+    ) -> Result<(CertificateAuthority, FileState), CertsError> {
         match (self.certificate.exists(), self.key.exists()) {
-            (true, true) => Ok((CertificateAuthority::open(self, now)?, Made::Kept)),
+            (true, true) => Ok((CertificateAuthority::open(self, now)?, FileState::Kept)),
             (false, false) => {
                 let authority = CertificateAuthority::make(now)?;
                 let key = authority.issuer.key().serialize_pem();
@@ -422,7 +425,7 @@ impl AuthorityFiles {
                     (self.key.clone(), key.as_bytes(), Readers::Owner),
                     (self.certificate.clone(), pem, Readers::OfDirectory),
                 ])?;
-                Ok((authority, Made::New))
+                Ok((authority, FileState::New))
             }
             (true, false) => Err(CertsError::OneHalf {
                 there: self.certificate.clone(),
@@ -438,7 +441,7 @@ impl AuthorityFiles {
 
 /// Whether something was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum FileState {
     Kept,
     New,
 }
@@ -533,15 +536,15 @@ fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
 fn report_lines(
     directory: &Path,
     authority: &CertificateAuthority,
-    made: Made,
+    made: FileState,
     server: &Certificate,
     clients: &[(&ClientName, Certificate)],
 ) -> Vec<String> {
     let at = directory.display();
     let password = pkcs12::PASSWORD;
     let kept = match made {
-        Made::Kept => "kept",
-        Made::New => "new",
+        FileState::Kept => "kept",
+        FileState::New => "new",
     };
     let mut lines = vec![
         format!("in {at}:"),

@@ -65,7 +65,7 @@ pub(crate) struct ListenArgs {
 
 /// An address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Wanted {
+struct WantedAddress {
     flag: &'static str,
     address: SocketAddr,
     need: Need,
@@ -81,7 +81,7 @@ enum Need {
 
 impl ListenArgs {
     /// Returns the addresses to listen on, those that must be had first. `metrics` are the addresses of metrics alone.
-    fn wanted(&self, host: Host, metrics: &[SocketAddr]) -> Vec<Wanted> {
+    fn wanted(&self, host: Host, metrics: &[SocketAddr]) -> Vec<WantedAddress> {
         let (own, twin) = host.addresses();
         let mut required = Vec::new();
         let mut where_free = Vec::new();
@@ -127,13 +127,13 @@ impl ListenArgs {
         if let Some(first) = first.filter(|first| port_of(first) != 0) {
             where_free.push((HTTP, SocketAddr::new(first.ip(), EMULATOR_HTTP_PORT)));
         }
-        let mut all: Vec<Wanted> = Vec::new();
+        let mut all: Vec<WantedAddress> = Vec::new();
         let required = required.into_iter().map(|it| (it, Need::Required));
         let where_free = where_free.into_iter().map(|it| (it, Need::WhereFree));
         for ((flag, address), need) in required.chain(where_free) {
             let is_known = all.iter().any(|it| it.address == address);
             if need == Need::Required || !is_known {
-                all.push(Wanted {
+                all.push(WantedAddress {
                     flag,
                     address,
                     need,

@@ -22,7 +22,7 @@ pub(crate) struct CountedConnection {
 
 /// A namespace has as many connections as it may have now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMany(pub(crate) usize);
+pub(crate) struct TooManyConnections(pub(crate) usize);
 
 impl NamespaceConnections {
     /// Takes how many there may be of all namespaces.
@@ -39,7 +39,7 @@ impl NamespaceConnections {
         &self,
         namespace: &str,
         namespaces: usize,
-    ) -> Result<CountedConnection, TooMany> {
+    ) -> Result<CountedConnection, TooManyConnections> {
         let mut counts = locked(&self.counts);
         let all: usize = counts.values().sum();
         let own = counts.get(namespace).copied().unwrap_or_default();
@@ -49,7 +49,7 @@ impl NamespaceConnections {
             limits::part_for_one(self.max, all - own)
         };
         if most <= own {
-            return Err(TooMany(most));
+            return Err(TooManyConnections(most));
         }
         counts.insert(namespace.to_owned(), own + 1);
         Ok(CountedConnection {
@@ -88,7 +88,7 @@ mod tests {
         let first = fill(&all, "first", 3);
         let second = fill(&all, "second", 3);
         assert_eq!((first.len(), second.len()), (50, 25));
-        assert_eq!(all.count("second", 3).unwrap_err(), TooMany(25));
+        assert_eq!(all.count("second", 3).unwrap_err(), TooManyConnections(25));
         drop(first);
         assert_eq!(fill(&all, "third", 3).len(), 38);
         drop(second);

@@ -43,7 +43,7 @@ pub(crate) use error::TlsError;
 use files::Pair;
 use on_demand::OnDemand;
 pub(crate) use on_demand::is_local_name;
-use source::{Fingerprint, Inputs, Source};
+use source::{CertificateSource, Fingerprint, Inputs};
 
 /// The protocols inside, for clients that negotiate one by name (ALPN); the first is preferred.
 const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
@@ -88,7 +88,7 @@ pub(crate) struct ShownCertificate {
 /// The certificates of the broker, shared by its listeners.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    source: Source,
+    source: CertificateSource,
     client_ca: Option<PathBuf>,
     ca: Option<PathBuf>,
     names: Vec<SubjectName>,
@@ -107,8 +107,8 @@ impl Tls {
     /// The first fault, with its file and the remedy.
     pub(crate) fn load(args: &TlsArgs, own_dir: Option<&Path>) -> Result<Arc<Self>, TlsError> {
         Self::load_with(args, |now| match own_dir {
-            Some(directory) => Ok(Source::Own(directory.to_owned())),
-            None => Source::in_memory(now),
+            Some(directory) => Ok(CertificateSource::Own(directory.to_owned())),
+            None => CertificateSource::in_memory(now),
         })
     }
 
@@ -123,13 +123,13 @@ impl Tls {
         authority: LatestAuthority,
     ) -> Result<Arc<Self>, TlsError> {
         Self::load_with(args, |_| {
-            Ok(Source::Shared(directory.to_owned(), authority))
+            Ok(CertificateSource::Shared(directory.to_owned(), authority))
         })
     }
 
     fn load_with(
         args: &TlsArgs,
-        own: impl FnOnce(SystemTime) -> Result<Source, CertsError>,
+        own: impl FnOnce(SystemTime) -> Result<CertificateSource, CertsError>,
     ) -> Result<Arc<Self>, TlsError> {
         let now = SystemTime::now();
         let (certificates, keys) = (args.tls_cert.len(), args.tls_key.len());
@@ -141,17 +141,19 @@ impl Tls {
         let source = if pairs.is_empty() {
             own(now)?
         } else {
-            Source::Files(pairs)
+            CertificateSource::Files(pairs)
         };
         let beside = match &source {
-            Source::Files(pairs) => {
+            CertificateSource::Files(pairs) => {
                 let ca = pairs
                     .first()
                     .map(|(first, _)| first.with_file_name("ca.pem"));
                 ca.filter(|ca| ca.exists())
             }
-            Source::Own(directory) | Source::Shared(directory, _) => Some(directory.join("ca.pem")),
-            Source::Memory(..) => None,
+            CertificateSource::Own(directory) | CertificateSource::Shared(directory, _) => {
+                Some(directory.join("ca.pem"))
+            }
+            CertificateSource::Memory(..) => None,
         };
         let client_ca = args.tls_client_ca.clone();
         let ca = args.tls_ca.clone().or(beside);

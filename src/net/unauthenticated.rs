@@ -90,7 +90,7 @@ struct Traffic {
 
 /// What a connection reserves, by what its first byte announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub(crate) enum FirstByte {
     Amqp,
     Http,
     /// Whatever is spoken within.
@@ -119,7 +119,7 @@ pub(crate) enum Direction {
     Write,
 }
 
-impl Beginning {
+impl FirstByte {
     /// Returns the bytes that a connection takes with a usual beginning.
     const fn bytes(self) -> usize {
         let fixed = match self {
@@ -176,7 +176,7 @@ impl UnauthenticatedBytes {
 
 impl Share {
     /// Reserves what a connection takes with a usual beginning; waits until there is room. Returns whether it has it by the deadline.
-    pub(crate) async fn reserve(&self, beginning: Beginning, deadline: Instant) -> bool {
+    pub(crate) async fn reserve(&self, beginning: FirstByte, deadline: Instant) -> bool {
         loop {
             let mut freed = pin!(self.meter.pool.freed.notified());
             freed.as_mut().enable();

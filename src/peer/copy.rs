@@ -93,8 +93,8 @@ pub(super) async fn copy(
 /// The state of both directions.
 struct Copying {
     waits: CopyWaits,
-    to_server: Direction,
-    to_client: Direction,
+    to_server: CopyDirection,
+    to_client: CopyDirection,
     /// When the time for the rest is over, once a peer has ended.
     ends_at: Option<Instant>,
     /// When to look at bytes that a peer does not read; none if there were no such bytes at the last look.
@@ -105,8 +105,8 @@ impl Copying {
     fn new(waits: CopyWaits) -> Self {
         Self {
             waits,
-            to_server: Direction::new(),
-            to_client: Direction::new(),
+            to_server: CopyDirection::new(),
+            to_client: CopyDirection::new(),
             ends_at: None,
             looks_at: None,
         }
@@ -185,7 +185,7 @@ enum Stage {
 }
 
 /// One direction, and the bytes that are in memory.
-struct Direction {
+struct CopyDirection {
     buffer: Box<[u8]>,
     /// Those of the buffer that are not written yet.
     unwritten: Range<usize>,
@@ -198,7 +198,7 @@ struct Direction {
     stuck_since: Option<Instant>,
 }
 
-impl Direction {
+impl CopyDirection {
     fn new() -> Self {
         Self {
             buffer: vec![0; limits::SPLICE_BUFFER_BYTES].into(),

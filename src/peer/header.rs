@@ -11,7 +11,7 @@ use crate::net::scheme::Scheme;
 
 /// The client of a connection that is passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct OriginalClient {
     pub(crate) address: IpAddr,
     /// The name of the server that it asked TLS or HTTP for.
     pub(crate) server_name: Option<String>,
@@ -34,7 +34,7 @@ pub(super) enum ClientError {
 /// Bytes that begin the field about TLS (section 2.2.6): bits, and four zeros if the certificate was verified.
 const SSL_HEAD: usize = 5;
 
-impl Client {
+impl OriginalClient {
     /// Writes the header.
     pub(super) fn encode(&self) -> Vec<u8> {
         // Neither a certificate nor a host has a longer name.
@@ -102,8 +102,8 @@ fn text(kind: u8, value: &[u8]) -> Result<String, ClientError> {
 mod tests {
     use super::*;
 
-    fn clients() -> Vec<Client> {
-        let client = Client {
+    fn clients() -> Vec<OriginalClient> {
+        let client = OriginalClient {
             address: "192.0.2.7".parse().unwrap(),
             server_name: None,
             certificate: None,
@@ -111,15 +111,15 @@ mod tests {
         };
         vec![
             client.clone(),
-            Client {
+            OriginalClient {
                 scheme: Scheme::Https,
                 ..client.clone()
             },
-            Client {
+            OriginalClient {
                 certificate: Some("sender".to_owned()),
                 ..client
             },
-            Client {
+            OriginalClient {
                 address: "2001:db8::1".parse().unwrap(),
                 server_name: Some("one.example".to_owned()),
                 certificate: Some("sender".to_owned()),
@@ -128,8 +128,8 @@ mod tests {
         ]
     }
 
-    async fn read(header: &ProxyHeader) -> Result<Client, ClientError> {
-        Client::read(&mut &header.encode()[..]).await
+    async fn read(header: &ProxyHeader) -> Result<OriginalClient, ClientError> {
+        OriginalClient::read(&mut &header.encode()[..]).await
     }
 
     #[tokio::test]
@@ -138,7 +138,7 @@ mod tests {
             let mut bytes = client.encode();
             bytes.extend(b"AMQP");
             let mut stream = &bytes[..];
-            assert_eq!(Client::read(&mut stream).await.unwrap(), client);
+            assert_eq!(OriginalClient::read(&mut stream).await.unwrap(), client);
             assert_eq!(stream, b"AMQP");
         }
     }
@@ -148,7 +148,9 @@ mod tests {
         let mut client = clients().remove(3);
         client.server_name = Some("n".repeat(limits::PEER_NAME_BYTES_MAX + 1));
         client.certificate.clone_from(&client.server_name);
-        let read = Client::read(&mut &client.encode()[..]).await.unwrap();
+        let read = OriginalClient::read(&mut &client.encode()[..])
+            .await
+            .unwrap();
         assert_eq!((read.server_name, read.certificate), (None, None));
     }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
-use super::header::{Client, ClientError};
+use super::header::{ClientError, OriginalClient};
 use super::reach::Peers;
 use crate::limits;
 use crate::net::admission::{Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind};
@@ -65,7 +65,7 @@ struct Handshakes {
 /// A connection that another server passes on.
 pub(crate) struct Passed {
     pub(crate) stream: TlsStream<Socket>,
-    pub(crate) client: Client,
+    pub(crate) client: OriginalClient,
     pub(crate) slot: ConnectionSlot,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Passed {
 #[derive(Debug, thiserror::Error)]
 enum NoPeer {
     #[error(transparent)]
-    Client(#[from] ClientError),
+    OriginalClient(#[from] ClientError),
     #[error("TLS: {0}")]
     Tls(#[from] io::Error),
     #[error("it did not show its certificate and its client in time")]
@@ -114,7 +114,7 @@ impl Handshakes {
             let _permit = admitted.permit(until).await.ok_or(NoPeer::Late)?;
             let read = timeout_at(until, async {
                 let mut stream = self.peers.tls().accept(Socket::new(stream)).await?;
-                let client = Client::read(&mut stream).await?;
+                let client = OriginalClient::read(&mut stream).await?;
                 Ok::<_, NoPeer>((stream, client))
             });
             read.await.map_err(|_| NoPeer::Late)?
@@ -155,7 +155,7 @@ mod tests {
         address: String,
         authority: String,
         slots: ConnectionSlots,
-        accepted: mpsc::Receiver<Client>,
+        accepted: mpsc::Receiver<OriginalClient>,
         /// The connections that were accepted stay open until it is dropped.
         stop: watch::Sender<bool>,
         served: tokio::task::JoinHandle<()>,
@@ -202,7 +202,7 @@ mod tests {
         }
 
         /// Stops the listener; returns the clients of the connections that it took for other servers'.
-        async fn stop(mut self) -> Vec<Client> {
+        async fn stop(mut self) -> Vec<OriginalClient> {
             self.stop.send_replace(true);
             self.served.await.unwrap();
             let mut all = Vec::new();
@@ -220,8 +220,8 @@ mod tests {
     /// Longer than any test takes.
     const LONG: Duration = Duration::from_mins(1);
 
-    fn client() -> Client {
-        Client {
+    fn client() -> OriginalClient {
+        OriginalClient {
             address: "192.0.2.7".parse().unwrap(),
             server_name: None,
             certificate: None,

@@ -22,9 +22,9 @@ mod reach;
 mod splice;
 
 pub(super) use authority::{PeerTls, make_authority};
-pub(super) use header::Client;
+pub(super) use header::OriginalClient;
 pub(super) use listener::{Bounds, Passed, accept};
 pub(super) use owners::Owners;
 #[cfg(test)]
-pub(super) use owners::{FakeOwners, Owner};
+pub(super) use owners::{FakeOwners, OwningServer};
 pub(super) use reach::{Hop, Lookup, NotPassed, PeerConnection, Peers, Reached};

@@ -6,7 +6,7 @@ use crate::store::{Fleet, ServerRow};
 
 /// Another server, which has a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct OwningServer {
     pub(super) server: String,
     /// Another one after each of its starts.
     pub(super) incarnation: String,
@@ -27,19 +27,19 @@ pub(crate) enum Holding {
 /// What knows the owners of namespaces, whose names are in lower case.
 pub(crate) trait Owners: Send + Sync {
     /// Returns the other server that has a namespace; none while this server has it, or none has.
-    fn other_owner_of(&self, namespace: &str) -> Option<Owner>;
+    fn other_owner_of(&self, namespace: &str) -> Option<OwningServer>;
 
     /// Returns whether a server still has a namespace. This is asked for each connection that is passed on, at each change.
-    fn holding(&self, namespace: &str, owner: &Owner) -> Holding;
+    fn holding(&self, namespace: &str, owner: &OwningServer) -> Holding;
 
     /// Returns a receiver that is notified when a namespace may have another server, or none.
     fn changes(&self) -> watch::Receiver<()>;
 }
 
 impl Owners for Fleet {
-    fn other_owner_of(&self, namespace: &str) -> Option<Owner> {
+    fn other_owner_of(&self, namespace: &str) -> Option<OwningServer> {
         let other = |server: &ServerRow| {
-            (server.name != self.server()).then(|| Owner {
+            (server.name != self.server()).then(|| OwningServer {
                 server: server.name.clone(),
                 incarnation: server.incarnation.clone(),
                 address: server.address.clone(),
@@ -48,7 +48,7 @@ impl Owners for Fleet {
         self.look_at_owner(namespace, other)?
     }
 
-    fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
+    fn holding(&self, namespace: &str, owner: &OwningServer) -> Holding {
         let is_same = |server: &ServerRow| {
             server.name == owner.server
                 && server.incarnation == owner.incarnation
@@ -77,7 +77,7 @@ impl Holding {
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct FakeOwners {
-    owners: std::sync::Mutex<std::collections::BTreeMap<String, Owner>>,
+    owners: std::sync::Mutex<std::collections::BTreeMap<String, OwningServer>>,
     /// How many owners were copied.
     copied: std::sync::atomic::AtomicUsize,
     changes: watch::Sender<()>,
@@ -89,7 +89,7 @@ impl FakeOwners {
     pub(super) const THIS: &str = "one";
 
     /// Says that a server has a namespace from now on.
-    pub(crate) fn set(&self, namespace: &str, owner: Owner) {
+    pub(crate) fn set(&self, namespace: &str, owner: OwningServer) {
         let mut owners = self.owners.lock().unwrap();
         owners.insert(namespace.to_owned(), owner);
         self.changes.send_replace(());
@@ -109,7 +109,7 @@ impl FakeOwners {
 
 #[cfg(test)]
 impl Owners for FakeOwners {
-    fn other_owner_of(&self, namespace: &str) -> Option<Owner> {
+    fn other_owner_of(&self, namespace: &str) -> Option<OwningServer> {
         let owners = self.owners.lock().unwrap();
         let other = owners.get(namespace).filter(|it| it.server != Self::THIS)?;
         self.copied
@@ -117,7 +117,7 @@ impl Owners for FakeOwners {
         Some(other.clone())
     }
 
-    fn holding(&self, namespace: &str, owner: &Owner) -> Holding {
+    fn holding(&self, namespace: &str, owner: &OwningServer) -> Holding {
         let owners = self.owners.lock().unwrap();
         Holding::of(owners.get(namespace).map(|it| it == owner))
     }
@@ -128,7 +128,7 @@ impl Owners for FakeOwners {
 }
 
 #[cfg(test)]
-impl Owner {
+impl OwningServer {
     /// Makes another server that is reached at an address.
     pub(crate) fn other(server: &str, address: impl ToString) -> Self {
         Self {

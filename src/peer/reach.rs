@@ -13,8 +13,8 @@ use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
 use super::authority::PeerTls;
-use super::header::Client;
-use super::owners::{Holding, Owner, Owners};
+use super::header::OriginalClient;
+use super::owners::{Holding, Owners, OwningServer};
 use super::places::WaitingPlaces;
 use crate::host::shards::Shards;
 use crate::limits;
@@ -64,7 +64,7 @@ pub(crate) enum Reached {
 pub(crate) struct PeerConnection {
     pub(crate) stream: TlsStream<TcpStream>,
     pub(crate) namespace: String,
-    pub(crate) owner: Owner,
+    pub(crate) owner: OwningServer,
     /// The connection's own, beside that of the client's.
     pub(crate) slot: ConnectionSlot,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) slots: &'a ConnectionSlots,
     /// The name that the client has for this server: it names the namespace.
     pub(crate) host: Option<&'a str>,
-    pub(crate) client: &'a Client,
+    pub(crate) client: &'a OriginalClient,
     pub(crate) hop: Hop,
 }
 
@@ -234,7 +234,7 @@ impl Peers {
         &self,
         lookup: Lookup<'_>,
         namespace: &str,
-        owner: Owner,
+        owner: OwningServer,
     ) -> Result<PeerConnection, NotPassed> {
         let slot = lookup.slots.try_take();
         let slot = slot.ok_or(NotPassed::TooMany(TooMany::Open))?;
@@ -255,7 +255,11 @@ impl Peers {
     }
 
     /// Connects to another server, and says who the client is.
-    async fn open(&self, owner: &Owner, client: &Client) -> io::Result<TlsStream<TcpStream>> {
+    async fn open(
+        &self,
+        owner: &OwningServer,
+        client: &OriginalClient,
+    ) -> io::Result<TlsStream<TcpStream>> {
         let wait = limits::PEER_CONNECT_WAIT.as_duration();
         let opened = timeout(wait, async {
             let mut stream = self.tls.connect(&owner.address).await?;
@@ -270,7 +274,7 @@ impl Peers {
 
     /// Waits until a server no longer has a namespace. If no server has it, the wait continues for a moment: the last server may still
     /// close its connections by itself.
-    pub(crate) async fn until_moved(&self, namespace: &str, owner: &Owner) {
+    pub(crate) async fn until_moved(&self, namespace: &str, owner: &OwningServer) {
         let mut changes = self.owners.changes();
         let mut until = None;
         loop {

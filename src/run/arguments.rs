@@ -7,7 +7,7 @@ use clap::Args;
 use super::profile::AuthArgs;
 use crate::host::committer::SyncArg;
 use crate::host::configuration::ConfigArgs;
-use crate::host::memory::{self, Size};
+use crate::host::memory::{self, ByteSize};
 use crate::host::oidc::OidcArgs;
 use crate::host::traces::TracesArgs;
 use crate::http::metrics::MetricsArgs;
@@ -75,7 +75,7 @@ pub(crate) struct ServeArgs {
     /// The memory limit of the process, such as 512MiB or 2GB; at the limit no messages are
     /// accepted. The default is no limit.
     #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]
-    pub(crate) memory_limit: Option<Size>,
+    pub(crate) memory_limit: Option<ByteSize>,
     /// Memory for the bodies of recent messages, in MiB; 64, or 3/16 of the limit if that is
     /// less.
     #[arg(long, value_name = "MIB")]

@@ -14,7 +14,7 @@ use super::config_file::SharedFile;
 use super::local::Started;
 use super::running::{OfAllShards, Running};
 use super::start_error::StartError;
-use crate::host::configuration::Source;
+use crate::host::configuration::ConfigurationSource;
 use crate::host::memory::Plan;
 use crate::host::page_file::PageFile;
 use crate::host::placement::Placement;
@@ -26,7 +26,7 @@ use crate::net::tls::TlsError;
 use crate::peer::{self, Owners, PeerTls, Peers};
 use crate::store::{
     self, Common, Fleet, FleetAuthority, FleetParts, ServedParts, Store, StoreConfiguration,
-    Stores, Wanted,
+    StoreSetup, Stores,
 };
 use crate::system::clock::Clock;
 use crate::system::runtime::ShardRuntime;
@@ -41,7 +41,7 @@ use jitney_shard::routing::Routes;
 pub(super) const CERTIFICATES: &str = "certs";
 
 /// The stores, and what all their servers have in common.
-pub(crate) struct Shared {
+pub(crate) struct SharedStores {
     stores: Arc<Stores>,
     common: Common,
     /// The arguments, with what the store says.
@@ -80,7 +80,7 @@ pub(super) async fn prepare(
     args: &ServeArgs,
     config: &Configuration,
     profile: Profile,
-) -> Result<Option<Shared>, StartError> {
+) -> Result<Option<SharedStores>, StartError> {
     let stores = Store::all(&args.store.options())?;
     if stores.is_empty() {
         return Ok(None);
@@ -94,7 +94,7 @@ pub(super) async fn prepare(
         Profile::Verified => Some((root_key::random_key()?, root_key::random_key()?)),
     };
     let names = config.namespaces.iter().map(|it| &it.name[..]);
-    let wanted = Wanted {
+    let wanted = StoreSetup {
         server: args.store.server.as_deref().unwrap_or_default(),
         namespaces: names.collect(),
         config: text.as_deref().zip(hash.as_deref()),
@@ -130,7 +130,7 @@ pub(super) async fn prepare(
     let address = args.store.peer_listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|source| ListenError::new("--peer-listen", address, source))?;
-    Ok(Some(Shared {
+    Ok(Some(SharedStores {
         stores,
         common,
         args,
@@ -144,15 +144,17 @@ pub(super) async fn prepare(
 /// Returns the file of this server that is followed: the one that was read, with the number of its text in the store, or one that
 /// may come. The newest number is known.
 fn file_of(
-    source: Source,
+    source: ConfigurationSource,
     text: Option<String>,
     number: Option<i64>,
     newest: i64,
 ) -> Option<SharedFile> {
     match (source, text) {
-        (Source::File(path), Some(text)) => Some(SharedFile::new(&path, text, number, newest)),
-        (Source::Shipped(path), _) => Some(SharedFile::awaited(&path, newest)),
-        (Source::File(_) | Source::Text(_), _) => None,
+        (ConfigurationSource::File(path), Some(text)) => {
+            Some(SharedFile::new(&path, text, number, newest))
+        }
+        (ConfigurationSource::Shipped(path), _) => Some(SharedFile::awaited(&path, newest)),
+        (ConfigurationSource::File(_) | ConfigurationSource::Text(_), _) => None,
     }
 }
 
@@ -166,7 +168,7 @@ fn offered_authority(args: &ServeArgs) -> Result<Option<String>, TlsError> {
     Ok(Some(offered?))
 }
 
-impl Shared {
+impl SharedStores {
     /// Returns the listener for the other servers.
     pub(super) fn into_listener(self) -> TcpListener {
         self.listener

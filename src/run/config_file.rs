@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
 
-use crate::host::configuration::{self, Reading};
+use crate::host::configuration::{self, ConfigurationReading};
 use crate::host::namespaces::{PlacedNamespaces, ServerNamespaces};
 use crate::host::owner_message::{NamespaceKeys, Reload, Reloaded};
 use crate::host::reload::{actor, apply, gone, has};
@@ -41,7 +41,7 @@ pub(super) enum Presence {
 pub(super) struct WatchedConfig {
     pub(crate) file: PathBuf,
     pub(super) presence: Presence,
-    pub(crate) reading: Reading,
+    pub(crate) reading: ConfigurationReading,
     pub(crate) config: Configuration,
     /// For the namespaces that have no keys in the file.
     pub(crate) root_key: Option<Key>,
@@ -234,7 +234,8 @@ impl SharedFile {
     ) -> Result<(), StoreError> {
         let parsed = read.as_ref().map_err(Clone::clone);
         let name = self.path.display().to_string();
-        let parsed = parsed.and_then(|text| Ok((text, Reading::SHARED.parse(&name, text)?)));
+        let parsed =
+            parsed.and_then(|text| Ok((text, ConfigurationReading::SHARED.parse(&name, text)?)));
         let (text, config) = match parsed {
             Ok(parsed) => parsed,
             Err(mistakes) => {
@@ -494,7 +495,7 @@ mod tests {
         let mut watched = WatchedConfig {
             file: file.clone(),
             presence: Presence::Awaited,
-            reading: Reading::SHARED,
+            reading: ConfigurationReading::SHARED,
             config: Configuration::default(),
             root_key: None,
             deletes: false,

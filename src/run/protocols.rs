@@ -21,7 +21,7 @@ use crate::net::listener::{AcceptedSocket, Acceptor};
 use crate::net::scheme::Scheme;
 use crate::net::socket::{Socket, Stream};
 use crate::net::tls;
-use crate::net::unauthenticated::Beginning;
+use crate::net::unauthenticated::FirstByte;
 use crate::peer::{self, Bounds, Passed, Peers};
 use jitney_broker::access::Origin;
 
@@ -51,11 +51,11 @@ impl Protocol {
 
 impl Protocol {
     /// Returns what a connection reserves that begins like that.
-    const fn beginning(self) -> Beginning {
+    const fn beginning(self) -> FirstByte {
         match self {
-            Self::Amqp => Beginning::Amqp,
-            Self::Http => Beginning::Http,
-            Self::Tls => Beginning::Tls,
+            Self::Amqp => FirstByte::Amqp,
+            Self::Http => FirstByte::Http,
+            Self::Tls => FirstByte::Tls,
         }
     }
 }
@@ -311,7 +311,7 @@ async fn serve_passed(server: &Arc<ServerState>, passed: Passed) {
     let Some(first) = first_byte(&mut stream, permit.deadline(), stopped).await else {
         return;
     };
-    if !permit.reserve(Beginning::Tls).await {
+    if !permit.reserve(FirstByte::Tls).await {
         return;
     }
     stream.get_mut().0.count_with(permit.meter().clone());

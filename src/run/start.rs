@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::arguments::ServeArgs;
-use super::cluster::{self, CERTIFICATES, Shared, SharedParts};
+use super::cluster::{self, CERTIFICATES, SharedParts, SharedStores};
 use super::config_file::{self, Presence, SharedFile, WatchedConfig};
 use super::local::{Started, StartedShard, Startup};
 use super::profile;
@@ -23,7 +23,7 @@ use super::start_error::StartError;
 use super::start_report::{Data, Place, StartReport};
 use crate::host::backup::{self, Backups, Kept};
 use crate::host::committer::Sync;
-use crate::host::configuration::{Kept as KeptMessages, Source};
+use crate::host::configuration::{ConfigurationSource, Persistence};
 use crate::host::disk::FileDisk;
 use crate::host::history::{self, History};
 use crate::host::memory::{self, Plan};
@@ -80,9 +80,9 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let kept = if args.ephemeral && args.store.store.is_empty() {
-        KeptMessages::InMemory
+        Persistence::InMemory
     } else {
-        KeptMessages::Durably
+        Persistence::Durably
     };
     let config = args.configuration.load(kept).map_err(StartError::Config)?;
     let descriptors = allow_descriptors()?;
@@ -98,7 +98,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     let args = of_store.as_ref().unwrap_or(args);
     let prepared = prepare(args, &config, profile, shared.as_ref())?;
-    let peer_listener = shared.map(Shared::into_listener);
+    let peer_listener = shared.map(SharedStores::into_listener);
     let listeners = Listeners {
         listeners,
         of_peers: peer_listener,
@@ -148,7 +148,7 @@ impl Listeners {
 }
 
 /// What runs until the stop.
-struct ServedNamespaces {
+struct RunningNamespaces {
     running: Running,
     /// Tasks that last as long as the server.
     helpers: Vec<Task>,
@@ -169,7 +169,7 @@ fn start(
     config: Configuration,
     prepared: Prepared,
     listeners: Listeners,
-) -> Result<ServedNamespaces, StartError> {
+) -> Result<RunningNamespaces, StartError> {
     let Prepared {
         started:
             Started {
@@ -244,7 +244,7 @@ fn start(
         refused_tokens: Refusals::default(),
         refusals: AtomicU64::new(0),
     });
-    Ok(ServedNamespaces {
+    Ok(RunningNamespaces {
         running,
         helpers,
         acceptors: accept_all(listeners, peers, &server),
@@ -254,7 +254,7 @@ fn start(
     })
 }
 
-impl ServedNamespaces {
+impl RunningNamespaces {
     /// Joins the servers that share the store, and waits for a while until each namespace has a server.
     async fn join_fleet(&mut self) -> Result<(), StartError> {
         if let Some(fleet) = &self.fleet {
@@ -373,9 +373,9 @@ fn follow_config(
     stopped: &watch::Receiver<bool>,
 ) -> Result<Option<Task>, StartError> {
     let (file, presence) = match args.configuration.source() {
-        Source::File(file) => (file, Presence::Expected),
-        Source::Shipped(file) => (file, Presence::Awaited),
-        Source::Text(_) => return Ok(None),
+        ConfigurationSource::File(file) => (file, Presence::Expected),
+        ConfigurationSource::Shipped(file) => (file, Presence::Awaited),
+        ConfigurationSource::Text(_) => return Ok(None),
     };
     let watched = WatchedConfig {
         file,
@@ -455,7 +455,7 @@ fn prepare(
     args: &ServeArgs,
     config: &Configuration,
     profile: Profile,
-    shared: Option<&Shared>,
+    shared: Option<&SharedStores>,
 ) -> Result<Prepared, StartError> {
     let mut key_source = args.oidc.parse()?;
     let console = ConsoleSignIn::new(&args.console, &args.oidc, profile, key_source.as_mut());
@@ -467,7 +467,7 @@ fn prepare(
         Some(directory) if shared.is_none() => Some((directory, FileDisk::open(directory)?)),
         Some(_) | None => None,
     };
-    let shared = shared.map(Shared::open).transpose()?;
+    let shared = shared.map(SharedStores::open).transpose()?;
     let certs = directory.map(|directory| directory.join(CERTIFICATES));
     let authority = shared.as_ref().and_then(SharedParts::latest_authority);
     // Making certificates takes as long as the rest, so it runs in parallel.

@@ -54,13 +54,13 @@ impl NotDone {
 
 /// What a command does with a namespace that it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pending {
+pub(super) enum PendingChange {
     Import,
     Export,
     Removal,
 }
 
-impl Pending {
+impl PendingChange {
     fn word(self) -> &'static str {
         match self {
             Self::Import => "import",
@@ -107,7 +107,7 @@ pub(super) const EXPORTED: &str =
     "it was exported with --hold: jitney store release lets servers take it again";
 
 /// A namespace that a command holds.
-pub(super) struct Held {
+pub(super) struct HeldNamespace {
     pub(super) fence: Arc<Fence>,
     /// Why it was in quarantine before, for a reason that is not of a command that was ended.
     pub(super) before: Option<String>,
@@ -115,13 +115,13 @@ pub(super) struct Held {
 
 /// A namespace of the store, as a command finds it.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundNamespace {
     pub(super) owned: Owned,
     pub(super) server: Option<String>,
     pub(super) is_owned: bool,
     pub(super) has_log: bool,
     pub(super) quarantined: Option<String>,
-    pub(super) pending: Option<Pending>,
+    pub(super) pending: Option<PendingChange>,
 }
 
 /// A namespace of the store, for its operator.
@@ -317,14 +317,14 @@ pub(super) async fn find(
     store: &Store,
     session: &Session,
     name: &str,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<FoundNamespace>, StoreError> {
     let query = "select n.id, n.name, n.log_store, n.epoch, n.server, n.owner is not null, \
                  exists (select from segment g where g.namespace = n.id), q.quarantined, q.pending \
                  from namespace n left join namespace_state q on q.namespace = n.id where n.name = $1";
     let row = session.optional(query, &[&name.to_lowercase()]).await?;
     let found = row.map(|row| {
         let pending: Option<&str> = store.get(&row, 8)?;
-        Ok(Found {
+        Ok(FoundNamespace {
             owned: Owned {
                 id: store.get(&row, 0)?,
                 name: store.get(&row, 1)?,
@@ -335,7 +335,7 @@ pub(super) async fn find(
             is_owned: store.get(&row, 5)?,
             has_log: store.get(&row, 6)?,
             quarantined: store.get(&row, 7)?,
-            pending: pending.map(Pending::of),
+            pending: pending.map(PendingChange::of),
         })
     });
     found.transpose()
@@ -350,9 +350,9 @@ pub(super) async fn find(
 /// [`StoreError::Fenced`] if another server has taken it meanwhile; the store's.
 pub(super) async fn hold(
     store: &Arc<Store>,
-    found: &Found,
-    pending: Pending,
-) -> Result<Held, StoreError> {
+    found: &FoundNamespace,
+    pending: PendingChange,
+) -> Result<HeldNamespace, StoreError> {
     let session = store.take().await?;
     let owner = random_bits();
     let sql = "with raised as (update namespace set epoch = epoch + 1, owner = $3, server = null, \
@@ -377,7 +377,7 @@ pub(super) async fn hold(
     let (epoch, before) = (store.get(&raised, 0)?, store.get(&raised, 1)?);
     store.give_back(session);
     let claim = Claim { epoch, owner };
-    Ok(Held {
+    Ok(HeldNamespace {
         fence: Arc::new(Fence::new(&found.owned, claim)),
         before,
     })
@@ -395,15 +395,21 @@ const TRIES: usize = 5;
 pub(super) async fn hold_named(
     store: &Arc<Store>,
     name: &str,
-    pending: Pending,
-) -> Result<(Owned, Held), NotDone> {
+    pending: PendingChange,
+) -> Result<(Owned, HeldNamespace), NotDone> {
     for _ in 0..TRIES {
         let session = store.take().await?;
         let found = find(store, &session, name).await?;
         store.give_back(session);
         let found = found.ok_or_else(|| NotDone::Unknown(name.to_owned()))?;
-        let is_begun = matches!(found.pending, Some(Pending::Import | Pending::Removal));
-        if let (true, Some(why)) = (is_begun && pending != Pending::Removal, &found.quarantined) {
+        let is_begun = matches!(
+            found.pending,
+            Some(PendingChange::Import | PendingChange::Removal)
+        );
+        if let (true, Some(why)) = (
+            is_begun && pending != PendingChange::Removal,
+            &found.quarantined,
+        ) {
             return Err(NotDone::Refused(format!(
                 "the namespace '{name}' cannot be taken: {why}"
             )));
@@ -428,7 +434,7 @@ pub(super) async fn hold_named(
 pub(super) async fn reserve(
     store: &Store,
     name: &str,
-    pending: Pending,
+    pending: PendingChange,
     reserving: &Reserving,
 ) -> Result<Option<(Owned, Arc<Fence>)>, StoreError> {
     let session = store.take().await?;
@@ -505,12 +511,16 @@ mod tests {
 
     #[test]
     fn what_a_command_does_is_recorded_by_a_word() {
-        for pending in [Pending::Import, Pending::Export, Pending::Removal] {
-            assert_eq!(Pending::of(pending.word()), pending);
+        for pending in [
+            PendingChange::Import,
+            PendingChange::Export,
+            PendingChange::Removal,
+        ] {
+            assert_eq!(PendingChange::of(pending.word()), pending);
         }
         assert_eq!(
-            Pending::of("of a later release"),
-            Pending::Removal,
+            PendingChange::of("of a later release"),
+            PendingChange::Removal,
             "it is not released"
         );
     }

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout_at};
 use tracing::{error, info, warn};
 
-use crate::host::committer::{LogCommand, LogSink, SyncProgress};
+use crate::host::committer::{CommitterCommand, LogSink, SyncProgress};
 use crate::host::owner::StoreEvent;
 use crate::limits;
 use crate::system::supervisor::{self, Task};
@@ -38,13 +38,13 @@ pub(super) struct StoreCommitter {
 /// What is ordered and not taken yet. The bytes in flight bound it.
 #[derive(Default)]
 struct Orders {
-    queue: Mutex<(Vec<LogCommand>, bool)>,
+    queue: Mutex<(Vec<CommitterCommand>, bool)>,
     /// Something was ordered, or nothing will be any more.
     changed: Notify,
 }
 
 impl Orders {
-    fn push(&self, order: LogCommand) {
+    fn push(&self, order: CommitterCommand) {
         self.locked().0.push(order);
         self.changed.notify_one();
     }
@@ -58,11 +58,11 @@ impl Orders {
         self.locked().1
     }
 
-    fn take(&self) -> Vec<LogCommand> {
+    fn take(&self) -> Vec<CommitterCommand> {
         std::mem::take(&mut self.locked().0)
     }
 
-    fn locked(&self) -> MutexGuard<'_, (Vec<LogCommand>, bool)> {
+    fn locked(&self) -> MutexGuard<'_, (Vec<CommitterCommand>, bool)> {
         // No state here is partial when a thread panics.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +127,7 @@ impl StoreCommitter {
     /// Those of [`wait_durable`].
     pub(super) async fn commit(&mut self, frame: Frame) -> Result<(), StoreError> {
         let number = frame.number;
-        self.order(LogCommand::Commit(frame));
+        self.order(CommitterCommand::Commit(frame));
         wait_durable(&mut self.progress(), number).await
     }
 }
@@ -146,7 +146,7 @@ pub(super) async fn wait_durable(
 }
 
 impl LogSink for StoreCommitter {
-    fn order(&mut self, order: LogCommand) {
+    fn order(&mut self, order: CommitterCommand) {
         self.orders.push(order);
     }
 
@@ -165,7 +165,8 @@ impl LogSink for StoreCommitter {
     }
 }
 
-type Pending = Pin<Box<dyn Future<Output = Result<u64, jitney_postgres::StatementError>> + Send>>;
+type PendingAppend =
+    Pin<Box<dyn Future<Output = Result<u64, jitney_postgres::StatementError>> + Send>>;
 
 /// The answer to a question that the store did not answer, with the reason.
 type NoAnswer = fn(String) -> Answer;
@@ -174,7 +175,7 @@ type NoAnswer = fn(String) -> Answer;
 struct Sent {
     session: Arc<Session>,
     began: Instant,
-    answer: Pending,
+    answer: PendingAppend,
     /// The answer, if it has come early.
     done: Option<Result<u64, jitney_postgres::StatementError>>,
 }
@@ -241,12 +242,12 @@ impl Driver {
         }
     }
 
-    fn execute_order(&mut self, order: LogCommand) {
+    fn execute_order(&mut self, order: CommitterCommand) {
         match order {
-            LogCommand::Commit(frame) => self.appender.commit(frame),
+            CommitterCommand::Commit(frame) => self.appender.commit(frame),
             // Every append is synced.
-            LogCommand::Sync => {}
-            LogCommand::Remove(segments) => {
+            CommitterCommand::Sync => {}
+            CommitterCommand::Remove(segments) => {
                 let log = Arc::clone(&self.log);
                 let remove = async move {
                     for segment in segments {
@@ -458,7 +459,7 @@ impl Driver {
                 )
                 .await
         };
-        let mut answer: Pending = Box::pin(work);
+        let mut answer: PendingAppend = Box::pin(work);
         // The first poll hands it to the session: rows are sent in their order.
         let done = match poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
             Poll::Ready(done) => Some(done),

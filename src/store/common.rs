@@ -13,7 +13,7 @@ use jitney_postgres::{
 };
 
 /// What a server brings to the stores at its start. A store takes what it does not have yet.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct StoreSetup<'a> {
     /// The name of this server.
     pub(crate) server: &'a str,
     /// The names of the namespaces of the configuration, the first one first.
@@ -105,7 +105,10 @@ impl Values {
 /// # Errors
 ///
 /// A store's, unless it is away and others are not.
-pub(crate) async fn prepare(stores: &Stores, wanted: &Wanted<'_>) -> Result<Common, StoreError> {
+pub(crate) async fn prepare(
+    stores: &Stores,
+    wanted: &StoreSetup<'_>,
+) -> Result<Common, StoreError> {
     if wanted.is_unchecked {
         stores.use_unchecked();
     }
@@ -221,7 +224,7 @@ pub(super) async fn reach_late(stores: &Stores, at: usize) -> Result<(), StoreEr
 async fn share(
     stores: &Stores,
     reached: &[Recorded],
-    wanted: &Wanted<'_>,
+    wanted: &StoreSetup<'_>,
 ) -> Result<Values, StoreError> {
     let mut sessions = Vec::new();
     for recorded in reached {
@@ -264,7 +267,7 @@ async fn share(
 async fn configuration(
     stores: &Stores,
     reached: &[Recorded],
-    wanted: &Wanted<'_>,
+    wanted: &StoreSetup<'_>,
 ) -> Result<(Option<Numbered>, Option<i64>), StoreError> {
     let reached = || reached.iter().map(|it| stores.store(it.at));
     // After a store was added another may be the first, which has none yet.

@@ -3,7 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use tracing::error;
 
-use crate::host::configuration::Reading;
+use crate::host::configuration::ConfigurationReading;
 use crate::host::owner_message::Reloaded;
 use jitney_config::{Configuration, Namespace};
 
@@ -61,7 +61,7 @@ const PLACE: &str = "the store's configuration";
 ///
 /// All mistakes in it.
 pub(crate) fn parse(text: &str) -> Result<Configuration, String> {
-    Reading::SHARED.parse(PLACE, text)
+    ConfigurationReading::SHARED.parse(PLACE, text)
 }
 
 /// Says what of a configuration could not be applied to a namespace.

@@ -24,7 +24,7 @@ fn messages(report: &ShardReport) -> u64 {
 }
 
 /// What an owner says of its namespace.
-struct Counted {
+struct OwnerCount {
     id: i64,
     /// Messages since this server has it.
     messages: u64,
@@ -32,13 +32,13 @@ struct Counted {
 }
 
 /// Asks all owners at the same time. One that does not answer in time is left out.
-async fn count(owners: Vec<(i64, Mailbox)>) -> Vec<Counted> {
+async fn count(owners: Vec<(i64, Mailbox)>) -> Vec<OwnerCount> {
     let mut asked = JoinSet::new();
     for (id, owner) in owners {
         asked.spawn(async move {
             let report = owner.report(0);
             let report = timeout(limits::RATE_WAIT.as_duration(), report).await;
-            Some(Counted {
+            Some(OwnerCount {
                 id,
                 messages: messages(&report.ok()??),
                 at: uptime(),
@@ -74,7 +74,7 @@ impl FleetStore {
         let ids: Vec<i64> = served.iter().map(|(id, _)| *id).collect();
         self.state().rates.keep(&ids);
         let (mut changed, mut rates) = (Vec::new(), Vec::new());
-        for Counted { id, messages, at } in count(served).await {
+        for OwnerCount { id, messages, at } in count(served).await {
             let Some(published) = published.get(&id) else {
                 continue;
             };

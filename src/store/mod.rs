@@ -44,7 +44,7 @@ mod transfer;
 pub(super) use admin::{NotDone, Release, Tables, lift, list, open, set_quota};
 pub(super) use arguments::StoreArgs;
 pub(super) use authority::FleetAuthority;
-pub(super) use common::{Common, Wanted, prepare};
+pub(super) use common::{Common, StoreSetup, prepare};
 pub(super) use configuration::{Published, StoreConfiguration, hash_of, parse};
 pub(super) use fleet::{Fleet, FleetParts};
 pub(super) use health::{Health, StoreHealth};

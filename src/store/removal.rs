@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::admin::{self, NotDone, Pending};
+use super::admin::{self, NotDone, PendingChange};
 use super::fleet::{Fleet, FleetStore};
 use crate::limits;
 use jitney_postgres::{Fence, Reserving, Session, Store, StoreError, schema};
@@ -36,7 +36,7 @@ pub(crate) async fn remove(store: &Arc<Store>, name: &str) -> Result<(), NotDone
 }
 
 async fn remove_there(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
-    let (_, held) = admin::hold_named(store, name, Pending::Removal).await?;
+    let (_, held) = admin::hold_named(store, name, PendingChange::Removal).await?;
     remove_held(store, &held.fence).await
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::admin::{self, Held, NotDone, Pending};
+use super::admin::{self, HeldNamespace, NotDone, PendingChange};
 use super::append::StoreCommitter;
 use super::{removal, restored, take_over};
 use crate::host::disk::FileDisk;
@@ -113,7 +113,7 @@ pub(crate) fn import(
 ) -> Result<Vec<Moved>, NotDone> {
     let mut shards = read_directory(directory)?;
     keep_wanted(&mut shards, wanted)?;
-    let all: Vec<&Source> = shards.iter().flat_map(|shard| &shard.namespaces).collect();
+    let all: Vec<&SourceNamespace> = shards.iter().flat_map(|shard| &shard.namespaces).collect();
     let reserving = runtime.block_on(Reserving::read(store))?;
     let names: Vec<&str> = all.iter().map(|source| &source.name[..]).collect();
     check_place(&reserving, &names)?;
@@ -201,11 +201,11 @@ fn check_place(reserving: &Reserving, names: &[&str]) -> Result<(), NotDone> {
 /// A shard of a data directory.
 struct SourceShard {
     log: ReadOnlyLog,
-    namespaces: Vec<Source>,
+    namespaces: Vec<SourceNamespace>,
 }
 
 /// A namespace of a data directory.
-struct Source {
+struct SourceNamespace {
     /// In lower case.
     name: String,
     is_first: bool,
@@ -253,7 +253,7 @@ fn read_directory(directory: &Path) -> Result<Vec<SourceShard>, NotDone> {
         }
         let namespaces = names.into_iter().map(|name| {
             let is_first = placement.first() == Some(name);
-            Source {
+            SourceNamespace {
                 name: name.to_owned(),
                 is_first,
                 contents: Contents::of(&recovering, (!is_first).then_some(name)),
@@ -281,7 +281,7 @@ async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
     let Some(found) = found else {
         return Ok(());
     };
-    let is_begun = found.pending == Some(Pending::Import);
+    let is_begun = found.pending == Some(PendingChange::Import);
     if !is_begun && (found.has_log || found.is_owned) {
         let by = found.server.map(|server| format!(", and {server} has it"));
         return refused(format!(
@@ -291,7 +291,7 @@ async fn make_free(store: &Arc<Store>, name: &str) -> Result<(), NotDone> {
             by.unwrap_or_default()
         ));
     }
-    let held = admin::hold(store, &found, Pending::Import).await?;
+    let held = admin::hold(store, &found, PendingChange::Import).await?;
     removal::remove_held(store, &held.fence).await
 }
 
@@ -301,7 +301,7 @@ async fn begin(
     name: &str,
     reserving: &Reserving,
 ) -> Result<(Owned, Arc<Fence>), NotDone> {
-    let reserved = admin::reserve(store, name, Pending::Import, reserving).await?;
+    let reserved = admin::reserve(store, name, PendingChange::Import, reserving).await?;
     let Some((owned, fence)) = reserved else {
         return refused(format!(
             "another program has made the namespace '{name}' a moment ago, or the stores of the fleet are being changed: try it again"
@@ -407,8 +407,8 @@ pub(crate) fn export(
     after: AfterExport,
 ) -> Result<Exported, NotDone> {
     let exported = files::make_whole(directory, ".exporting", |temporary| {
-        let held = admin::hold_named(store, name, Pending::Export);
-        let (owned, Held { fence, before }) = runtime.block_on(held)?;
+        let held = admin::hold_named(store, name, PendingChange::Export);
+        let (owned, HeldNamespace { fence, before }) = runtime.block_on(held)?;
         let summary = put_into_directory(runtime, store, &owned, &fence, temporary);
         let after = match summary {
             Ok(_) => after,

@@ -45,7 +45,7 @@ struct Line {
 
 /// Both clocks, as they were read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     /// The system's time.
     pub(crate) system: Timestamp,
     /// The time since the start.
@@ -63,7 +63,7 @@ pub(crate) enum Testimony {
 
 /// What one of those that follow a clock has seen of its steps.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(i64);
+pub(crate) struct SeenSteps(i64);
 
 /// Returns the time since the machine was started, that in which it slept included: the clock of a fleet's decisions, which is
 /// never set.
@@ -99,15 +99,15 @@ impl Clock {
     }
 
     /// Reads the system's clock and the monotonic one, for a comparison with a witness.
-    pub(crate) fn read(&self) -> Reading {
-        Reading {
+    pub(crate) fn read(&self) -> ClockReading {
+        ClockReading {
             elapsed: self.elapsed().as_millis(),
             system: Timestamp::from_millis(system()),
         }
     }
 
     /// Takes what a witness says of the system's clock, as it was read. Witnesses are numbered from 0.
-    pub(crate) fn testify(&self, witness: usize, reading: Reading, says: Testimony) {
+    pub(crate) fn testify(&self, witness: usize, reading: ClockReading, says: Testimony) {
         self.line().testify(witness, reading, says);
     }
 
@@ -119,13 +119,13 @@ impl Clock {
     }
 
     /// Returns what one has seen that begins to follow: all steps until now.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen(self.line().stepped)
+    pub(crate) fn seen(&self) -> SeenSteps {
+        SeenSteps(self.line().stepped)
     }
 
     /// Reads the clocks; returns the time, and how far the system's clock was set since the look that
     /// `seen` is of. Each shard has its own.
-    pub(crate) fn look(&self, seen: &mut Seen) -> (Timestamp, Option<ClockStep>) {
+    pub(crate) fn look(&self, seen: &mut SeenSteps) -> (Timestamp, Option<ClockStep>) {
         let elapsed = self.elapsed().as_millis();
         let mut line = self.line();
         let step = line.look(system(), elapsed);
@@ -191,7 +191,7 @@ impl Line {
         (line, behind_log)
     }
 
-    fn testify(&mut self, witness: usize, reading: Reading, says: Testimony) {
+    fn testify(&mut self, witness: usize, reading: ClockReading, says: Testimony) {
         let (system, elapsed) = (reading.system.as_millis(), reading.elapsed);
         if self.witnesses.is_empty() {
             // From here on a look that comes late is a sign of a fault.
@@ -291,7 +291,7 @@ mod tests {
 
     fn says(line: &mut Line, witness: usize, system: i64, elapsed: i64, says: Testimony) {
         let system = Timestamp::from_millis(system);
-        line.testify(witness, Reading { system, elapsed }, says);
+        line.testify(witness, ClockReading { system, elapsed }, says);
     }
 
     /// server-clock + 2 h: the messages of an hour to live would be gone before the database is asked.
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_step_is_seen_by_each_that_follows() {
         let clock = Clock::new(Timestamp::EPOCH);
-        let (mut one, mut other) = (Seen::default(), Seen::default());
+        let (mut one, mut other) = (SeenSteps::default(), SeenSteps::default());
         assert_eq!(clock.look(&mut one).1, None);
         // The system's clock is where it was; what was shown is not.
         clock.line().shown -= DAYS_30;
@@ -430,7 +430,7 @@ mod tests {
     fn one_that_begins_to_follow_sees_no_step_of_before() {
         let clock = Clock::new(Timestamp::EPOCH);
         clock.line().shown -= DAYS_30;
-        assert!(clock.look(&mut Seen::default()).1.is_some());
+        assert!(clock.look(&mut SeenSteps::default()).1.is_some());
         assert_eq!(clock.look(&mut clock.seen()).1, None);
     }
 

@@ -15,6 +15,7 @@
 
 mod configurations;
 mod imports;
+mod names;
 mod parameters;
 mod process;
 mod tidy;

@@ -7,7 +7,7 @@ use super::tidy::{check, files};
 use super::tokens::{tokens, without_tests};
 
 /// The folders whose functions are read.
-const READ: [&str; 2] = ["loadgen/src", "src"];
+const READ: [&str; 3] = ["crates", "loadgen/src", "src"];
 
 /// Functions that may have such a parameter: their files, their names, and why.
 const ALLOWED: [(&str, &str, &str); 4] = [

@@ -26,7 +26,7 @@ const LICENCES: [&str; 12] = [
 /// The folders that hold sources of all packages.
 const SOURCES: [&str; 4] = ["src", "crates", "loadgen/src", "tests"];
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 

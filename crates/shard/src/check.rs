@@ -14,14 +14,14 @@ use jitney_queue::Positions;
 #[derive(Debug)]
 pub struct Checked {
     /// None if so much is damaged that nothing can be said of the rest.
-    pub contents: Option<Contents>,
+    pub contents: Option<JournalContents>,
     /// In the order of their places.
     pub damage: Vec<Finding>,
 }
 
 /// The contents of a journal.
 #[derive(Debug)]
-pub struct Contents {
+pub struct JournalContents {
     /// Segments and bytes.
     pub log: LogStatistics,
     /// Groups that were read.
@@ -38,7 +38,7 @@ pub struct Contents {
 
 /// The place of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DamagePlace {
     /// A checkpoint, by its number.
     Checkpoint(u64),
     /// A segment, and how far from its begin, bytes.
@@ -49,7 +49,7 @@ pub enum Place {
 
 /// The consequence of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum DamageEffect {
     /// A broker does not start with it.
     StopsStart,
     /// A broker does not start with it, and `--accept-data-loss` does not help.
@@ -64,11 +64,11 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Finding {
     /// Where.
-    pub place: Place,
+    pub place: DamagePlace,
     /// The fault.
     pub what: String,
     /// The consequence.
-    pub effect: Effect,
+    pub effect: DamageEffect,
     /// The entity and the number of the message that is concerned.
     pub message: Option<(String, u64)>,
 }
@@ -93,7 +93,7 @@ pub fn check(
             match Recovering::read(gateway(), log, options) {
                 Ok(recovering) => (recovering, vec![first]),
                 Err(error) => {
-                    let effect = Effect::StopsAnyStart;
+                    let effect = DamageEffect::StopsAnyStart;
                     let damage = vec![Finding { effect, ..first }];
                     finding(error)?;
                     let contents = None;
@@ -104,28 +104,28 @@ pub fn check(
     };
     let recovered = recovering.recovered();
     for loss in &recovered.losses {
-        let place = Place::Segment(loss.segment, loss.offset);
+        let place = DamagePlace::Segment(loss.segment, loss.offset);
         if damage.iter().all(|known| known.place != place) {
-            damage.push(lost(place, loss.what, Effect::StopsStart));
+            damage.push(lost(place, loss.what, DamageEffect::StopsStart));
         }
     }
     let bodies = damaged_bodies(&recovering, log)?;
-    let concerned: BTreeSet<Place> = bodies.iter().map(|found| found.place).collect();
+    let concerned: BTreeSet<DamagePlace> = bodies.iter().map(|found| found.place).collect();
     damage.extend(bodies);
     let older = jitney_journal::check_older(log, recovered)?;
     for found in recovered.damaged.iter().chain(&older.damaged) {
         let (segment, offset) = found.position();
-        let place = Place::Segment(segment, offset);
+        let place = DamagePlace::Segment(segment, offset);
         if !concerned.contains(&place) {
-            damage.push(lost(place, "its checksum is wrong", Effect::None));
+            damage.push(lost(place, "its checksum is wrong", DamageEffect::None));
         }
     }
     for loss in &older.losses {
-        let place = Place::Segment(loss.segment, loss.offset);
-        damage.push(lost(place, loss.what, Effect::None));
+        let place = DamagePlace::Segment(loss.segment, loss.offset);
+        damage.push(lost(place, loss.what, DamageEffect::None));
     }
     damage.sort_by_key(|found| found.place);
-    let contents = Some(Contents {
+    let contents = Some(JournalContents {
         log: recovered.writer.statistics(),
         groups: recovered.frames + older.frames,
         end: recovered.writer.durable_end(),
@@ -136,7 +136,7 @@ pub fn check(
     Ok(Checked { contents, damage })
 }
 
-fn lost(place: Place, what: &str, effect: Effect) -> Finding {
+fn lost(place: DamagePlace, what: &str, effect: DamageEffect) -> Finding {
     Finding {
         place,
         what: what.to_owned(),
@@ -153,15 +153,15 @@ fn finding(error: Error) -> Result<Finding, Error> {
             offset,
             what,
         } => Ok(lost(
-            Place::Segment(segment, offset),
+            DamagePlace::Segment(segment, offset),
             what,
-            Effect::StopsStart,
+            DamageEffect::StopsStart,
         )),
         Error::CorruptCheckpoint { number, what } => {
-            let place = Place::Checkpoint(number);
-            Ok(lost(place, what, Effect::StopsAnyStart))
+            let place = DamagePlace::Checkpoint(number);
+            Ok(lost(place, what, DamageEffect::StopsAnyStart))
         }
-        Error::Replay(what) => Ok(lost(Place::Records, &what, Effect::StopsStart)),
+        Error::Replay(what) => Ok(lost(DamagePlace::Records, &what, DamageEffect::StopsStart)),
         Error::Body { .. }
         | Error::Full
         | Error::Io { .. }
@@ -201,9 +201,9 @@ fn damaged_bodies(recovering: &Recovering<()>, log: &dyn LogReader) -> Result<Ve
                 offset,
                 what,
             }) => damage.push(Finding {
-                place: Place::Segment(segment, offset),
+                place: DamagePlace::Segment(segment, offset),
                 what,
-                effect: Effect::Message,
+                effect: DamageEffect::Message,
                 message: Some((namespaces.name_of(found.entity), found.number.0)),
             }),
             Err(error) => return Err(error),
@@ -309,8 +309,8 @@ mod tests {
         let [damage] = &found.damage[..] else {
             panic!("{:?}", found.damage);
         };
-        assert_eq!(damage.place, Place::Segment(SegmentId(1), offset));
-        assert_eq!(damage.effect, Effect::Message);
+        assert_eq!(damage.place, DamagePlace::Segment(SegmentId(1), offset));
+        assert_eq!(damage.effect, DamageEffect::Message);
         assert_eq!(damage.message, Some(("q".to_owned(), 2)));
         assert_eq!(found.contents.unwrap().messages, 3);
     }
@@ -323,7 +323,7 @@ mod tests {
         flip(&disk, 64 + 16);
         flip(&disk, first - 4);
         let found = checked(&disk);
-        let stops = |it: &&Finding| it.effect == Effect::StopsStart;
+        let stops = |it: &&Finding| it.effect == DamageEffect::StopsStart;
         assert_eq!(found.damage.iter().filter(stops).count(), 1, "{found:?}");
         assert!(found.contents.is_some());
     }

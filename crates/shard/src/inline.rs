@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::peer::{Effect, Peer};
+use super::peer::{Peer, ReplyEffect};
 use super::{Input, Output, Ready, Recovering, Shard, read};
 use jitney_amqp::Connection;
 use jitney_base::ids::ConnectionId;
@@ -247,8 +247,8 @@ impl Served {
     fn send(&mut self, now: Timestamp) {
         while let Some(effect) = self.peer.send_next(now) {
             match effect {
-                Effect::None | Effect::Admitted => {}
-                Effect::ReadOn => self.peer.engine.handle_bytes(now, &mut self.input),
+                ReplyEffect::None | ReplyEffect::Admitted => {}
+                ReplyEffect::ReadOn => self.peer.engine.handle_bytes(now, &mut self.input),
             }
         }
         self.peer.engine.go_on();

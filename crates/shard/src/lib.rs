@@ -67,7 +67,7 @@ use jitney_gateway::request::{Outcome, Requester};
 use jitney_gateway::{Gateway, QueuedReply, Reply, StepReply};
 use jitney_journal::Writer;
 
-pub use check::{Checked, Contents, Effect, Finding, Place, check};
+pub use check::{Checked, DamageEffect, DamagePlace, Finding, JournalContents, check};
 pub use delivery::{Backlog, Outgoing};
 pub use input::{
     Call, Credential, Input, Pressure, ReceiveAnswer, ReceiveRequest, ReceivedMessage,

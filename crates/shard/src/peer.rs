@@ -35,7 +35,7 @@ pub struct Peer {
 
 /// The effect of a reply beside its frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ReplyEffect {
     /// Nothing.
     None,
     /// Hand the bytes in that were read: the engine has waited with them for this reply.
@@ -139,16 +139,16 @@ impl Peer {
     }
 
     /// Makes the next of what the shard sends into frames. `now` is the engine's time.
-    pub fn send_next(&mut self, now: Timestamp) -> Option<Effect> {
+    pub fn send_next(&mut self, now: Timestamp) -> Option<ReplyEffect> {
         let effect = match self.outgoing.pop_front()? {
             Outgoing::Close(refusal) => {
                 self.engine.close(now, Some(refusal));
-                Effect::None
+                ReplyEffect::None
             }
             Outgoing::Deliver(link, handover, body) => {
                 self.written.add(link, handover.body.length);
                 self.deliver(link, handover, body);
-                Effect::None
+                ReplyEffect::None
             }
             Outgoing::Respond(link, response, bodies) => {
                 self.written.answers += response.bytes();
@@ -164,14 +164,14 @@ impl Peer {
                 if self.engine.deliver(link, delivery).is_err() {
                     debug!(?link, "a response had no link or credit left");
                 }
-                Effect::None
+                ReplyEffect::None
             }
             Outgoing::Reply(reply) => self.carry_out(reply),
         };
         Some(effect)
     }
 
-    fn carry_out(&mut self, reply: Reply) -> Effect {
+    fn carry_out(&mut self, reply: Reply) -> ReplyEffect {
         match reply {
             Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
             Reply::RefuseLink(link, denied) => self
@@ -207,17 +207,17 @@ impl Peer {
                 } else {
                     self.engine.refuse_authentication();
                 }
-                return Effect::ReadOn;
+                return ReplyEffect::ReadOn;
             }
             Reply::Admitted => {
                 self.engine.trust();
-                return Effect::Admitted;
+                return ReplyEffect::Admitted;
             }
             Reply::Close(_) | Reply::Deliver(..) | Reply::Respond(..) => {
                 debug_assert!(false, "the shard makes others of these");
             }
         }
-        Effect::None
+        ReplyEffect::None
     }
 
     fn deliver(&mut self, link: LinkId, handover: Handover, body: Bytes) {

@@ -113,7 +113,7 @@ impl Contents {
     }
 
     /// Returns the places of all bytes of messages, in the order of their positions.
-    fn bodies(&self) -> Vec<Place> {
+    fn bodies(&self) -> Vec<BodyPlace> {
         let mut bodies = Vec::new();
         self.snapshot.records(&mut |record| {
             if let Record::Alive {
@@ -123,7 +123,7 @@ impl Contents {
                 ..
             } = *record
             {
-                bodies.push(Place {
+                bodies.push(BodyPlace {
                     entity,
                     number,
                     old: body,
@@ -141,8 +141,8 @@ impl Contents {
     fn read(
         &self,
         log: &dyn LogReader,
-        bodies: &mut [Place],
-        mut visit: impl FnMut(&mut Place, &Bytes) -> Result<(), Error>,
+        bodies: &mut [BodyPlace],
+        mut visit: impl FnMut(&mut BodyPlace, &Bytes) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut stretch: Option<Stretch> = None;
         for place in bodies {
@@ -164,7 +164,7 @@ impl Contents {
     }
 
     /// Sums up what there is; the bytes were read.
-    fn summed(&self, bodies: &[Place]) -> Summary {
+    fn summed(&self, bodies: &[BodyPlace]) -> Summary {
         let lengths = bodies.iter().map(|place| u64::from(place.old.length));
         let mut summary = Summary {
             entities: self.snapshot.entity_count(),
@@ -195,7 +195,7 @@ impl Contents {
 
 /// The bytes of a message.
 #[derive(Debug)]
-struct Place {
+struct BodyPlace {
     /// One of the messages that have them.
     entity: EntityId,
     number: SequenceNumber,
@@ -206,7 +206,7 @@ struct Place {
     hash: u64,
 }
 
-fn find(bodies: &[Place], body: BodyRef) -> &Place {
+fn find(bodies: &[BodyPlace], body: BodyRef) -> &BodyPlace {
     let found = bodies.binary_search_by_key(&body.position, |place| place.old.position);
     let found = found.ok().and_then(|at| bodies.get(at));
     found.expect("all bodies were listed")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::arguments::Place;
+use crate::cli::arguments::EntityQueue;
 use crate::cli::error::CommandError;
 use crate::cli::shell::Output;
 use crate::cli::words;
@@ -229,7 +229,7 @@ pub(in crate::cli) struct PeekArgs {
 
 impl ReceiveArgs {
     pub(super) fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };
@@ -239,7 +239,7 @@ impl ReceiveArgs {
 
 impl DeferredArgs {
     pub(super) fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };
@@ -249,7 +249,7 @@ impl DeferredArgs {
 
 impl PeekArgs {
     pub(super) fn place(&self) -> String {
-        let place = Place {
+        let place = EntityQueue {
             entity: &self.entity,
             dead_letters: self.dead_letters,
         };

@@ -33,7 +33,7 @@ const SESSION_WAIT_MAX: Duration = Duration::from_secs(25);
 const PEEKED_MAX: usize = 100;
 
 /// A message that was received, with its lock.
-struct Received {
+struct ReceivedDelivery {
     message: AnyMessage,
     token: Option<Uuid>,
 }
@@ -117,7 +117,7 @@ async fn batch(
     place: &str,
     most: usize,
     wait: Duration,
-) -> Result<Vec<Received>, CommandError> {
+) -> Result<Vec<ReceivedDelivery>, CommandError> {
     let mut batch = Vec::new();
     while batch.len() < most {
         let credited = receiver.set_credit(1).await;
@@ -143,10 +143,10 @@ async fn batch(
     Ok(batch)
 }
 
-fn received(delivery: Delivery<Body<Value>>) -> Received {
+fn received(delivery: Delivery<Body<Value>>) -> ReceivedDelivery {
     let tag: Result<[u8; 16], _> = delivery.delivery_tag().as_slice().try_into();
     let token = tag.ok().map(|tag| Uuid::from(lock_token(tag)));
-    Received {
+    ReceivedDelivery {
         message: delivery.into_message(),
         token,
     }
@@ -164,7 +164,7 @@ fn lock_token(tag: [u8; 16]) -> [u8; 16] {
     token
 }
 
-fn show(received: &[Received], output: Output) {
+fn show(received: &[ReceivedDelivery], output: Output) {
     let messages: Vec<_> = received.iter().map(|it| &it.message).collect();
     shown::print(&messages, output);
 }
@@ -173,7 +173,7 @@ fn show(received: &[Received], output: Output) {
 async fn settle(
     from: &mut Connected,
     args: &SettleArgs,
-    received: &[Received],
+    received: &[ReceivedDelivery],
     link: Option<&str>,
 ) -> Result<(), CommandError> {
     let status = match args.outcome {
@@ -274,7 +274,7 @@ pub(super) async fn peek(
 }
 
 /// Reads the messages of a response.
-fn messages_of(place: &str, response: &Response) -> Result<Vec<Received>, CommandError> {
+fn messages_of(place: &str, response: &Response) -> Result<Vec<ReceivedDelivery>, CommandError> {
     if response.status == 204 {
         return Ok(Vec::new());
     }
@@ -292,7 +292,7 @@ fn messages_of(place: &str, response: &Response) -> Result<Vec<Received>, Comman
             Some(Value::Uuid(token)) => Some(token.clone()),
             _ => None,
         };
-        Ok(Received {
+        Ok(ReceivedDelivery {
             message: message.0,
             token,
         })

@@ -62,7 +62,7 @@ pub(crate) struct StoredFile {
 /// A manifest with its checksum, as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sealed {
+struct SealedManifest {
     /// The CRC-32C of the manifest as JSON without spaces, hexadecimal.
     crc32c: String,
     manifest: Manifest,
@@ -115,7 +115,7 @@ impl Manifest {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        let sealed: Sealed =
+        let sealed: SealedManifest =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if sealed.crc32c != sealed.manifest.checksum() {
             return Err(wrong("its checksum is wrong".to_owned()));
@@ -132,7 +132,7 @@ impl Manifest {
     ///
     /// It cannot be written; the old one is there then.
     pub(super) fn store(self, directory: &Path) -> Result<Self, NotReplaced> {
-        let sealed = Sealed {
+        let sealed = SealedManifest {
             crc32c: self.checksum(),
             manifest: self,
         };

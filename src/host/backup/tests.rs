@@ -77,7 +77,7 @@ impl Bench {
         }
     }
 
-    fn back_up(&self) -> Result<Made, BackupError> {
+    fn back_up(&self) -> Result<NewBackup, BackupError> {
         let end = self.log.writer.durable_end();
         let positions = || vec![(0, end)];
         self.source.back_up(&self.path("backup"), positions, NOW)

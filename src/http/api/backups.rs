@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 
 use super::call::{Answer, Call};
 use super::problem::Problem;
-use crate::host::backup::{BackupError, Made};
+use crate::host::backup::{BackupError, NewBackup};
 use jitney_api::backups::{BackupMade, BackupRequest, ShardBackup};
 use jitney_gateway::operations::Note;
 
@@ -25,7 +25,7 @@ pub(super) async fn make(call: &Call<'_>, body: Body) -> Answer {
     call.request(authority, note).await?;
     let (shards, now) = (Arc::clone(&call.server.shards), call.server.clock.now());
     let target = PathBuf::from(&request.directory);
-    let Made {
+    let NewBackup {
         manifest,
         copied,
         copied_bytes,

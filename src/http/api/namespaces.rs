@@ -136,7 +136,7 @@ impl From<NamespaceError> for Problem {
     fn from(error: NamespaceError) -> Self {
         let (status, reason) = match &error {
             NamespaceError::Name(_) => (StatusCode::BAD_REQUEST, "argument"),
-            NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
+            NamespaceError::TooManyConnections => (StatusCode::TOO_MANY_REQUESTS, "limit"),
             NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
             NamespaceError::Configured(_)

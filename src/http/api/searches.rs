@@ -197,7 +197,7 @@ impl Search {
         view: MessagesView,
         bodies: Vec<Option<Bytes>>,
     ) -> Result<Chosen, Problem> {
-        let mut page = Page::new(view, bodies);
+        let mut page = FoundPage::new(view, bodies);
         while let Some(begun) = &self.begun
             && page.looked < page.candidates.len()
             && !self.is_over()
@@ -236,14 +236,14 @@ impl Begun {
 }
 
 /// The messages of a page.
-struct Page {
+struct FoundPage {
     candidates: Vec<Candidate>,
     /// Those that were looked at.
     looked: usize,
     next: Option<SequenceNumber>,
 }
 
-impl Page {
+impl FoundPage {
     fn new(view: MessagesView, bodies: Vec<Option<Bytes>>) -> Self {
         let bodies = bodies.iter().map(Some).chain(std::iter::repeat(None));
         let all = view.messages.into_iter().zip(bodies);

@@ -56,7 +56,7 @@ pub(super) struct ShardScrape {
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 /// Metrics that have one value for a shard, and how it is found.
-type OfShard = (&'static Family, fn(&ShardReport) -> Sample);
+type ShardFamily = (&'static Family, fn(&ShardReport) -> Sample);
 /// Metrics that have one value for a queue.
 type OfQueue = (&'static Family, fn(&QueueStatistics) -> Sample);
 /// Counters that have one value for a queue.
@@ -82,7 +82,7 @@ impl Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut out = Output(encoder);
+        let mut out = MetricsWriter(encoder);
         self.of_process(&mut out)?;
         self.of_fleet(&mut out)?;
         self.of_shards(&mut out)?;
@@ -93,9 +93,9 @@ impl Collector for Scrape {
 }
 
 /// The writer of metrics.
-struct Output<'a>(DescriptorEncoder<'a>);
+struct MetricsWriter<'a>(DescriptorEncoder<'a>);
 
-impl Output<'_> {
+impl MetricsWriter<'_> {
     /// Writes a metric with all its values.
     fn write<'a>(
         &mut self,
@@ -171,7 +171,7 @@ fn count(count: i64) -> Sample {
 }
 
 impl Scrape {
-    fn of_process(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_process(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         out.write(
             &families::BUILD,
@@ -208,7 +208,7 @@ impl Scrape {
         out.one(&families::UNAUTHENTICATED_CLOSED, Sample::Number(closed))
     }
 
-    fn of_fleet(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_fleet(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let fleet = self.fleet.as_ref();
         let servers = fleet.map(|it| it.view.servers()).unwrap_or_default();
         let each = |value: fn(&ServerRow) -> Sample| {
@@ -237,7 +237,7 @@ impl Scrape {
     }
 
     /// The namespaces that servers share.
-    fn of_shared_namespaces(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_shared_namespaces(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let fleet = self.fleet.as_ref();
         let namespaces = fleet.map(|it| it.view.namespaces()).unwrap_or_default();
         let own = fleet.map(|it| &it.server);
@@ -266,7 +266,7 @@ impl Scrape {
     }
 
     /// The databases that servers share.
-    fn of_stores(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_stores(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let health = || self.fleet.iter().flat_map(|it| &it.health.stores);
         let of_health = |value: fn(&StoreHealth) -> Sample| {
             health().map(move |it| (vec![("store", &it.name[..])], value(it)))
@@ -293,7 +293,7 @@ impl Scrape {
         out.write(&families::STORE_LAG, lag)
     }
 
-    fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_shards(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let shards = || self.shards.iter();
         out.write(
             &families::HEALTHY,
@@ -353,8 +353,8 @@ impl Scrape {
         )
     }
 
-    fn of_logs(&self, out: &mut Output<'_>) -> fmt::Result {
-        let simple: [OfShard; 7] = [
+    fn of_logs(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
+        let simple: [ShardFamily; 7] = [
             (&families::LOG_BYTES, |it| {
                 Sample::Number(it.statistics.log.bytes)
             }),
@@ -392,7 +392,7 @@ impl Scrape {
                 })
             }),
         )?;
-        let simple: [OfShard; 4] = [
+        let simple: [ShardFamily; 4] = [
             (&families::LOG_COMPACTIONS, |it| {
                 Sample::Number(it.statistics.maintenance.compactions)
             }),
@@ -412,7 +412,7 @@ impl Scrape {
         Ok(())
     }
 
-    fn of_entities(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_entities(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         out.write(
             &families::MESSAGES,
             self.queues().flat_map(|(labels, queue)| {
@@ -484,7 +484,7 @@ impl Scrape {
         )
     }
 
-    fn of_namespaces(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn of_namespaces(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
         let mut sums: BTreeMap<&str, (Histogram, Histogram)> = BTreeMap::new();
         for shard in &self.shards {
             let found = &shard.report.statistics.gateway.namespaces;

@@ -42,7 +42,7 @@ const SHA256: &[u64] = &[2, 16, 840, 1, 101, 3, 4, 2, 1];
 pub(super) fn key_store(alias: &str, key: &[u8], chain: &[&[u8]]) -> Result<Vec<u8>, Unspecified> {
     let own = chain.first().copied().unwrap_or_default();
     let id = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, own);
-    let key = Sealed::new(key)?;
+    let key = Encrypted::new(key)?;
     let keys = yasna::construct_der(|writer| {
         writer.write_sequence_of(|bags| {
             bags.next().write_sequence(|bag| {
@@ -77,7 +77,7 @@ pub(super) fn key_store(alias: &str, key: &[u8], chain: &[&[u8]]) -> Result<Vec<
     });
     store(&[
         BagContents::Plain(keys),
-        BagContents::Sealed(Sealed::new(&certificates)?),
+        BagContents::Encrypted(Encrypted::new(&certificates)?),
     ])
 }
 
@@ -99,13 +99,13 @@ pub(super) fn trust_store(alias: &str, certificate: &[u8]) -> Result<Vec<u8>, Un
             });
         });
     });
-    store(&[BagContents::Sealed(Sealed::new(&bags)?)])
+    store(&[BagContents::Encrypted(Encrypted::new(&bags)?)])
 }
 
 /// A part of a store.
 enum BagContents {
     Plain(Vec<u8>),
-    Sealed(Sealed),
+    Encrypted(Encrypted),
 }
 
 fn store(parts: &[BagContents]) -> Result<Vec<u8>, Unspecified> {
@@ -114,7 +114,7 @@ fn store(parts: &[BagContents]) -> Result<Vec<u8>, Unspecified> {
             for part in parts {
                 match part {
                     BagContents::Plain(bytes) => write_data(all.next(), bytes),
-                    BagContents::Sealed(sealed) => sealed.write_contents(all.next()),
+                    BagContents::Encrypted(sealed) => sealed.write_contents(all.next()),
                 }
             }
         });
@@ -164,13 +164,13 @@ fn integrity_key(password: &str, salt: &[u8]) -> Vec<u8> {
 }
 
 /// Something encrypted with the password.
-struct Sealed {
+struct Encrypted {
     salt: [u8; 16],
     start: Vec<u8>,
     bytes: Vec<u8>,
 }
 
-impl Sealed {
+impl Encrypted {
     fn new(plain: &[u8]) -> Result<Self, Unspecified> {
         let mut salt = [0; 16];
         rand::fill(&mut salt)?;

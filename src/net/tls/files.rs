@@ -39,9 +39,9 @@ pub(crate) enum Wrong {
     #[error("it is {what} in DER, and PEM is needed: {command}")]
     Der { what: &'static str, command: String },
     #[error("it holds {found} and no certificate; a '-----BEGIN CERTIFICATE-----' is needed")]
-    NoCertificate { found: Found },
+    NoCertificate { found: FoundInstead },
     #[error("it holds {found} and no private key; a '-----BEGIN PRIVATE KEY-----' is needed")]
-    NoKey { found: Found },
+    NoKey { found: FoundInstead },
     #[error("its key is encrypted, and the broker cannot ask for the password: {command}")]
     EncryptedKey { command: String },
     #[error("certificate {number} in it cannot be read: {why}")]
@@ -59,7 +59,7 @@ pub(crate) enum Wrong {
 
 /// The contents of a file that was expected to hold something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundInstead {
     /// Certificates.
     Certificates,
     /// A private key.
@@ -72,7 +72,7 @@ pub(crate) enum Found {
     Other,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundInstead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Certificates => "certificates",
@@ -195,25 +195,25 @@ impl PemFile {
         clippy::wildcard_enum_match_arm,
         reason = "SectionKind is foreign, and gains variants"
     )]
-    fn found(&self) -> Found {
+    fn found(&self) -> FoundInstead {
         if self.bytes.iter().all(u8::is_ascii_whitespace) {
-            return Found::Nothing;
+            return FoundInstead::Nothing;
         }
         if !contains(&self.bytes, "-----BEGIN") {
-            return Found::NoPem;
+            return FoundInstead::NoPem;
         }
         let sections = <(SectionKind, Vec<u8>)>::pem_slice_iter(&self.bytes);
         let kinds = sections.filter_map(|section| Some(section.ok()?.0));
         for kind in kinds {
             match kind {
-                SectionKind::Certificate => return Found::Certificates,
+                SectionKind::Certificate => return FoundInstead::Certificates,
                 SectionKind::EcPrivateKey
                 | SectionKind::PrivateKey
-                | SectionKind::RsaPrivateKey => return Found::Key,
+                | SectionKind::RsaPrivateKey => return FoundInstead::Key,
                 _ => {}
             }
         }
-        Found::Other
+        FoundInstead::Other
     }
 }
 

@@ -20,7 +20,7 @@ use rustls::sign::CertifiedKey;
 use tracing::{debug, warn};
 
 use super::files::{Pair, PemFile};
-use super::source::Source;
+use super::source::CertificateSource;
 use crate::net::certs::{CertificateAuthority, SubjectName};
 use crate::net::listen;
 
@@ -77,7 +77,7 @@ impl fmt::Debug for OnDemand {
 impl OnDemand {
     /// Returns what signs with the authority of the broker's own certificates; none if there is none that can.
     pub(super) fn of(
-        source: &Source,
+        source: &CertificateSource,
         named: &[SubjectName],
         provider: &Arc<CryptoProvider>,
         now: SystemTime,

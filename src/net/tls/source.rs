@@ -17,7 +17,7 @@ const CERTIFICATE: &str = "server.pem";
 const KEY: &str = "server.key";
 
 /// The source of certificates.
-pub(super) enum Source {
+pub(super) enum CertificateSource {
     /// The operator's files: certificates and their keys.
     Files(Vec<(PathBuf, PathBuf)>),
     /// A directory of ours.
@@ -28,7 +28,7 @@ pub(super) enum Source {
     Memory(Arc<CertificateAuthority>, Mutex<Box<Issued>>),
 }
 
-impl Source {
+impl CertificateSource {
     /// Makes one that is in no file.
     pub(super) fn in_memory(now: SystemTime) -> Result<Self, CertsError> {
         let authority = CertificateAuthority::make(now)?;
@@ -53,8 +53,8 @@ impl Source {
 
 impl TlsError {
     /// Returns the remedy for a file that the broker has made itself.
-    pub(super) fn with_remedy(self, source: &Source) -> Self {
-        let Source::Own(directory) = source else {
+    pub(super) fn with_remedy(self, source: &CertificateSource) -> Self {
+        let CertificateSource::Own(directory) = source else {
             return self;
         };
         let file = match &self {
@@ -77,7 +77,7 @@ impl TlsError {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for CertificateSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Files(files) => f.debug_tuple("Files").field(files).finish(),
@@ -103,7 +103,7 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Reads everything; makes and renews our own certificates.
     pub(super) fn read(
-        source: &Source,
+        source: &CertificateSource,
         client_ca: Option<&Path>,
         ca: Option<&Path>,
         now: SystemTime,
@@ -111,21 +111,21 @@ impl Inputs {
         let mut not_renewed = None;
         let mut own_ca = None;
         let pairs = match source {
-            Source::Files(files) => {
+            CertificateSource::Files(files) => {
                 let pairs = files
                     .iter()
                     .map(|(certificate, key)| Ok((read(certificate)?, read(key)?)));
                 pairs.collect::<Result<_, FileError>>()?
             }
-            Source::Own(directory) => {
+            CertificateSource::Own(directory) => {
                 let kept = certs::keep(directory, now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
-            Source::Shared(directory, latest) => {
+            CertificateSource::Shared(directory, latest) => {
                 let kept = shared::keep(directory, &latest.load(), now);
                 vec![own_pair(directory, kept, &mut not_renewed)?]
             }
-            Source::Memory(own, issued) => {
+            CertificateSource::Memory(own, issued) => {
                 let mut issued = issued.lock().unwrap_or_else(PoisonError::into_inner);
                 if !issued.lasts(now) {
                     **issued = own.issue_local(now)?;

@@ -14,7 +14,7 @@ use crate::net::socket::Socket;
 
 const ONE: PeerAddress = PeerAddress(1);
 const OTHER: PeerAddress = PeerAddress(2);
-const AMQP: usize = Beginning::Amqp.bytes();
+const AMQP: usize = FirstByte::Amqp.bytes();
 
 /// Room for so many connections with a usual beginning.
 fn room_for(connections: usize) -> UnauthenticatedBytes {
@@ -55,14 +55,14 @@ async fn a_connection_waits_until_another_of_its_address_has_ended() {
     let mut shares = fill(&bytes, ONE, Instant::now());
     assert_eq!((shares.len(), bytes.held()), (3, 3 * AMQP));
     let next = bytes.share(ONE);
-    let mut waits = Box::pin(next.reserve(Beginning::Amqp, far()));
+    let mut waits = Box::pin(next.reserve(FirstByte::Amqp, far()));
     assert!(is_pending(&mut waits).await);
     shares.pop();
     assert!(waits.await);
     assert!(
         !bytes
             .share(ONE)
-            .reserve(Beginning::Amqp, Instant::now())
+            .reserve(FirstByte::Amqp, Instant::now())
             .await
     );
     assert!(!shares.iter().any(is_closed));
@@ -204,7 +204,7 @@ async fn two_thousand_of_one_address_get_their_turns_in_little_room() {
         let bytes = bytes.clone();
         tokio::spawn(async move {
             let share = bytes.share(ONE);
-            let has_room = share.reserve(Beginning::Amqp, far()).await;
+            let has_room = share.reserve(FirstByte::Amqp, far()).await;
             // The others come while this one shows its token.
             tokio::task::yield_now().await;
             has_room && !is_closed(&share)

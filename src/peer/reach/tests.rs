@@ -60,8 +60,8 @@ impl Bench {
         }
     }
 
-    fn other_owns(&self, namespace: &str) -> Owner {
-        let owner = Owner::other("two", self.other.local_addr().unwrap());
+    fn other_owns(&self, namespace: &str) -> OwningServer {
+        let owner = OwningServer::other("two", self.other.local_addr().unwrap());
         self.owners.set(namespace, owner.clone());
         owner
     }
@@ -78,15 +78,15 @@ impl Bench {
     }
 
     /// Accepts a connection as the other server; returns the client that it is passed on for.
-    async fn accept(&self) -> Client {
+    async fn accept(&self) -> OriginalClient {
         let (stream, _) = self.other.accept().await.unwrap();
         let mut stream = self.other_tls.accept(stream).await.unwrap();
-        Client::read(&mut stream).await.unwrap()
+        OriginalClient::read(&mut stream).await.unwrap()
     }
 }
 
-fn client() -> Client {
-    Client {
+fn client() -> OriginalClient {
+    OriginalClient {
         address: "192.0.2.7".parse().unwrap(),
         server_name: Some("there.example".to_owned()),
         certificate: Some("sender".to_owned()),
@@ -161,7 +161,7 @@ async fn a_namespace_that_is_taken_here_meanwhile_is_served_here() {
         let bench = Bench::new(1, LONG).await;
         bench
             .owners
-            .set("there", Owner::other(FakeOwners::THIS, ""));
+            .set("there", OwningServer::other(FakeOwners::THIS, ""));
         let take = async {
             // The connection waits.
             while bench.peers.places.count() == 0 {
@@ -197,7 +197,9 @@ async fn a_server_that_cannot_be_reached_is_waited_out() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = gone.local_addr().unwrap();
     drop(gone);
-    bench.owners.set("there", Owner::other("three", address));
+    bench
+        .owners
+        .set("there", OwningServer::other("three", address));
     let take = async {
         while bench.peers.places.count() == 0 {
             tokio::task::yield_now().await;
@@ -302,7 +304,7 @@ async fn a_stop_ends_the_wait_for_the_other_servers_answer() {
 #[tokio::test]
 async fn a_take_over_ends_the_wait_for_the_other_servers_answer() {
     let passed = pass_to_a_silent_server(|bench| {
-        let third = Owner::other("three", "127.0.0.1:1");
+        let third = OwningServer::other("three", "127.0.0.1:1");
         bench.owners.set("there", third);
     });
     assert!(matches!(passed.await, Err(NotPassed::Moved)));
@@ -320,7 +322,7 @@ async fn a_take_over_ends_the_wait_for_a_server_that_hangs() {
     bench.shards.set_routes(routes);
     bench
         .owners
-        .set("there", Owner::other(FakeOwners::THIS, ""));
+        .set("there", OwningServer::other(FakeOwners::THIS, ""));
     assert!(is_here(reached.await));
     assert!(begun.elapsed() < limits::PEER_CONNECT_WAIT.as_duration());
 }
@@ -333,12 +335,12 @@ async fn a_connection_is_cut_when_its_namespace_has_another_server_or_none() {
     // For as long as the server has it, nothing is cut.
     let stays = timeout(3 * beat, bench.peers.until_moved("there", &owner));
     assert!(stays.await.is_err());
-    let again = Owner {
+    let again = OwningServer {
         incarnation: "2".to_owned(),
         ..owner.clone()
     };
-    let own = Owner::other(FakeOwners::THIS, "");
-    for next in [again, Owner::other("three", ""), own] {
+    let own = OwningServer::other(FakeOwners::THIS, "");
+    for next in [again, OwningServer::other("three", ""), own] {
         bench.owners.set("there", owner.clone());
         let mut moved = Box::pin(bench.peers.until_moved("there", &owner));
         assert!(is_pending(moved.as_mut()).await, "the server has it");

@@ -98,7 +98,7 @@ impl Changes {
                 .get_mut(&name)
                 .and_then(|it| it.reservation.take());
             let begin = || self.bytes.begin(name.clone(), Arc::default());
-            let mut now = State::new(kept.unwrap_or_else(begin));
+            let mut now = NamespaceState::new(kept.unwrap_or_else(begin));
             now.add_entities(&name, &reports);
             now.add_jobs(&name, shards).await;
             now.add_connections(&name, shards).await;
@@ -114,14 +114,14 @@ impl Changes {
 
 /// The state of a namespace, which is made once for all who follow it.
 #[derive(Debug)]
-struct State {
+struct NamespaceState {
     items: BTreeMap<Item, String>,
     reservation: Reservation,
     /// Bytes that are used of the reservation.
     used: usize,
 }
 
-impl State {
+impl NamespaceState {
     fn new(reservation: Reservation) -> Self {
         Self {
             items: BTreeMap::new(),

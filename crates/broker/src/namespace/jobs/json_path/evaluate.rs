@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 use super::document::{At, Document, Seen};
-use super::{Comparable, Condition, Number, Operator, Query, Reach, Segment, Selector, Start};
+use super::{Comparable, Condition, Number, Operator, PathSelector, Query, Reach, Segment, Start};
 
 /// An evaluation takes more steps than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,22 +114,22 @@ impl Evaluation<'_> {
         for selector in &segment.selectors {
             self.charge(1)?;
             match selector {
-                Selector::Name(name) => {
+                PathSelector::Name(name) => {
                     if let Some(member) = self.member(at, name)? {
                         self.follow(rest, member, visit)?;
                     }
                 }
-                Selector::Wildcard => {
+                PathSelector::Wildcard => {
                     for child in self.document.children(at) {
                         self.follow(rest, child, visit)?;
                     }
                 }
-                Selector::Index(index) if is_array => {
+                PathSelector::Index(index) if is_array => {
                     if let Some(element) = self.element(at, *index)? {
                         self.follow(rest, element, visit)?;
                     }
                 }
-                Selector::Slice { start, end, step } if is_array => {
+                PathSelector::Slice { start, end, step } if is_array => {
                     let count = i64::from(self.document.count(at));
                     let slice = Slice::of(*start, *end, *step, count);
                     for (index, child) in (0..).zip(self.document.children(at)) {
@@ -139,8 +139,8 @@ impl Evaluation<'_> {
                         }
                     }
                 }
-                Selector::Index(_) | Selector::Slice { .. } => {}
-                Selector::Filter(condition) => {
+                PathSelector::Index(_) | PathSelector::Slice { .. } => {}
+                PathSelector::Filter(condition) => {
                     for child in self.document.children(at) {
                         self.charge(1)?;
                         if self.is_true(condition, child)? {

@@ -57,11 +57,11 @@ enum Reach {
 #[derive(Debug, Clone, PartialEq)]
 struct Segment {
     reach: Reach,
-    selectors: Vec<Selector>,
+    selectors: Vec<PathSelector>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Selector {
+enum PathSelector {
     Name(String),
     Wildcard,
     Index(i64),
@@ -140,8 +140,9 @@ impl JsonPath {
 impl Query {
     /// Returns whether it finds one value at most [RFC 9535, 2.3.5.1].
     fn is_singular(&self) -> bool {
-        let is_one =
-            |selectors: &[Selector]| matches!(selectors, [Selector::Name(_) | Selector::Index(_)]);
+        let is_one = |selectors: &[PathSelector]| {
+            matches!(selectors, [PathSelector::Name(_) | PathSelector::Index(_)])
+        };
         let mut segments = self.segments.iter();
         segments.all(|segment| segment.reach == Reach::Children && is_one(&segment.selectors))
     }

@@ -2,7 +2,7 @@
 //! read twice but blanks.
 
 use super::{
-    Comparable, Condition, Number, Operator, PathError, Query, Reach, Segment, Selector, Start,
+    Comparable, Condition, Number, Operator, PathError, PathSelector, Query, Reach, Segment, Start,
 };
 use crate::limits;
 
@@ -139,7 +139,7 @@ impl Parser<'_> {
     /// `*` or a name, behind dots.
     fn shorthand(&mut self, reach: Reach) -> Read<Segment> {
         let selector = if self.pass("*") {
-            Selector::Wildcard
+            PathSelector::Wildcard
         } else {
             let rest = self.rest();
             let is_first = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
@@ -150,7 +150,7 @@ impl Parser<'_> {
             }
             let name = name.to_owned();
             self.at += name.len();
-            Selector::Name(name)
+            PathSelector::Name(name)
         };
         Ok(Segment {
             reach,
@@ -174,31 +174,31 @@ impl Parser<'_> {
         }
     }
 
-    fn selector(&mut self) -> Read<Selector> {
+    fn selector(&mut self) -> Read<PathSelector> {
         match self.peek() {
             Some('*') => {
                 self.next();
-                Ok(Selector::Wildcard)
+                Ok(PathSelector::Wildcard)
             }
-            Some('\'' | '"') => Ok(Selector::Name(self.string()?)),
+            Some('\'' | '"') => Ok(PathSelector::Name(self.string()?)),
             Some('?') => {
                 self.next();
                 self.skip_blanks();
-                Ok(Selector::Filter(self.within(Self::any)?))
+                Ok(PathSelector::Filter(self.within(Self::any)?))
             }
             Some('-' | ':' | '0'..='9') => self.index_or_slice(),
             Some(_) | None => Err(self.expected("a name in quotes, '*', a number, ':' or '?'")),
         }
     }
 
-    fn index_or_slice(&mut self) -> Read<Selector> {
+    fn index_or_slice(&mut self) -> Read<PathSelector> {
         let start = self.integer_if_any()?;
         let before = self.at;
         self.skip_blanks();
         if !self.pass(":") {
             self.at = before;
             let index = start.ok_or_else(|| self.expected("a number"))?;
-            return Ok(Selector::Index(index));
+            return Ok(PathSelector::Index(index));
         }
         self.skip_blanks();
         let end = self.integer_if_any()?;
@@ -216,7 +216,7 @@ impl Parser<'_> {
             self.at = before;
             None
         };
-        Ok(Selector::Slice {
+        Ok(PathSelector::Slice {
             start,
             end,
             step: step.unwrap_or(1),
