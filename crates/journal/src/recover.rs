@@ -171,6 +171,8 @@ fn first_frame(
 struct Recovery<'a> {
     log: &'a dyn LogReader,
     store: u64,
+    /// A checkpoint or a segment has told the store's number.
+    is_store_known: bool,
     /// Those that are replayed: without gaps, the first one has the checkpoint's place.
     segments: Vec<SearchResult>,
     end: Position,
@@ -216,6 +218,7 @@ impl<'a> Recovery<'a> {
         Self {
             log,
             store: checkpoint.store,
+            is_store_known: true,
             segments: Vec::new(),
             end: Position::begin(id),
             last_frame,
@@ -337,6 +340,7 @@ impl<'a> Recovery<'a> {
         let mut recovery = Self {
             log,
             store: checkpoint.map_or(options.store, |at| at.store),
+            is_store_known: checkpoint.is_some(),
             segments: Vec::new(),
             end,
             last_frame,
@@ -357,7 +361,6 @@ impl<'a> Recovery<'a> {
             never_begun: None,
             short: Vec::new(),
         };
-        let mut known = checkpoint.is_some();
         let mut expected = end.segment;
         let last = rest.last().map_or(expected, |&(id, _)| id);
         for &(id, length) in rest {
@@ -366,7 +369,7 @@ impl<'a> Recovery<'a> {
                 recovery.lose(expected, 0, what)?;
             }
             expected = SegmentId(id.0 + 1);
-            let found = recovery.look_at(id, length, last, &mut known)?;
+            let found = recovery.look_at(id, length, last)?;
             recovery.segments.extend(found);
         }
         if recovery.segments.is_empty() && 0 < recovery.last_frame {
@@ -382,14 +385,13 @@ impl<'a> Recovery<'a> {
         id: SegmentId,
         length: u64,
         last: SegmentId,
-        known: &mut bool,
     ) -> Result<Option<SearchResult>, Error> {
         let mut window = Window::new(self.log, id, length);
         let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
         let header = match header {
             Header::Good(header) if header.segment == id => {
-                if !*known {
-                    (*known, self.store) = (true, header.store);
+                if !self.is_store_known {
+                    (self.is_store_known, self.store) = (true, header.store);
                 }
                 if header.store != self.store {
                     return Err(corrupt(id, 0, "it belongs to another log"));
@@ -410,7 +412,7 @@ impl<'a> Recovery<'a> {
             // A removed segment's header: this one was to be the next and was never begun.
             Header::Good(_) | Header::Bad => {
                 let may_be_new = id == last
-                    && if *known {
+                    && if self.is_store_known {
                         self.search(&mut window, u64_of(SEGMENT_HEADER))?.frames == 0
                     } else {
                         Self::is_empty(&mut window)?
@@ -423,7 +425,7 @@ impl<'a> Recovery<'a> {
                     self.never_begun = Some(id);
                     return Ok(None);
                 }
-                if !*known {
+                if !self.is_store_known {
                     let what = "its header is incomplete, and no other has the number of the \
                                 store, without which --accept-data-loss finds nothing either";
                     return Err(corrupt(id, 0, what));

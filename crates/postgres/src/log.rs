@@ -208,7 +208,17 @@ impl StoreLog {
     /// recorded under the fence, and then its table is dropped, which waits for no reader.
     pub async fn remove(&self, segment: SegmentId) {
         let (mut is_recorded, mut is_reported) = (false, false);
-        while let Err(error) = self.try_to_remove(segment, &mut is_recorded).await {
+        loop {
+            let removed = async {
+                if !is_recorded {
+                    self.record_removed(segment).await?;
+                    is_recorded = true;
+                }
+                self.drop_removed().await
+            };
+            let Err(error) = removed.await else {
+                return;
+            };
             if self.fence.is_lost() {
                 return;
             }
@@ -222,18 +232,6 @@ impl StoreLog {
                 () = tokio::time::sleep(limits::STORE_REMOVE_RETRY.as_duration()) => {}
             }
         }
-    }
-
-    async fn try_to_remove(
-        &self,
-        segment: SegmentId,
-        is_recorded: &mut bool,
-    ) -> Result<(), StoreError> {
-        if !*is_recorded {
-            self.record_removed(segment).await?;
-            *is_recorded = true;
-        }
-        self.drop_removed().await
     }
 
     /// Drops the tables of segments that are recorded as removed, and the bodies that are elsewhere.

@@ -159,7 +159,7 @@ pub enum EntityChange {
 /// How long an entity is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until somebody deletes it, or it has been idle for too long.
+    /// Until a client deletes it, or it has been idle for too long.
     Lasting,
     /// As long as the link that made it, at most.
     Temporary,
