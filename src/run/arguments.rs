@@ -80,6 +80,10 @@ pub(crate) struct ServeArgs {
     /// less.
     #[arg(long, value_name = "MIB")]
     pub(crate) cache_mb: Option<usize>,
+    /// Stop when standard input ends. A program that starts the broker holds its input open: the broker then ends with that
+    /// program, however that ends.
+    #[arg(long)]
+    pub(super) stop_on_stdin_close: bool,
     /// Logs.
     #[command(flatten)]
     pub(crate) logs: LogArgs,

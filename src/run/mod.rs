@@ -11,3 +11,4 @@ mod signals;
 pub(super) mod start;
 mod start_error;
 mod start_report;
+mod stdin;

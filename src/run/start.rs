@@ -21,6 +21,7 @@ use super::running::{OfAllShards, Running, run_shards};
 use super::signals::{self, Signals};
 use super::start_error::StartError;
 use super::start_report::{Data, Place, StartReport};
+use super::stdin;
 use crate::host::backup::{self, Backups, Kept};
 use crate::host::committer::Sync;
 use crate::host::configuration::{ConfigurationSource, Persistence};
@@ -56,7 +57,7 @@ use jitney_broker::access::Profile;
 use jitney_config::Configuration;
 use jitney_shard::Input;
 
-/// Serves until a signal.
+/// Serves until a signal, or the end of standard input.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -106,6 +107,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     // Before anything is answered that a supervisor may take for a sign to continue.
     let mut signals = Signals::new()?;
+    let input = args.stop_on_stdin_close.then(stdin::watch).transpose()?;
     let report = StartReport {
         profile,
         places,
@@ -125,7 +127,10 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     report.log(args.logs.log_format);
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!(target: START, "Emulator Service is Successfully Up!");
-    signals.next().await;
+    tokio::select! {
+        () = signals.next() => {}
+        () = stdin::closed(input) => info!("standard input has ended: the broker stops"),
+    }
     signals::end_at_next_signal()?;
     serving.stop().await;
     Ok(())

@@ -34,7 +34,11 @@ struct Process {
 impl Process {
     /// Starts a broker in a shell that has run `before`, and waits until it serves.
     fn start(before: &str, data: &Path, arguments: &[&str]) -> Self {
-        let mut child = Self::spawn(before, data, arguments);
+        Self::serving(Self::spawn(before, data, arguments))
+    }
+
+    /// Waits until a broker serves.
+    fn serving(mut child: Child) -> Self {
         let mut log = BufReader::new(child.stderr.take().expect("it is a pipe"));
         let (mut amqp, mut http) = (None, None);
         let mut all = String::new();
@@ -62,8 +66,15 @@ impl Process {
 
     /// Starts a broker in a shell that has run `before`.
     fn spawn(before: &str, data: &Path, arguments: &[&str]) -> Child {
+        let mut command = Self::command(before, data, arguments);
+        command.spawn().unwrap()
+    }
+
+    /// Returns the command of a shell that runs `before`, and then a broker.
+    fn command(before: &str, data: &Path, arguments: &[&str]) -> Command {
         let ports = ["--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-        Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", &format!("{before}\nexec \"$0\" \"$@\"")])
             .args([env!("CARGO_BIN_EXE_jitney"), "serve", "--data-dir"])
             .arg(data)
@@ -71,9 +82,8 @@ impl Process {
             .args(arguments)
             .env_remove("RUST_LOG")
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+            .stderr(Stdio::piped());
+        command
     }
 
     /// Returns the answer to a request, as text.

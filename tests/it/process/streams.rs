@@ -1,6 +1,6 @@
 //! The standard streams of the process, also when their readers have closed them.
 
-use std::io::{BufReader, pipe};
+use std::io::{BufReader, Write as _, pipe};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, Command, Stdio};
@@ -62,4 +62,31 @@ fn a_broker_continues_when_its_log_output_is_closed() {
     for _ in 0..3 {
         assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
     }
+}
+
+#[test]
+fn a_broker_stops_in_order_at_the_end_of_its_input_if_that_is_asked() {
+    let data = tempfile::tempdir().unwrap();
+    let (reader, mut writer) = pipe().unwrap();
+    let mut command = Process::command("", data.path(), &["--stop-on-stdin-close"]);
+    let mut broker = Process::serving(command.stdin(reader).spawn().unwrap());
+    // What it is given is read, and has no effect.
+    writer.write_all(&vec![b'\n'; 1 << 20]).unwrap();
+    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+    drop(writer);
+    broker.wait_for_line("standard input has ended");
+    let (status, log) = broker.end();
+    assert!(status.success(), "{log}");
+}
+
+#[test]
+fn a_broker_without_input_serves_if_nothing_else_is_asked() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = Process::command("", data.path(), &[]);
+    let broker = Process::serving(command.stdin(Stdio::null()).spawn().unwrap());
+    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+    broker.signal("TERM");
+    let (status, log) = broker.end();
+    assert!(status.success(), "{log}");
+    assert!(!log.contains("standard input"), "{log}");
 }
