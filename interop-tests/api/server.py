@@ -90,6 +90,54 @@ def namespaces_are_made_and_dropped(world) -> None:
     assert "drop_namespace" not in operations, "the audit log of another namespace has it"
 
 
+def a_namespace_is_made_with_the_entities_of_a_file(world) -> None:
+    from api import KEYS, Api, token
+
+    api = world.api
+    names = lambda: {one["name"] for one in api("GET", "namespaces")["namespaces"]}
+    before = names()
+
+    def file(*namespaces: dict) -> bytes:
+        return b"// as people have it\n" + json.dumps({"UserConfig": {"Namespaces": namespaces}}).encode()
+
+    def paths(namespace: str) -> list[list[str]]:
+        found = (api("GET", f"entities?kind={kind}&namespace={namespace}")["entities"] for kind in ("queue", "topic"))
+        return [[one["path"] for one in entities] for entities in found]
+
+    shop = {"Name": "shop", "Queues": [{"Name": "orders"}], "Topics": [{"Name": "news", "Subscriptions": [{"Name": "eu"}]}]}
+    bank = {"Name": "bank", "Queues": [{"Name": "bills"}]}
+    # The name in the file is another.
+    assert api("PUT", "namespaces/one", file(shop))["name"] == "one"
+    assert paths("one") == [["orders"], ["news"]], paths("one")
+    with client_of(world.open, "one") as client, client.get_topic_sender("news") as sender:
+        sender.send_messages(ServiceBusMessage("published"))
+    assert api("PUT", "namespaces/two?from=BANK", file(shop, bank))["name"] == "two"
+    assert paths("two") == [["bills"], []], paths("two")
+    status, problem = api.ask("PUT", "namespaces/one", file(bank))
+    assert status == 409, problem
+    assert paths("one")[0] == ["orders"], "a namespace that is there has what it had"
+    # A mistake, several namespaces, none of this name, an unknown parameter, and an entity that cannot be made.
+    forwards = {"Name": "in", "Properties": {"ForwardTo": "nowhere"}}
+    wrong = [
+        ("", b"{ not", "1:"), ("", file(shop, bank), "from=NAME"), ("?from=none", file(shop, bank), "'shop', 'bank'"),
+        ("?x=1", file(shop), "x"), ("", file({"Name": "shop", "Queues": [{"Name": "fine"}, forwards]}), "nowhere"),
+    ]
+    for query, body, text in wrong:
+        status, problem = api.ask("PUT", f"namespaces/three{query}", body)
+        assert status == 400 and text in problem["detail"], (query, status, problem)
+    assert names() == {*before, "one", "two"}
+    world.open.kill()
+    world.open.start()
+    assert paths("one") == [["orders"], ["news"]], "it is there after a crash"
+    with client_of(world.open, "one") as client, client.get_subscription_receiver("news", "eu") as receiver:
+        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        assert str(message) == "published"
+    for name in ("one", "two"):
+        api("DELETE", f"namespaces/{name}")
+    manage = Api(world.closed.http_port, token("manage", KEYS["manage"]))
+    assert manage.ask("PUT", "namespaces/three", file(shop))[0] == 401, "it is the operator's"
+
+
 def the_server_is_the_operators(world) -> None:
     from api import KEYS, Api, token
 
@@ -198,9 +246,9 @@ def commands_activate_reschedule_and_dead_letter(world) -> None:
     with world.client() as client, client.get_queue_sender("grouped") as sender:
         sender.send_messages([ServiceBusMessage(f"{name} {n}", session_id=name) for name in "ab" for n in range(2)])
 
-    def jitney(*words: str) -> dict:
+    def jitney(*words: str, given: str = "") -> dict:
         command = [broker.state["binary"], *words, "--url", f"http://127.0.0.1:{broker.http_port}", "--output", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done
         return json.loads(done.stdout) if done.stdout.strip() else {}
 
@@ -217,7 +265,10 @@ def commands_activate_reschedule_and_dead_letter(world) -> None:
     shown = jitney("sessions", "show", "grouped", "b")
     assert base64.b64decode(shown["state_base64"]) == b"half done", shown
     assert jitney("server")["shards"][0]["number"] == 0
-    assert jitney("namespaces", "create", "by-command")["name"] == "by-command"
+    config = {"UserConfig": {"Namespaces": [{"Name": "other"}, {"Name": "this", "Queues": [{"Name": "made"}]}]}}
+    created = jitney("namespaces", "create", "by-command", "--config", "-", "--from", "this", given=json.dumps(config))
+    assert created["name"] == "by-command", created
+    assert api("GET", "entities/made?namespace=by-command")["path"] == "made"
     assert "by-command" in {one["name"] for one in jitney("namespaces", "list")["namespaces"]}
     jitney("namespaces", "delete", "by-command", "--yes")
     for queue in ("bulk", "grouped", "grouped/$DeadLetterQueue"):
@@ -248,6 +299,6 @@ def rates_and_links_tell_what_clients_do(world) -> None:
 
 
 TESTS = [
-    namespaces_are_made_and_dropped, the_server_is_the_operators, a_client_learns_what_it_may_do, compressed_bodies_are_shown_unpacked,
+    namespaces_are_made_and_dropped, a_namespace_is_made_with_the_entities_of_a_file, the_server_is_the_operators, a_client_learns_what_it_may_do, compressed_bodies_are_shown_unpacked,
     one_dead_letter_is_received_by_its_number, commands_activate_reschedule_and_dead_letter, rates_and_links_tell_what_clients_do,
 ]

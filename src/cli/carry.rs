@@ -74,10 +74,7 @@ impl Shell {
     pub(super) async fn import(&self, command: &ImportCommand) -> Result<ExitCode, CommandError> {
         match command {
             ImportCommand::Config { file } => {
-                let mut text = String::new();
-                let read = input(file)?.read_to_string(&mut text);
-                read.map_err(|error| not_read(file, &error))?;
-                let applied = self.client.send(Method::PUT, "configuration", text);
+                let applied = self.client.send(Method::PUT, "configuration", read(file)?);
                 let applied: Applied = applied.await?;
                 self.done(&applied, &said_of(&applied));
                 Ok(if applied.refused.is_empty() {
@@ -162,6 +159,14 @@ fn large(batch: &[Value], bytes: usize) -> Result<Option<Vec<u8>>, CommandError>
     let decoded = encoded.filter(|_| BATCH_BYTES < bytes);
     let decoded = decoded.map(|text| STANDARD.decode(text)).transpose();
     decoded.map_err(|error| CommandError::Usage(format!("encoded: {error}")))
+}
+
+/// Returns the text of a file, or of standard input.
+pub(super) fn read(file: &Path) -> Result<String, CommandError> {
+    let mut text = String::new();
+    let read = input(file)?.read_to_string(&mut text);
+    read.map_err(|error| not_read(file, &error))?;
+    Ok(text)
 }
 
 /// Reads the message of a line; `None` from an empty one.

@@ -1,5 +1,6 @@
 //! Commands about the server itself, for its operator.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use super::arguments::ConsentArgs;
 use super::error::CommandError;
 use super::path::encoded;
 use super::shell::Shell;
-use super::{table, words};
+use super::{carry, table, words};
 use jitney_api::namespaces::{Namespace, NamespaceList};
 use jitney_api::server::Server;
 
@@ -28,6 +29,12 @@ pub(super) enum NamespaceCommand {
     Create {
         /// Its name: letters, digits and hyphens.
         name: String,
+        /// A Config.json, whose entities it has from the beginning.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// The name of the namespace in the file, if that has several.
+        #[arg(long, value_name = "NAME", requires = "config")]
+        from: Option<String>,
     },
     /// Delete one with all its entities and messages.
     Delete {
@@ -54,10 +61,12 @@ impl Shell {
                 let answer: NamespaceList = self.get("namespaces").await?;
                 self.show(&answer, "namespaces", &table::NAMESPACES);
             }
-            NamespaceCommand::Create { name } => {
-                let path = path(name);
-                let made = self.client.ask(Method::PUT, &path, None, &[]);
-                let made: Namespace = made.await?;
+            NamespaceCommand::Create { name, config, from } => {
+                let from = from.iter().map(|from| format!("?from={}", encoded(from)));
+                let path = path(name) + &from.collect::<String>();
+                let text = config.as_deref().map(carry::read).transpose()?;
+                let text = text.unwrap_or_default();
+                let made: Namespace = self.client.send(Method::PUT, &path, text).await?;
                 self.done(&made, &format!("Created the namespace {name}."));
             }
             NamespaceCommand::Delete { name, consent } => {

@@ -110,17 +110,7 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
     let authority = call.authorize("").await?;
     let name = namespace_name(call, &authority).await?;
     let bytes = call.bytes(body).await?;
-    let text = str::from_utf8(&bytes);
-    let text = text.map_err(|_| Problem::bad_request("The body is not UTF-8."))?;
-    let checked = jitney_config::check(text, Defaults::Emulator);
-    let line = |mistake: &Mistake| {
-        let (line, column) = (mistake.line, mistake.column);
-        format!("{line}:{column}: {mistake}")
-    };
-    let config = checked.config.map_err(|mistakes| {
-        let lines = mistakes.iter().map(line);
-        Problem::bad_request(lines.collect::<Vec<_>>().join("\n"))
-    })?;
+    let (config, warnings) = parsed(&bytes)?;
     let reload = Box::new(Reload {
         namespaces: vec![chosen(config, &name, query.from.as_deref())?],
         new: Vec::new(),
@@ -145,15 +135,36 @@ pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
             made,
             changed,
             refused,
-            warnings: checked.warnings.iter().map(line).collect(),
+            warnings,
         },
     )
     .await
 }
 
+/// Returns the configuration in the body of a request, and a line for each name in it that has no effect.
+pub(super) fn parsed(body: &[u8]) -> Result<(Configuration, Vec<String>), Problem> {
+    let text = str::from_utf8(body);
+    let text = text.map_err(|_| Problem::bad_request("The body is not UTF-8."))?;
+    let checked = jitney_config::check(text, Defaults::Emulator);
+    let line = |mistake: &Mistake| {
+        let (line, column) = (mistake.line, mistake.column);
+        format!("{line}:{column}: {mistake}")
+    };
+    let config = checked.config.map_err(|mistakes| {
+        let lines = mistakes.iter().map(line);
+        Problem::bad_request(lines.collect::<Vec<_>>().join("\n"))
+    })?;
+    let warnings = checked.warnings.iter().map(line).collect();
+    Ok((config, warnings))
+}
+
 /// Returns the namespace of a configuration that is meant for the one with this name: the one that is named `from`, if that is
 /// given.
-fn chosen(config: Configuration, name: &str, from: Option<&str>) -> Result<Namespace, Problem> {
+pub(super) fn chosen(
+    config: Configuration,
+    name: &str,
+    from: Option<&str>,
+) -> Result<Namespace, Problem> {
     let wanted = from.unwrap_or(name);
     let names = config.namespaces.iter().map(|it| format!("'{}'", it.name));
     let names: Vec<String> = names.collect();

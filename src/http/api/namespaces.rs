@@ -1,15 +1,23 @@
 //! The namespaces of the server, for its operator; and what a client may do, for itself.
 
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::call::{Answer, Call, NamespaceQuery};
+use super::configuration::{self, ConfigJson};
 use super::problem::Problem;
 use crate::host::namespaces::{NamespaceError, NamespaceInfo, ServerNamespaces, fitting};
+use crate::host::owner_message::Reload;
+use crate::host::reload;
 use crate::store::{Fleet, NotDone, StoreError};
 use jitney_api::authorization_rules::RightName;
 use jitney_api::namespaces::{Access, Namespace, NamespaceList};
 use jitney_base::rights::Right;
+use jitney_broker::access::Authority;
+use jitney_config::Namespace as Configured;
 
 /// Lists the namespaces of the server. Only the operator may.
 #[utoipa::path(get, path = "/api/v1/namespaces", operation_id = "list_namespaces", tag = "server",
@@ -22,18 +30,83 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
         .await
 }
 
-/// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
-/// operator may.
+/// What a new namespace has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MakeQuery {
+    /// The name of the namespace in the body whose entities are made; it may be left out if the body has only one.
+    from: Option<String>,
+    /// Without effect.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. With a
+/// `Config.json` of the emulator as the body it has the entities of that: if one of them cannot be made, there is no namespace.
+/// Only the operator may.
 #[utoipa::path(put, path = "/api/v1/namespaces/{name}", operation_id = "make_namespace", tag = "server",
-    params(("name" = String, Path, description = "Its name: letters, digits and hyphens")),
+    params(("name" = String, Path, description = "Its name: letters, digits and hyphens"), MakeQuery),
+    request_body = Option<ConfigJson>,
     responses((status = 201, body = Namespace), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
+pub(super) async fn make(call: &Call<'_>, name: &str, body: Body) -> Answer {
+    let query: MakeQuery = call.query()?;
     let authority = call.authorize_operator()?;
-    let made = match &call.server.fleet {
-        Some(fleet) => make_in_store(fleet, name).await?,
-        None => call.server.namespaces.make(name, authority).await?,
+    let body = call.bytes(body).await?;
+    let entities = if body.is_empty() {
+        None
+    } else {
+        Some(entities_of(&body, name, query.from)?)
+    };
+    let made = match (&call.server.fleet, entities) {
+        (None, entities) => make_here(call, name, entities, authority).await?,
+        (Some(fleet), None) => make_in_store(fleet, name).await?,
+        (Some(_), Some(_)) => {
+            let text = "Servers share the namespaces: make it without a body, and then put its configuration.";
+            return Err(Problem::new(StatusCode::CONFLICT, "not_allowed", text));
+        }
     };
     call.answer(StatusCode::CREATED, &shown(made)).await
+}
+
+/// Returns the entities that a namespace is to have: those of the one in a configuration, or of the one with the name `from`.
+fn entities_of(body: &[u8], name: &str, from: Option<String>) -> Result<Configured, Problem> {
+    let (config, _) = configuration::parsed(body)?;
+    let from = from.or_else(|| match config.namespaces.as_slice() {
+        [only] => Some(only.name.clone()),
+        _ => None,
+    });
+    configuration::chosen(config, name, from.as_deref())
+}
+
+/// Makes a namespace of this server, and the entities that it is to have.
+async fn make_here(
+    call: &Call<'_>,
+    name: &str,
+    entities: Option<Configured>,
+    authority: Authority,
+) -> Result<NamespaceInfo, Problem> {
+    let namespaces = &call.server.namespaces;
+    let made = namespaces.make(name, authority.clone()).await?;
+    let Some(entities) = entities else {
+        return Ok(made);
+    };
+    let reload = Reload {
+        namespaces: vec![entities],
+        new: Vec::new(),
+        deleted: Vec::new(),
+        keys: None,
+        actor: authority.actor().clone(),
+    };
+    let owner = call.server.shards.owner_of(&made.name);
+    let owner = owner.ok_or_else(Problem::stopping)?;
+    let done = reload::apply(&owner, reload).await;
+    let refused = done.ok_or_else(Problem::stopping)?.refused;
+    if refused.is_empty() {
+        return Ok(made);
+    }
+    namespaces.drop_one(&made.name, authority).await?;
+    Err(Problem::bad_request(refused.join("\n")))
 }
 
 /// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.

@@ -109,7 +109,7 @@ routes! {
     "DELETE" ["jobs", id] => jobs::cancel(id);
     "GET" ["messages"] => search::search();
     "GET" ["namespaces"] => namespaces::list();
-    "PUT" ["namespaces", name] => namespaces::make(name);
+    "PUT" ["namespaces", name] => namespaces::make(name, body);
     "DELETE" ["namespaces", name] => namespaces::drop_one(name);
     "GET" ["receives"] => receives::list();
     "DELETE" ["receives", id] => receives::end(id);
