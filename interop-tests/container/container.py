@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -271,9 +272,32 @@ def by_the_module(directory: Path) -> None:
         list(pool.map(module, [[str(file), "mine"], ["", "queue.1"]]))
 
 
+def by_a_module_for_python(directory: Path) -> None:
+    """Ours, which people copy, and its own tests, with an engine that has cells."""
+    engine = Engine(directory)
+    # No reaper: the engine ends what it began. What it publishes is at this machine, whether that is a container or not.
+    environment = {
+        "DOCKER_HOST": engine.address, "TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_CONNECTION_MODE": "docker_host",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider"], cwd=HERE.parent / "examples/testcontainers",
+            capture_output=True, text=True, timeout=240, env={**os.environ, **environment},
+        )
+        said = f"it said\n{ended.stdout}{ended.stderr}\nthe engine did\n" + "\n".join(engine.done)
+        check(ended.returncode == 0 and re.search(r"^4 passed", ended.stdout, re.MULTILINE), said)
+        started = [each for each in engine.done if each.startswith("start ")]
+        check(len(started) == 3, said)
+        check(not any(container.running for container in engine.containers.values()), "a container was not removed")
+    finally:
+        engine.close()
+
+
 CHECKS = {
     "S453": without_a_config, "S454": with_a_config, "S455": with_mistakes, "S456": another_port, "S457": administered,
     "S458": stopped_and_started, "S459": by_the_module,
+    "S460": by_a_module_for_python,
 }
 
 

@@ -1,11 +1,12 @@
 """An engine without containers: as much of the Docker Engine's API as a module of Testcontainers asks for, and cells behind it.
 
-Whoever asks for the emulator's image gets a cell with the broker. Whoever asks for a database gets one that says that it is ready, and does
+Whoever asks for the emulator's image, or for Jitney's, gets a cell with the broker. Whoever asks for a database gets one that says that it is ready, and does
 nothing else: the broker has no use for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
@@ -15,10 +16,11 @@ import tarfile
 import threading
 import time
 import urllib.parse
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from cell import Cell
+from cell import Cell, CellError
 
 DATABASE_READY = "Recovery is complete. This is an informational message only. No user action is required.\n"
 
@@ -28,21 +30,33 @@ class Container:
 
     def __init__(self, directory: Path, asked: dict):
         self.asked = asked
-        self.is_broker = "servicebus" in asked["Image"]
+        self.is_broker = any(name in asked["Image"] for name in ("servicebus", "jitney"))
         environment = dict(each.split("=", 1) for each in asked.get("Env", []))
         self.cell = Cell(directory, environment) if self.is_broker else None
         self.ports = [int(each.split("/")[0]) for each in asked.get("ExposedPorts", {})]
-        self.running = False
+        self.started = False
+
+    @property
+    def running(self) -> bool:
+        return self.started and (self.cell is None or self.cell.process.poll() is None)
 
     def start(self) -> None:
         if self.cell:
-            self.cell.start(*self.ports)
-        self.running = True
+            # A broker that has ended already is a container that has exited.
+            with contextlib.suppress(CellError):
+                self.cell.start(*self.ports)
+        self.started = True
 
     def stop(self) -> int | None:
         code = self.cell.end(signal.SIGTERM) if self.cell and self.running else None
-        self.running = False
+        self.started = False
         return code
+
+    def remove(self) -> None:
+        """Ends it, as a removal does that is forced."""
+        if self.cell:
+            self.cell.close()
+        self.started = False
 
     def told(self) -> bytes:
         return self.cell.told().encode() if self.cell else DATABASE_READY.encode()
@@ -57,10 +71,19 @@ class Container:
             "State": {"Running": self.running, "Status": "running" if self.running else "exited", "StartedAt": "2026-01-01T00:00:00Z",
                       "FinishedAt": "0001-01-01T00:00:00Z", "ExitCode": 0},
             "Config": {"Hostname": name[:12], "Image": self.asked["Image"], "Labels": self.asked.get("Labels", {}),
-                       "ExposedPorts": self.asked.get("ExposedPorts", {})},
+                       "ExposedPorts": self.asked.get("ExposedPorts", {}), "Tty": False},
             "HostConfig": {"PortBindings": self.asked.get("HostConfig", {}).get("PortBindings", {})},
             "NetworkSettings": {"Ports": published, "Networks": networks},
         }
+
+
+@dataclass
+class Log:
+    """The log of a container that is asked for."""
+
+    container: Container
+    # Until the container ends.
+    follows: bool
 
 
 class Engine:
@@ -133,8 +156,10 @@ class Engine:
                 self.codes.append(code)
             return 204, None
         if verb == "logs":
-            return 200, container
+            follows = query.get("follow", ["0"])[0].lower() in ("1", "true")
+            return 200, Log(container, follows)
         if method == "DELETE":
+            container.remove()
             return 204, None
         return 404, {"message": f"not here: {method} {path}"}
 
@@ -160,8 +185,8 @@ class Engine:
                     status, said = engine.answer(self.command, url.path, urllib.parse.parse_qs(url.query), self.body())
                 except Exception as error:
                     status, said = 500, {"message": repr(error)}
-                if isinstance(said, Container):
-                    self.follow(said)
+                if isinstance(said, Log):
+                    self.tell(said)
                     return
                 text = b"" if said is None or status == 204 else json.dumps(said).encode()
                 self.send_response(status)
@@ -173,8 +198,8 @@ class Engine:
 
             do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = serve
 
-            def follow(self, container: Container) -> None:
-                """Its log, as it comes, in the frames that carry two streams in one."""
+            def tell(self, log: Log) -> None:
+                """What there is, or all as it comes, in the frames that carry two streams in one."""
                 self.send_response(200)
                 self.send_header("Content-Type", "application/vnd.docker.multiplexed-stream")
                 self.send_header("Connection", "close")
@@ -182,12 +207,13 @@ class Engine:
                 sent = 0
                 try:
                     while True:
-                        text = container.told()
+                        is_last = not (log.follows and log.container.running)
+                        text = log.container.told()
                         if new := text[sent:]:
                             self.wfile.write(struct.pack(">BxxxI", 1, len(new)) + new)
                             self.wfile.flush()
                             sent = len(text)
-                        if not container.running:
+                        if is_last:
                             return
                         time.sleep(0.05)
                 except OSError:
