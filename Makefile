@@ -102,7 +102,8 @@ certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--na
 
 clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
-	rm -rf .venv interop-tests/.work interop-tests/*/.venv interop-tests/*/node_modules interop-tests/*/target
+	rm -rf .venv interop-tests/.work interop-tests/*/.venv interop-tests/*/node_modules interop-tests/*/target \
+		interop-tests/examples/*/node_modules interop-tests/examples/*/target
 
 # The pinned Python packages of `make test`, inside the tree: they are wheels, and need no compiler.
 .venv/core: interop-tests/python/requirements.txt

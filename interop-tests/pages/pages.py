@@ -356,6 +356,17 @@ def the_pages_name_the_versions_that_are_run(_world: None) -> None:
     assert re.sub(r"\s+", "", java) in re.sub(r"\s+", "", texts["java"]), java
 
 
+def every_file_of_the_tree_that_a_page_shows_is_as_it_shows_it(_world: None) -> None:
+    """A block behind a line that is a link and a colon has the text of the file."""
+    count = 0
+    for page in PAGES:
+        shown = re.findall(r"^\[[^\]\n]+\]\(([^)#\n]+)\):\n\n```[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        for path, text in shown:
+            count += 1
+            assert (page.parent / path).read_text() == text, f"{page.name} shows another text of {path}"
+    assert count >= 6, f"{count} files are found"
+
+
 @functools.cache
 def help_of(*words: str) -> str:
     return output(*words, "--help")
@@ -556,6 +567,7 @@ TESTS: list[Callable] = [
     every_property_of_an_entity_has_the_defaults_that_the_page_says,
     the_example_of_the_page_is_accepted_without_a_warning,
     the_pages_name_the_versions_that_are_run,
+    every_file_of_the_tree_that_a_page_shows_is_as_it_shows_it,
 ]
 
 

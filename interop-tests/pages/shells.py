@@ -148,7 +148,11 @@ PAGES = [
         files={"list_queues": "copy_entities.py", "json.load(sys.stdin)": "config_of_template.py"},
         before={"REQUESTS_CA_BUNDLE": CLOUD, "template.json": TEMPLATE, "jitney peek": "export SSL_CERT_FILE=jitney-data/certs/bundle.pem"},
     ),
-    Page("docs/tests-and-ci.md", files={"def broker()": "conftest.py", "def test_an_order": "test_orders.py"}),
+    Page(
+        "docs/tests-and-ci.md",
+        given=f"cp {ROOT}/interop-tests/examples/pytest/conftest.py {ROOT}/interop-tests/examples/pytest/Config.json .",
+        files={"def client(namespace)": "test_orders.py"},
+    ),
     Page("docs/configuration.md", given='start "jitney serve"'),
     Page(
         "docs/command-line.md",
