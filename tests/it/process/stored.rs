@@ -13,11 +13,33 @@ use tempfile::TempDir;
 use super::Process;
 use super::client::{Client, Peeked};
 
-/// The files of the log, without their zeros.
-const STORED: &[u8] = include_bytes!("../stored/data.bin");
+/// A data directory that a release has written.
+struct Stored {
+    /// Its files, without their zeros.
+    files: &'static [u8],
+    count: usize,
+    /// The messages of each queue: numbers, states, counts of deliveries, and bodies.
+    messages: &'static str,
+    /// How many shards it may be started with.
+    shards: [&'static str; 3],
+}
 
-/// The messages of each queue: numbers, states, counts of deliveries, and bodies.
-const EXPECTED: &str = include_str!("../stored/expected.txt");
+/// Of a release before data directories had shards: two segments and a checkpoint.
+const PLAIN: Stored = Stored {
+    files: include_bytes!("../stored/plain/data.bin"),
+    count: 3,
+    messages: include_str!("../stored/plain/expected.txt"),
+    shards: ["1", "2", "1"],
+};
+
+/// Two shards, with messages that a job has changed, the job and entries of the audit log: three segments, a checkpoint and the
+/// record of the shards.
+const SHARDS: Stored = Stored {
+    files: include_bytes!("../stored/shards/data.bin"),
+    count: 5,
+    messages: include_str!("../stored/shards/expected.txt"),
+    shards: ["2", "3", "2"],
+};
 
 const QUEUES: [(&str, &str); 15] = [
     ("first", "orders"),
@@ -51,13 +73,15 @@ fn number(left: &mut &[u8], bytes: usize) -> u64 {
 }
 
 /// Writes the files as they were, and returns how many there are.
-fn unpack(directory: &Path) -> usize {
-    let mut left = STORED;
+fn unpack(stored: &Stored, directory: &Path) -> usize {
+    let mut left = stored.files;
     let mut files = 0;
     while !left.is_empty() {
         let name = usize::from(take(&mut left, 1)[0]);
         let name = std::str::from_utf8(take(&mut left, name)).unwrap();
-        let file = File::create_new(directory.join(name)).unwrap();
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = File::create_new(path).unwrap();
         file.set_len(number(&mut left, 8)).unwrap();
         for _ in 0..number(&mut left, 4) {
             let offset = number(&mut left, 8);
@@ -69,9 +93,9 @@ fn unpack(directory: &Path) -> usize {
     files
 }
 
-fn unpacked() -> TempDir {
+fn unpacked(stored: &Stored) -> TempDir {
     let data = tempfile::tempdir().unwrap();
-    assert_eq!(unpack(data.path()), 3, "two segments and a checkpoint");
+    assert_eq!(unpack(stored, data.path()), stored.count);
     data
 }
 
@@ -125,13 +149,12 @@ async fn describe(process: &Process) -> String {
     text
 }
 
-#[tokio::test]
-async fn a_data_directory_of_an_older_release_has_all_that_was_in_it() {
-    let data = unpacked();
-    for (life, shards) in ["1", "2", "1"].into_iter().enumerate() {
+async fn check(stored: &Stored) {
+    let data = unpacked(stored);
+    for (life, shards) in stored.shards.into_iter().enumerate() {
         let mut process = start(data.path(), &["--shards", shards]);
         let found = describe(&process).await;
-        assert_eq!(found, EXPECTED, "life {life}");
+        assert_eq!(found, stored.messages, "life {life}");
         assert!(!process.told.contains("ERROR"), "{}", process.told);
         process.signal("TERM");
         process.wait_for_line("stopped");
@@ -143,8 +166,18 @@ async fn a_data_directory_of_an_older_release_has_all_that_was_in_it() {
 }
 
 #[tokio::test]
+async fn a_data_directory_of_an_older_release_has_all_that_was_in_it() {
+    check(&PLAIN).await;
+}
+
+#[tokio::test]
+async fn so_has_one_with_shards_jobs_and_an_audit_log() {
+    check(&SHARDS).await;
+}
+
+#[tokio::test]
 async fn new_messages_follow_those_of_the_older_release() {
-    let data = unpacked();
+    let data = unpacked(&PLAIN);
     let process = start(data.path(), &[]);
     let mut client = Client::connect(process.amqp, "first.example").await;
     let before = client.peek("orders").await;

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 """Writes a data directory with a release, for the test that later ones open it.
 
-    make.py BINARY FILE
+    make.py BINARY FILE [--shards N]
 
-BINARY serves the Config.json beside this file; the Python SDK sends and settles, and the process is killed at the end. The log has
-two segments and a checkpoint. FILE gets them without their zeros, which most of their bytes are: for each file the length of its
-name (a byte), the name, its length (eight bytes, little-endian), and a count of runs (four); for each run its offset (eight), its
-length (four), and its bytes.
+BINARY serves the Config.json beside this file; the Python SDK sends and settles, and the process is killed at the end. The log of
+the first namespace has two segments and a checkpoint. FILE gets all logs, and the record of the shards if there is one, without their
+zeros, which most of their bytes are: for each file the length of its name (a byte), the name, its length (eight bytes,
+little-endian), and a count of runs (four); for each run its offset (eight), its length (four), and its bytes.
 
-data.bin was written with a release of 23 November 2026, before data directories had shards.
+plain/data.bin was written with a release of 23 November 2026, before data directories had shards. shards/data.bin was written with
+one of 29 November 2026, with --shards 2: it has a job, entries of the audit log, and messages with amendments.
 """
 
+import argparse
 import datetime
 import re
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -110,30 +111,50 @@ def write(amqp: int):
     bus.close()
 
 
+def administer(binary: str, amqp: int, http: int):
+    """Has jobs change messages, and makes entities: the audit log tells of both."""
+
+    def jitney(*arguments: str):
+        command = [binary, *arguments, "--url", f"http://127.0.0.1:{http}", "--namespace", "first"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    with client("first", amqp) as bus:
+        for body in ("moved", "removed"):
+            send(bus.get_queue_sender("orders"), f"{body} by a job", message_id=body)
+    jitney("dead-letter", "orders", "--message-id", "moved", "--dead-letter-reason", "by a job", "--yes")
+    jitney("purge", "orders", "--message-id", "removed", "--yes")
+    jitney("queues", "create", "made")
+    jitney("queues", "delete", "made", "--yes")
+
+
 def squeeze(directory: Path) -> bytes:
     """The files of the log without their zeros."""
     out = []
-    for path in sorted([*directory.glob("0*.seg"), *directory.glob("*.checkpoint")]):
+    for path in sorted([*directory.rglob("0*.seg"), *directory.rglob("*.checkpoint"), *directory.glob("shards.json")]):
         data = path.read_bytes()
         runs = [match.span() for match in re.finditer(rb"[^\0](?:\0{0,%d}[^\0])*" % (GAP - 1), data)]
-        name = path.name.encode()
+        name = str(path.relative_to(directory)).encode()
         out.append(struct.pack("<B", len(name)) + name + struct.pack("<QI", len(data), len(runs)))
         out.extend(struct.pack("<QI", start, end - start) + data[start:end] for start, end in runs)
     return b"".join(out)
 
 
 def main():
-    binary, file = sys.argv[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--shards", type=int, default=1)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        run(binary, directory)
-        Path(file).write_bytes(squeeze(Path(directory)))
+        run(options.binary, directory, options.shards)
+        options.file.write_bytes(squeeze(Path(directory)))
 
 
-def run(binary: str, directory: str):
+def run(binary: str, directory: str, shards: int):
     amqp, http = port(), port()
     process = subprocess.Popen([
         binary, "serve", "--config", HERE / "Config.json", "--data-dir", directory, "--amqp", f"127.0.0.1:{amqp}",
-        "--http", f"127.0.0.1:{http}", "--auth", "development",
+        "--http", f"127.0.0.1:{http}", "--auth", "development", *(["--shards", str(shards)] if 1 < shards else []),
     ])
     try:
         for _ in range(200):
@@ -142,11 +163,13 @@ def run(binary: str, directory: str):
                 break
             except OSError:
                 time.sleep(0.05)
+        if 1 < shards:
+            administer(binary, amqp, http)
         write(amqp)
         deadline = time.monotonic() + 30
-        while not list(Path(directory).glob("*.checkpoint")) and time.monotonic() < deadline:
+        while not list(Path(directory).rglob("*.checkpoint")) and time.monotonic() < deadline:
             time.sleep(0.1)
-        if not list(Path(directory).glob("*.checkpoint")):
+        if not list(Path(directory).rglob("*.checkpoint")):
             raise SystemExit("there is no checkpoint")
     finally:
         process.kill()
