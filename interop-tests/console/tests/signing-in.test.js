@@ -56,6 +56,18 @@ inBrowser("signing in", (test) => {
     await live(page);
   }, refused);
 
+  test("a clock that is two hours slow signs in at once, and after a reload", async (page) => {
+    await page.clock.install({ time: Date.now() - 2 * 3_600_000 });
+    const answers = [];
+    page.on("response", (response) => response.url().includes("/api/v1/access") && answers.push(response.status()));
+    await page.goto(securedUrl);
+    await signIn(page, connection(ROOT, ROOT_KEY));
+    await live(page);
+    assert.deepEqual(answers, [200]);
+    await page.reload();
+    await live(page);
+  }, refused);
+
   test("a key that may listen sees, and is not offered what it may not", async (page) => {
     await page.goto(securedUrl);
     await signIn(page, connection("listener", LISTENER_KEY));

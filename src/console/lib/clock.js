@@ -12,6 +12,9 @@ export function observe(date) {
   if (Number.isFinite(difference)) ahead = Math.abs(difference) < 5_000 ? 0 : difference;
 }
 
+/** How far this machine's clock is from the broker's, as far as answers have told, in milliseconds. */
+export const clockDifference = () => ahead;
+
 /** Milliseconds by the broker's clock. */
 export const now = () => Date.now() + ahead;
 

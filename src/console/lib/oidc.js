@@ -2,6 +2,7 @@
 
 import { ApiError, AwayError } from "./api.js";
 import { bytesOfBase64, bytesOfText, base64OfBytes } from "./bytes.js";
+import { observe } from "./clock.js";
 import { signal } from "./html.js";
 import { hasSubtle } from "./sign.js";
 import { S } from "../strings/sign-in.js";
@@ -39,6 +40,8 @@ export async function readOffer() {
   const response = await fetch("/$console/sign-in.json", { cache: "no-store", credentials: "omit", redirect: "error" }).catch(() => {
     throw new AwayError();
   });
+  // The first token is made by the broker's clock.
+  observe(response.headers.get("date"));
   // What is refused here is refused at the API too, which says why.
   const told = response.ok ? await response.json() : { open: true, oidc: null };
   offer.value = told;

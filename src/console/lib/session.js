@@ -1,7 +1,7 @@
 // Who is signed in, and what that allows. A credential is kept for the tab only.
 
 import { ApiError, AwayError, call, callAs } from "./api.js";
-import { now } from "./clock.js";
+import { clockDifference, now } from "./clock.js";
 import { signal } from "./html.js";
 import { bearer, finishSignIn, readOffer } from "./oidc.js";
 import { digestOf, signer } from "./sign.js";
@@ -18,6 +18,8 @@ import { digestOf, signer } from "./sign.js";
  * @typedef {{ listen: boolean, manage: boolean, send: boolean | null }} Rights */
 
 const STORED = "jitney-session";
+/** A clock that is so much wrong makes tokens that are not good. */
+const CLOCK_CHANGE_MILLISECONDS = 5_000;
 
 /** @type {import("./html.js").Signal<Session | null>} */
 export const session = signal(null);
@@ -102,7 +104,14 @@ export async function signIn(credential, namespace) {
   inUse = { credential, namespace };
   callAs({ authorization: authorizationOf(credential), namespace });
   const path = credential.kind === "key" ? credential.path : "";
-  const { rights, name, isOperator, hasFleet, namespaces } = path === "" ? await accessOf() : await accessTo(path);
+  const ask = async () => (path === "" ? accessOf() : accessTo(path));
+  const difference = clockDifference();
+  const { rights, name, isOperator, hasFleet, namespaces } = await ask().catch((error) => {
+    // The refusal has told the broker's time: the token was made by a clock that is wrong, and the next one is not.
+    const isClock = CLOCK_CHANGE_MILLISECONDS < Math.abs(clockDifference() - difference);
+    if (!isClock || !(error instanceof ApiError) || error.status !== 401) throw error;
+    return ask();
+  });
   // Tokens change while a session lasts; whom they are for does not.
   const who = credential.kind === "oidc" ? [credential.issuer, credential.identity] : credential;
   const id = await digestOf(JSON.stringify([who, name || namespace]));
