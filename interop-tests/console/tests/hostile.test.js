@@ -6,8 +6,8 @@ import { before } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import rhea from "rhea";
 import { connect, event, sender } from "../client.js";
-import { api, heading, inBrowser, open } from "../harness.js";
-import { HOSTILE, entity, hostile, send } from "../seed.js";
+import { api, heading, inBrowser, open, until } from "../harness.js";
+import { HOSTILE, entity, hostile, job, send } from "../seed.js";
 
 /** Milliseconds in which a page must answer, on two busy cores. */
 const FROZEN = 1_500;
@@ -74,6 +74,26 @@ inBrowser("hostile", (test) => {
     const longest = await page.evaluate(() => window.longest);
     console.log(`10 MB in one line: the longest task took ${Math.round(longest)} ms`);
     assert(longest < FROZEN, `${longest} ms`);
+  });
+
+  test("a body of brackets alone does not use up the memory, and the page of its message works", async (page) => {
+    await entity(api, "brackets");
+    const text = "[".repeat(20_000) + "]".repeat(20_000);
+    await send(api, "brackets", { body: text, content_type: "application/json", message_id: "nested" });
+    await send(api, "brackets", { body: `[${"[1],".repeat(150_000)}2]` });
+    await job(api, "brackets", { kind: "dead_letter", reason: "Nested" });
+    await open(page, `#/entity/${encodeURIComponent("brackets/$DeadLetterQueue")}/message/1`);
+    await heading(page, "Message 1");
+    await page.locator("pre.body").getByText("[", { exact: false }).first().waitFor();
+    await page.getByRole("button", { name: "Repair" }).click();
+    await until(async () => (await page.getByRole("textbox", { name: "Body" }).inputValue()).length !== 0, "the body can be repaired");
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Send a copy" }).click();
+    await heading(page, "Send");
+    await page.getByRole("button", { name: "Lay out" }).click();
+    await heading(page, "Send");
+    await open(page, `#/entity/${encodeURIComponent("brackets/$DeadLetterQueue")}/message/2`);
+    await page.locator("pre.body").getByText("[", { exact: false }).first().waitFor();
   });
 
   test("compressed bodies are unpacked, up to a bound", async (page) => {

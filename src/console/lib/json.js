@@ -71,6 +71,10 @@ export function writeJson(value, indent) {
   return written.replace(MARKED, "$1");
 }
 
+/** Levels that are indented, and the characters that all indentation may have: what is nested deeper stands below one another. */
+const INDENTED_MAX = 64;
+const INDENTATION_MAX = 8 * 1024 * 1024;
+
 /** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts.
  * @param {string} text */
 export function laidOut(text) {
@@ -81,8 +85,9 @@ export function laidOut(text) {
   }
   let depth = 0;
   let out = "";
-  const line = () => `\n${"  ".repeat(depth)}`;
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
+  const deepest = Math.min(INDENTED_MAX, Math.floor(INDENTATION_MAX / 2 / tokens.length));
+  const line = () => `\n${"  ".repeat(Math.min(depth, deepest))}`;
   tokens.forEach((token, at) => {
     if (token === "{" || token === "[") {
       const isEmpty = tokens[at + 1] === "}" || tokens[at + 1] === "]";
