@@ -115,6 +115,29 @@ inBrowser("pages", (test) => {
     assert.equal(messages[0].body.text, '{"amount": 12.5}');
   }, { allow: [/404 \(Not Found\)/] });
 
+  test("a repair changes what was edited, and no byte more; another layout is said", async (page) => {
+    await entity(api, "spaced");
+    const text = '{"amount" :-1,\r\n\t"note":  "a,b"  }';
+    await send(api, "spaced", { body: text, content_type: "application/json" });
+    await api("POST", "/jobs?wait=10", { entity: "spaced", selection: {}, action: { kind: "dead_letter", reason: "BadAmount" } });
+    await open(page, `#/entity/${encodeURIComponent("spaced/$DeadLetterQueue")}/message/1`);
+    await page.getByRole("button", { name: "Repair" }).click();
+    const body = page.getByRole("textbox", { name: "Body" });
+    const layout = page.getByText(/The layout of the body changes too: 34 B become \d+ B/);
+    await page.getByText("The values of the body are as they were.").waitFor();
+    await page.getByRole("button", { name: "Format" }).click();
+    await layout.waitFor();
+    await body.fill((await body.inputValue()).replace("-1", "5"));
+    await layout.waitFor();
+    await body.fill(text.replace("-1", "5").replace("\r\n", "\n"));
+    await layout.waitFor({ state: "detached" });
+    await page.locator(".removed", { hasText: "-1" }).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
+    await page.getByText("Message 1 was sent again.").first().waitFor();
+    const { messages } = await api("GET", "/entities/spaced/messages?body=full");
+    assert.equal(messages[0].body.text, text.replace("-1", "5"));
+  }, { allow: [/404 \(Not Found\)/] });
+
   test("what the broker refuses is said in its words", async (page) => {
     await open(page, "#/entity/orders?tab=messages&by=filter&value=color%20%3D%3D%201");
     const refused = page.getByRole("alert");

@@ -88,7 +88,10 @@ export const S = {
   repairAction: "Statements that change properties",
   repairActionHint: "SET color = 'red'; REMOVE attempts",
   repairDifference: "Difference",
-  repairSame: "The body is as it was.",
+  repairSame: "The values of the body are as they were.",
+  repairFormat: "Format",
+  /** @param {string} before @param {string} after */
+  repairLayout: (before, after) => `The layout of the body changes too: ${before} become ${after}. A signature over the body no longer matches.`,
   repairBraces: "“{{” in a body begins a template of the broker; this text would not be sent as it is.",
   repairSubmit: "Send again",
 };
