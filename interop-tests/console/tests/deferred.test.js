@@ -104,6 +104,9 @@ inBrowser("deferred", (test) => {
     await until(() => page.evaluate(() => document.activeElement !== document.body), "the focus is not lost");
     await tabTo(page, /^Put back: message 1$/);
     await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByText("Put message 1 of parked-a back?").waitFor();
+    await tabTo(page, /^Put back$/);
+    await page.keyboard.press("Enter");
     await page.getByText("Message 1 is active now.").first().waitFor();
   }, { allow: [/404 \(Not Found\)/] });
 
@@ -120,9 +123,27 @@ inBrowser("deferred", (test) => {
     await page.getByLabel("Select message 2").check();
     await page.getByLabel("Select message 4").check();
     await page.getByRole("button", { name: "Put 2 selected back" }).click();
+    await page.getByRole("dialog").getByText("Put 2 selected deferred messages of parked-some back?").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Put back" }).click();
     await page.getByText("2 messages are active now.").first().waitFor();
     const after = (await api("GET", `${at("parked-some")}/messages?state=deferred`)).messages;
     assert.deepEqual(after.map(({ sequence_number: number }) => number), [1, 3]);
+  });
+
+  test("two clicks at once put one message back at most, on its page too", async (page) => {
+    await deferred("parked-twice", some(3));
+    await open(page, "#/deferred?entity=parked-twice");
+    const button = page.getByRole("button", { name: "Put back: message 1", exact: true });
+    const { x, y } = await button.boundingBox();
+    await page.mouse.click(x + 8, y + 8);
+    await page.mouse.click(x + 8, y + 8);
+    assert.deepEqual(await states("parked-twice"), ["deferred", "deferred", "deferred"]);
+    await open(page, "#/entity/parked-twice/message/2");
+    await page.getByRole("button", { name: "Put back" }).click();
+    await page.getByRole("dialog").getByText("Put message 2 back?").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Put back" }).click();
+    await page.getByText("Message 2 is active now.").first().waitFor();
+    assert.deepEqual((await states("parked-twice")).toSorted(), ["active", "deferred", "deferred"]);
   });
 
   test("a lock that has ended is said, and settles nothing", async (page) => {

@@ -74,7 +74,7 @@ inBrowser("schedule", (test) => {
     assert.equal(await message("called-off", 1), undefined);
   });
 
-  test("in two clicks: a message is sent now", async (page) => {
+  test("in three clicks: a message is sent now, once it was asked", async (page) => {
     await entity(api, "hurried");
     await send(api, "hurried", { body: "soon", scheduled_for: new Date(Date.now() + 300_000).toISOString() });
     const clicks = await countClicks(page);
@@ -82,8 +82,11 @@ inBrowser("schedule", (test) => {
     await page.getByRole("link", { name: "Schedule", exact: true }).click();
     const row = page.locator("tbody tr").filter({ hasText: "hurried" });
     await row.getByRole("button", { name: "Send now: message 1" }).click();
+    await page.getByRole("dialog").getByText("Send message 1 of hurried now?").waitFor();
+    assert.equal((await message("hurried", 1)).state, "scheduled");
+    await page.getByRole("dialog").getByRole("button", { name: "Send now" }).click();
     await page.getByText("Message 1 is active now.").first().waitFor();
-    assert.equal(clicks(), 2);
+    assert.equal(clicks(), 3);
     await row.waitFor({ state: "detached" });
     const { messages } = await api("GET", "/entities/hurried/messages");
     assert.deepEqual(messages.map(({ state, body }) => [state, body.text]), [["active", "soon"]]);

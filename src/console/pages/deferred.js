@@ -19,7 +19,7 @@ import { Empty, Loading, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
 import { Count } from "../components/time.js";
-import { attempt, toast } from "../components/toast.js";
+import { toast } from "../components/toast.js";
 import { HeldMessage } from "./deferred/held.js";
 import { DeferredList } from "./deferred/list.js";
 import { S as C } from "../strings/common.js";
@@ -77,7 +77,14 @@ function OfEntity({ path }) {
     keep((now) => [...taken, ...now]);
     toast(S.received(wanted));
   };
-  const putBack = (/** @type {string} */ one) => attempt(() => actOn(path, BigInt(one), { kind: "activate" }), S.active(one)).finally(changed);
+  // Rows move up when others are put back: the question names the message.
+  const putBack = (/** @type {string} */ one) => confirm({
+    title: S.putBackOneTitle(one, visible(path)), text: S.putBackOneText, action: S.putBack, isAlarm: false,
+    run: async () => {
+      await actOn(path, BigInt(one), { kind: "activate" }).finally(changed);
+      toast(S.active(one));
+    },
+  });
   const putBackMany = async (/** @type {Partial<Schemas["MessageSelection"]>} */ selection) => {
     const begun = await startJob(path, selection, { kind: "activate" });
     const job = await call("get_job", { path: { id: begun.id }, query: { wait: WAIT_SECONDS } });
@@ -90,8 +97,10 @@ function OfEntity({ path }) {
   const putBackAll = () => confirm({
     title: S.putBackTitle(number(count), visible(path)), text: S.putBackText, action: S.putBack, isAlarm: false, run: () => putBackMany({ states: ["deferred"] }),
   });
-  const putBackSelected = () => putBackMany({ states: ["deferred"], numbers: /** @type {any} */ ([...selected].map(BigInt)) })
-    .catch((error) => toast(error instanceof Error ? error.message : String(error), { tone: "alarm" }));
+  const putBackSelected = () => confirm({
+    title: S.putBackSelectedTitle(number(selected.size), visible(path)), text: S.putBackText, action: S.putBack, isAlarm: false,
+    run: () => putBackMany({ states: ["deferred"], numbers: /** @type {any} */ ([...selected].map(BigInt)) }),
+  });
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["deferred"])}>${S.others}</a></p><h1 tabindex="-1">${C.pages.deferred}</h1>
       <a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>${entity !== undefined && html`<span class="muted number">${S.summary(number(count))}</span>`}
       ${can("manage") && count !== 0 && html`<div class="actions">

@@ -20,7 +20,7 @@ import { attempt } from "../components/toast.js";
 import { stateOf } from "../components/message-list.js";
 import { ApiError } from "../lib/api.js";
 import { Repair } from "./message/repair.js";
-import { openChange } from "./schedule/change.js";
+import { openChange, sendNow } from "./schedule/change.js";
 import { S as C } from "../strings/common.js";
 import { S as E } from "../strings/entity.js";
 import { S } from "../strings/message.js";
@@ -65,21 +65,22 @@ function Actions({ address, message, reload }) {
   const { sequence_number: number, state, lock } = message;
   const shown = digits(number);
   if (lock != null) return html`<span class="muted actions">${S.lockedActions}</span>`;
-  const act = (/** @type {Loose<Schemas["Action"]>} */ action, /** @type {string} */ done) => attempt(() => actOn(address, number, action), done).finally(reload);
   const ask = (/** @type {string} */ title, /** @type {string} */ text, /** @type {string} */ name, /** @type {any} */ action, /** @type {string} */ done, isAlarm = false) =>
     confirm({ title, text, action: name, isAlarm, run: () => actOn(address, number, action).then(() => attempt(async () => {}, done)).finally(reload) });
   const resend = () => ask(S.resendTitle(shown), S.resendText, S.resend, { kind: "move" }, S.resentDone(shown));
   const deadLetter = () => ask(S.deadTitle(shown), S.deadText, S.deadLetter, { kind: "dead_letter" }, S.deadDone(shown));
   const remove = () => ask(S.removeTitle(shown), S.removeText, state === "scheduled" ? S.cancel : S.remove, { kind: "delete" }, S.removedDone(shown), true);
+  const activate = () => ask(S.activateTitle(shown), S.activateText, S.activate, { kind: "activate" }, S.activeDone(shown));
   const repair = () => openDialog((close) => html`<${Repair} address=${address} message=${message} close=${close} onDone=${reload} />`);
   const move = () => openJobDialog({ entity: address, kind: "move", selection: { numbers: [number] }, onStarted: reload });
   const isDead = isDeadLetters(address);
+  const scheduled = { entity: address, sequence_number: number, scheduled_for: message.scheduled_for };
   return html`<div class="actions">
     ${isDead && html`${message.body?.text != null && !message.body.truncated && html`<button type="button" class="primary" onClick=${repair}>${S.repair}</button>`}
       <button type="button" onClick=${resend}>${S.resend}</button>`}
-    ${state === "deferred" && html`<button type="button" onClick=${() => act({ kind: "activate" }, S.activeDone(shown))}>${S.activate}</button>`}
-    ${state === "scheduled" && html`<button type="button" onClick=${() => openChange({ entity: address, sequence_number: number, scheduled_for: message.scheduled_for }, reload)}>${S.changeTime}</button>
-      <button type="button" onClick=${() => act({ kind: "activate" }, S.activeDone(shown))}>${S.sendNow}</button>`}
+    ${state === "deferred" && html`<button type="button" onClick=${activate}>${S.activate}</button>`}
+    ${state === "scheduled" && html`<button type="button" onClick=${() => openChange(scheduled, reload)}>${S.changeTime}</button>
+      <button type="button" onClick=${() => sendNow(scheduled, reload)}>${S.sendNow}</button>`}
     ${state !== "scheduled" && html`<button type="button" onClick=${move}>${S.move}</button>`}
     ${!isDead && state !== "scheduled" && html`<button type="button" onClick=${deadLetter}>${S.deadLetter}</button>`}
     <button type="button" onClick=${remove}>${state === "scheduled" ? S.cancel : S.remove}</button></div>`;

@@ -36,6 +36,11 @@ export const S = {
   putBackLabel: (number) => `Put back: message ${number}`,
   /** @param {string} count @param {string} path */
   putBackTitle: (count, path) => `Put all ${count} deferred messages of ${path} back?`,
+  /** @param {string} number @param {string} path */
+  putBackOneTitle: (number, path) => `Put message ${number} of ${path} back?`,
+  putBackOneText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
+  /** @param {string} count @param {string} path */
+  putBackSelectedTitle: (count, path) => `Put ${count} selected deferred ${count === "1" ? "message" : "messages"} of ${path} back?`,
   putBackText: "They become active at once, and the next receiver that asks gets them. Those that come while the job runs, and those that a receiver has locked, stay as they are.",
   /** @param {string} number */
   active: (number) => `Message ${number} is active now.`,

@@ -65,6 +65,9 @@ export const S = {
   cancel: "Cancel",
   remove: "Delete",
   /** @param {string} number */
+  activateTitle: (number) => `Put message ${number} back?`,
+  activateText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
+  /** @param {string} number */
   resentDone: (number) => `Message ${number} was sent again.`,
   /** @param {string} number */
   deadDone: (number) => `Message ${number} was dead-lettered.`,

@@ -73,6 +73,9 @@ export const S = {
   changed: (number, time) => `Message ${number} becomes active ${time}.`,
   /** @param {string} number */
   sent: (number) => `Message ${number} is active now.`,
+  /** @param {string} number @param {string} path */
+  sendTitle: (number, path) => `Send message ${number} of ${path} now?`,
+  sendText: "It becomes active at once, gets another sequence number, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} number */
   cancelTitle: (number) => `Cancel message ${number}?`,
   /** @param {string} path */

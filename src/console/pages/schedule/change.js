@@ -8,7 +8,7 @@ import { visible } from "../../lib/visible.js";
 import { Dialog, confirm, openDialog } from "../../components/dialog.js";
 import { Field } from "../../components/field.js";
 import { Text } from "../../components/text.js";
-import { attempt, toast } from "../../components/toast.js";
+import { toast } from "../../components/toast.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/schedule.js";
 
@@ -22,8 +22,17 @@ export const openChange = (message, onDone) => openDialog((close) => html`<${Cha
 
 /** @param {Scheduled} message
  * @param {() => void} onDone */
-export const sendNow = ({ entity, sequence_number: number }, onDone) =>
-  attempt(() => actOn(entity, number, { kind: "activate" }), S.sent(digits(number))).finally(onDone);
+export function sendNow({ entity, sequence_number: number }, onDone) {
+  // Rows move up when others become active: the question names the message.
+  confirm({
+    title: S.sendTitle(digits(number), visible(entity)), text: S.sendText, action: S.sendNow, isAlarm: false,
+    run: async () => {
+      await actOn(entity, number, { kind: "activate" });
+      toast(S.sent(digits(number)));
+      onDone();
+    },
+  });
+}
 
 /** @param {Scheduled} message
  * @param {() => void} onDone */
@@ -72,7 +81,7 @@ function Change({ message, close, onDone }) {
       onInput=${(/** @type {any} */ event) => change(event.target.value)} /><//>
     <div class="tools" role="group" aria-label=${S.shift}>${S.shifts.map(([label, by]) => html`<button key=${label} type="button" disabled=${at === null}
       onClick=${() => change(fieldOf(Number(at) + by))}>${label}</button>`)}</div>
-    <div class="dialog-actions"><button type="button" class="start" onClick=${() => { close(); void sendNow(message, onDone); }}>${S.sendNow}</button>
+    <div class="dialog-actions"><button type="button" class="start" onClick=${() => sendNow(message, onDone)}>${S.sendNow}</button>
       <button type="button" onClick=${() => cancel(message, onDone)}>${S.cancelAction}</button>
       <button type="button" onClick=${close}>${C.close}</button>
       <button type="submit" class="primary" disabled=${isBusy}>${S.save}</button></div>
