@@ -1,13 +1,16 @@
 // Parts of a page, each with an address.
 
-import { html } from "../lib/html.js";
+import { html, useEffect, useRef } from "../lib/html.js";
 import { route, setQuery } from "../lib/router.js";
 
 /** Shows the parts of a page as links. The current one is `tab` of the query.
  * @param {{ label: string, tabs: { id: string, label: any, count?: any }[], current: string }} properties */
 export function Tabs({ label, tabs, current }) {
   const { path } = route.value;
-  return html`<nav class="tabs" aria-label=${label}>${tabs.map(({ id, label: text, count }, at) => html`
+  /** @type {{ current: HTMLElement | null }} */
+  const bar = useRef(null);
+  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]);
+  return html`<nav ref=${bar} class="tabs" aria-label=${label}>${tabs.map(({ id, label: text, count }, at) => html`
     <a key=${id} href=${at === 0 ? `#${path}` : `#${path}?tab=${id}`} aria-current=${id === current ? "page" : undefined}>${text}
       ${count !== undefined && html` <span class="tab-count">${count}</span>`}</a>`)}</nav>`;
 }

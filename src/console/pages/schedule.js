@@ -143,7 +143,7 @@ const columnsOf = (hasEntity, onChange) => [
   ...(hasEntity ? [{ id: "entity", label: S.queue, hide: /** @type {const} */ ("narrow"), cell: (/** @type {Row} */ row) => html`<a href=${entityHref(row.entity, "messages")}><${Text} value=${row.entity} max=${120} /></a>` }] : []),
   { id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(row.entity, row.sequence_number)}>${digits(row.sequence_number)}</a>` },
   { id: "id", label: S.messageId, hide: "medium", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
-  { id: "body", label: S.body, isWide: true, hide: "narrow", cell: (row) => html`<${Preview} message=${row} />` },
+  { id: "body", label: S.body, isWide: true, hide: "medium", cell: (row) => html`<${Preview} message=${row} />` },
   ...(can("manage") ? [{
     id: "actions", label: S.actions, align: /** @type {const} */ ("end"), cell: (/** @type {Row} */ row) => {
       const shown = digits(row.sequence_number);

@@ -1,0 +1,94 @@
+// What is where, at each width: nothing is cut off, and what stays in sight stays where it is.
+
+import assert from "node:assert/strict";
+import { before } from "node:test";
+import { api, inBrowser, open, until } from "../harness.js";
+import { entity, send } from "../seed.js";
+
+const WIDTHS = [360, 600, 720, 820, 900, 1000, 1100, 1440];
+const later = (hours) => new Date(Date.now() + hours * 3_600_000).toISOString();
+/** Names as long as they may be. */
+const LONG = "a-queue/with.a-long_name/of/several.parts/that-take/more-than/a-line";
+
+/** Labels of buttons and links that are partly or wholly outside of what they are in. */
+const cutOff = (page, inside) => page.locator(inside).first().evaluate((box) => {
+  const { left, right } = box.getBoundingClientRect();
+  const isShown = (element) => element.getClientRects().length !== 0 && getComputedStyle(element).visibility !== "hidden";
+  const isOut = (element) => {
+    const own = element.getBoundingClientRect();
+    return own.right > right + 1 || own.left < left - 1;
+  };
+  return [...box.querySelectorAll("button")].filter((element) => isShown(element) && isOut(element)).map((element) => element.getAttribute("aria-label") ?? element.textContent);
+});
+
+inBrowser("layout", (test) => {
+  before(async () => {
+    await entity(api, LONG);
+    await entity(api, "laid-out");
+    for (const path of [LONG, "laid-out"]) {
+      await send(api, path, ...Array.from({ length: 4 }, (_, number) => ({
+        body: "a body that is as long as a line ".repeat(4), message_id: `a-message-id-that-is-long-${number}-${"0".repeat(60)}`, scheduled_for: later(number + 1),
+      })));
+    }
+    await send(api, "laid-out", { body: "now", message_id: "now", properties: { [`a-property-${"with-a-long-name-".repeat(6)}`]: "a value", short: 1 } });
+  });
+
+  test("the actions of rows are in sight at every width", async (page) => {
+    await open(page, "#/schedule");
+    await page.locator("tbody .row-actions").first().waitFor();
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.locator(".table-box").evaluate((box) => {
+        box.scrollLeft = 0;
+      });
+      assert.deepEqual(await cutOff(page, ".table-box"), [], `${width}`);
+    }
+  });
+
+  test("no dialog cuts off a button", async (page) => {
+    await open(page, "#/schedule?entity=laid-out");
+    await page.getByRole("button", { name: /^Change message/ }).first().click();
+    await page.getByLabel("Becomes active").waitFor();
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      assert.deepEqual(await cutOff(page, "dialog .dialog"), [], `${width}`);
+      assert(await page.locator("dialog").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth), `${width}`);
+    }
+  });
+
+  test("a long name of a property leaves room for values", async (page) => {
+    const { messages } = await api("GET", "/entities/laid-out/messages?state=active");
+    await open(page, `#/entity/laid-out/message/${messages[0].sequence_number}`);
+    const value = page.getByRole("definition").filter({ hasText: "a value" });
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      const [own, all] = await value.evaluate((element) => [element.clientWidth, element.parentElement.clientWidth]);
+      assert(all * 0.55 < own, `${width}: ${own} of ${all}`);
+    }
+  });
+
+  test("tabs have no bar to scroll with, and the current one is in sight", async (page) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/entity/laid-out?tab=properties");
+    const tabs = page.locator(".tabs");
+    await until(() => tabs.evaluate((bar) => bar.querySelector("[aria-current]").getBoundingClientRect().right <= bar.getBoundingClientRect().right + 1), "the tab is in sight");
+    assert.equal(await tabs.evaluate((bar) => getComputedStyle(bar).scrollbarWidth), "none");
+  });
+
+  test("the bar at the end of a form stays where it is while toasts are shown, and they do not cover it", async (page) => {
+    await page.setViewportSize({ width: 1280, height: 560 });
+    await open(page, "#/send?entity=laid-out");
+    const foot = page.locator(".send-foot");
+    await page.getByLabel("Body", { exact: true }).fill("one");
+    await page.locator("main").evaluate((main) => main.scrollTo(0, main.scrollHeight));
+    const { y } = await foot.boundingBox();
+    for (const count of [1, 2]) {
+      await page.keyboard.press("Control+Enter");
+      await until(async () => await page.locator(".toast").count() === count, `${count} toasts`);
+      const box = await foot.boundingBox();
+      assert.equal(box.y, y);
+      const toasts = await page.locator(".toasts").boundingBox();
+      assert(toasts.y + toasts.height <= box.y + 1, "no toast covers the bar");
+    }
+  });
+});
