@@ -1,6 +1,7 @@
 // Journeys: clicks that are counted, the Tab key, a key that may not do everything.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { live, securedUrl } from "./harness.js";
 
 /** A key that may listen, and nothing else: secured.py has it. */
@@ -37,4 +38,12 @@ export async function signIn(page, connectionString) {
   await page.getByLabel("Connection string", { exact: true }).last().fill(connectionString);
   await page.getByRole("button", { name: "Sign in" }).click();
   await live(page);
+}
+
+/** A token of the secured broker's root key (secured.py). */
+export function rootToken() {
+  const resource = encodeURIComponent(`${securedUrl}/`);
+  const until = Math.floor(Date.now() / 1000) + 600;
+  const signature = createHmac("sha256", "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==").update(`${resource}\n${until}`).digest("base64");
+  return `SharedAccessSignature sr=${resource}&sig=${encodeURIComponent(signature)}&se=${until}&skn=RootManageSharedAccessKey`;
 }

@@ -1,7 +1,7 @@
 // The console: a page on the broker's JSON API, and nothing else.
 
 import { effect, html, render, untracked, useEffect } from "./lib/html.js";
-import { begin } from "./lib/live.js";
+import { begin, forget } from "./lib/live.js";
 import { route } from "./lib/router.js";
 import { phase, session, start } from "./lib/session.js";
 import { Layout } from "./components/layout.js";
@@ -26,8 +26,9 @@ function App() {
 let end;
 effect(() => {
   end?.();
-  const id = session.value?.id;
-  end = id === undefined ? undefined : untracked(() => begin(id));
+  const { id, rights } = session.value ?? {};
+  // Who may not listen may not follow either.
+  end = id === undefined ? undefined : untracked(() => (rights?.listen ? begin(id) : forget()));
 });
 
 // The page of the address is needed whoever signs in.

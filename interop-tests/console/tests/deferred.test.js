@@ -1,19 +1,10 @@
 // Deferred messages: put back, or received by number and settled.
 
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { before } from "node:test";
 import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until, url } from "../harness.js";
-import { LISTENER, countClicks, signIn, tabTo } from "../journey.js";
+import { LISTENER, countClicks, rootToken, signIn, tabTo } from "../journey.js";
 import { HOSTILE, client, entity, send } from "../seed.js";
-
-/** A token of the secured broker's root key (secured.py). */
-function rootToken() {
-  const resource = encodeURIComponent(`${securedUrl}/`);
-  const until = Math.floor(Date.now() / 1000) + 600;
-  const signature = createHmac("sha256", "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==").update(`${resource}\n${until}`).digest("base64");
-  return `SharedAccessSignature sr=${resource}&sig=${encodeURIComponent(signature)}&se=${until}&skn=RootManageSharedAccessKey`;
-}
 
 const at = (path) => `/entities/${encodeURIComponent(path)}`;
 const states = async (path) => (await api("GET", `${at(path)}/messages`)).messages.map(({ state }) => state);

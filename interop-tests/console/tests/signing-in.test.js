@@ -4,10 +4,13 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OTHER } from "../browser.js";
+import { rootToken } from "../journey.js";
+import { client } from "../seed.js";
 import { inBrowser, isAccessible, live, securedUrl } from "../harness.js";
 
 const ROOT = "RootManageSharedAccessKey";
 const ROOT_KEY = "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==";
+const SPEAKER_KEY = "c3BlYWtlciBrZXkgb2YgdGhlIGd1YXJkZWQgb25lISE=";
 const LISTENER_KEY = "bGlzdGVuZXIga2V5IG9mIHRoZSBndWFyZGVkIG9uZSE=";
 const connection = (name, key) => `Endpoint=sb://localhost/;SharedAccessKeyName=${name};SharedAccessKey=${key}`;
 /** Without credentials, the first question of a page is refused. */
@@ -78,6 +81,37 @@ inBrowser("signing in", (test) => {
     assert.equal(await page.getByRole("button", { name: "Purge" }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Delete" }).count(), 0);
   }, refused);
+
+  test("a key that may send sends, and is told what else it may not", async (page) => {
+    const send = async (path) => {
+      await page.getByRole("heading", { level: 1, name: "Send" }).waitFor();
+      await page.getByRole("textbox", { name: "Body" }).fill("from one who may send");
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      await page.getByText(new RegExp(`^Sent to ${path}: message \\d+\\.$`)).first().waitFor();
+      assert.equal(await page.locator(".loading").count(), 0);
+    };
+    await page.goto(`${securedUrl}/#/entities`);
+    await signIn(page, connection("speaker", SPEAKER_KEY));
+    await page.getByRole("heading", { level: 1, name: "Entities" }).waitFor();
+    await page.getByText("This key may only send.").waitFor();
+    await page.getByText("Send only").waitFor();
+    assert.equal(await page.locator(".loading").count(), 0);
+    await isAccessible(page);
+    await page.locator("main").getByRole("link", { name: "Send" }).click();
+    await page.getByLabel("To", { exact: true }).fill("guarded");
+    await send("guarded");
+    await isAccessible(page);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    // A key of one entity knows where to.
+    const call = client(securedUrl, rootToken());
+    const [{ primary_key: key }] = [await call("PUT", "/entities/guarded/authorization-rules/writer", { rights: ["send"] })];
+    await signIn(page, `${connection("writer", key)};EntityPath=guarded`);
+    await page.locator("nav").getByRole("link", { name: "Send" }).click();
+    await send("guarded");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await signIn(page, `${connection("writer", "d3Jvbmc=")};EntityPath=guarded`);
+    await page.getByRole("alert").getByText(/signature/i).waitFor();
+  }, { allow: [...refused.allow, /400 \(Bad Request\)/] });
 
   test("the operator's key allows everything; a wrong one is refused", async (page) => {
     const key = await readFile(join(process.env.JITNEY_SECURED, "data/operator.key"), "utf8");

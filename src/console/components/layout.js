@@ -3,12 +3,12 @@
 import { href, route } from "../lib/router.js";
 import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
-import { complaint, isPlain, session, signOut } from "../lib/session.js";
+import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
 import { visible } from "../lib/visible.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
-import { Loading, Notice, Problem } from "./notice.js";
+import { Empty, Loading, Notice, Problem } from "./notice.js";
 import { Search } from "./search.js";
 import { SignInEnd } from "./sign-in-end.js";
 import { Text } from "./text.js";
@@ -119,7 +119,15 @@ function CurrentPage() {
   if (found === null) return html`<h1 tabindex="-1">${S.notFound}</h1><p><a href=${href([""])}>${S.toOverview}</a></p>`;
   if (error) return html`<h1 tabindex="-1">${S.pages[page?.nav ?? "overview"]}</h1><p class="muted">${S.notLoaded}</p>`;
   if (loaded === null || loaded.page !== page) return html`<${Loading} />`;
+  if (!can("listen") && page?.nav !== "send") return html`<${SendOnly} name=${S.pages[page?.nav ?? "overview"]} />`;
   return html`<${Boundary} key=${path}><${loaded.Page} parameters=${found.parameters} query=${query} /><//>`;
+}
+
+/** A page for who may send, and nothing else.
+ * @param {{ name: string }} properties */
+function SendOnly({ name }) {
+  return html`<div class="page-head"><h1 tabindex="-1">${name}</h1></div>
+    <div class="card"><${Empty} title=${S.sendOnly} text=${S.sendOnlyText}><a href=${href(["send"])}>${S.pages.send}</a><//></div>`;
 }
 
 /** @param {string} path

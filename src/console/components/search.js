@@ -3,6 +3,7 @@
 import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { entities } from "../lib/live.js";
 import { go, href } from "../lib/router.js";
+import { can } from "../lib/session.js";
 import { navigation } from "../pages/index.js";
 import { Text } from "./text.js";
 import { S } from "../strings/common.js";
@@ -75,7 +76,7 @@ function found(text) {
   }
   matching.sort((a, b) => a.rank - b.rank);
   const pages = navigation().flat().filter((name) => S.pages[name].toLowerCase().startsWith(lower));
-  const messages = [
+  const messages = !can("listen") ? [] : [
     ...(/^\d+$/.test(text) ? [{ id: "number", text: S.search.number(text), address: href(["messages"], { sequence_number: text }) }] : []),
     { id: "message", text: S.search.messageId(text), address: href(["messages"], { message_id: text }) },
     { id: "correlation", text: S.search.correlationId(text), address: href(["messages"], { correlation_id: text }) },

@@ -10,8 +10,8 @@ import { batch, computed, effect, signal, untracked } from "./html.js";
 import { BrokenError, follow } from "./stream.js";
 
 /** @typedef {import("./stream.js").ServerEvent} ServerEvent */
-/** `polling` is live too, with pauses. `refused` has its reason in `refusal`.
- * @typedef {"starting" | "live" | "polling" | "away" | "refused"} Status */
+/** `polling` is live too, with pauses. `refused` has its reason in `refusal`. `none` is for who may not listen.
+ * @typedef {"starting" | "live" | "polling" | "away" | "refused" | "none"} Status */
 
 /** @type {import("./html.js").Signal<Status>} */
 export const status = signal("starting");
@@ -118,6 +118,17 @@ const everything = () => [
 ];
 
 let lastId = "";
+
+/** Forgets what was followed before, and follows nothing.
+ * @returns {() => void} */
+export function forget() {
+  apply([{ event: "reset", data: {} }]);
+  batch(() => {
+    status.value = "none";
+    isKnown.value = false;
+  });
+  return () => {};
+}
 
 /** Follows the namespace of a session until the returned function is called.
  * @param {string} id tells sessions apart

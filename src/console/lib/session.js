@@ -37,6 +37,9 @@ let inUse = null;
  * @param {keyof Rights} right */
 export const can = (right) => session.value !== null && session.value.rights[right] !== false;
 
+/** The entity of a key that is good for one entity only; empty for other credentials. */
+export const ownEntity = () => (session.value?.credential.kind === "key" ? session.value.credential.path : "");
+
 /** A page that came over plain HTTP from another machine: whoever is between sees everything, tokens too. */
 export const isPlain = () => location.protocol === "http:" && !isLoopback(location.hostname);
 
@@ -70,6 +73,9 @@ function nameHere(name) {
 
 const store = () => sessionStorage.setItem(STORED, JSON.stringify(inUse));
 
+/** @param {unknown} error */
+const isRefused = (error) => error instanceof ApiError && (error.status === 401 || error.status === 403);
+
 /** Finds out whether a call is allowed.
  * @param {() => Promise<unknown>} attempt */
 async function allows(attempt) {
@@ -77,7 +83,7 @@ async function allows(attempt) {
     await attempt();
     return true;
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return false;
+    if (isRefused(error)) return false;
     throw error;
   }
 }
@@ -92,9 +98,15 @@ async function accessOf() {
 /** Finds out what a key of one entity allows: it cannot follow the namespace, and only a try tells whether it may send.
  * @param {string} path */
 async function accessTo(path) {
-  await call("get_entity", { path: { entity: path } });
-  const manage = await allows(() => call("list_authorization_rules", { path: { entity: path } }));
-  return { rights: { listen: true, manage, send: null }, name: "", isOperator: false, hasFleet: false, namespaces: /** @type {string[]} */ ([]) };
+  const listen = await call("get_entity", { path: { entity: path } }).then(() => true, async (error) => {
+    if (!isRefused(error)) throw error;
+    // Nothing is sent, to tell a key without this right from one that is wrong. The right that is left is Send.
+    const isWrong = await call("send_messages", { path: { entity: path }, body: { messages: [] } }).then(() => false, isRefused);
+    if (isWrong) throw error;
+    return false;
+  });
+  const manage = listen && await allows(() => call("list_authorization_rules", { path: { entity: path } }));
+  return { rights: { listen, manage, send: listen ? null : true }, name: "", isOperator: false, hasFleet: false, namespaces: /** @type {string[]} */ ([]) };
 }
 
 /** Signs in, or throws why not.

@@ -1,7 +1,7 @@
 // The pages: addresses, and where their code is. A page is loaded when it is first shown, or when there is nothing else to do.
 
 import { match } from "../lib/router.js";
-import { session } from "../lib/session.js";
+import { can, session } from "../lib/session.js";
 
 /** What a page's component gets: the parameters of its address, and its query.
  * @typedef {{ parameters: Record<string, string>, query: Record<string, string> }} PageProperties */
@@ -47,6 +47,7 @@ const ENTRIES = [
  * @returns {NavName[][]} */
 export function navigation() {
   const { isOperator = false, hasFleet = false } = session.value ?? {};
+  if (session.value !== null && !can("listen")) return [["send"]];
   return ENTRIES.map((group) => group.filter((name) => name !== "servers" || (isOperator && hasFleet)));
 }
 

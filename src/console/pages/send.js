@@ -10,7 +10,7 @@ import { entityHref, entityOf, messageHref } from "../lib/paths.js";
 import { useResource } from "../lib/resource.js";
 import { call } from "../lib/api.js";
 import { href, setQuery } from "../lib/router.js";
-import { can } from "../lib/session.js";
+import { can, ownEntity } from "../lib/session.js";
 import { visible } from "../lib/visible.js";
 import { EntityField } from "../components/entity-field.js";
 import { Field } from "../components/field.js";
@@ -33,21 +33,24 @@ const SENT_MAX = 10;
 /** @param {import("./index.js").PageProperties} properties */
 export default function Send({ query }) {
   const { entity: source = "", number: sequence } = query;
-  const path = query.to ?? (sequence === undefined ? source : topicOf(entityOf(source)) ?? entityOf(source));
-  const choices = [...entities.value.values()].filter(({ kind }) => kind !== "subscription").map((each) => each.path).sort();
+  const own = ownEntity();
+  const path = query.to ?? (sequence === undefined ? source || own : topicOf(entityOf(source)) ?? entityOf(source));
+  // Who may not listen knows the paths, or has the key of one.
+  const isTyped = !can("listen") && own === "";
+  const choices = !can("listen") ? [own].filter(Boolean) : [...entities.value.values()].filter(({ kind }) => kind !== "subscription").map((each) => each.path).sort();
   const isRepeat = sequence !== undefined && source !== "";
   const choose = (/** @type {string} */ next) => setQuery(isRepeat ? { to: next } : { entity: next });
   const head = html`<div class="page-head"><h1 tabindex="-1">${C.pages.send}</h1></div>`;
   if (!can("send")) return html`${head}<div class="card"><${Empty} title=${S.notAllowed} text=${S.notAllowedText} /></div>`;
-  if (isKnown.value && choices.length === 0 && path === "") return html`${head}<${NoEntities} />`;
-  if (!isKnown.value && choices.length === 0 && path === "") return html`${head}<${Loading} />`;
-  const shared = { path, choices, choose };
+  if (!isTyped && isKnown.value && choices.length === 0 && path === "") return html`${head}<${NoEntities} />`;
+  if (!isTyped && !isKnown.value && choices.length === 0 && path === "") return html`${head}<${Loading} />`;
+  const shared = { path, choices, choose, isTyped };
   return html`${head}${isRepeat ? html`<${Repeat} key=${`${source} ${sequence}`} source=${source} sequence=${sequence} ...${shared} />`
     : html`<${Form} key="new" name="send" initial=${EMPTY} ...${shared} />`}`;
 }
 
 /** Reads the message that is repeated first.
- * @param {{ source: string, sequence: string, path: string, choices: string[], choose: (path: string) => void }} properties */
+ * @param {{ source: string, sequence: string, path: string, choices: string[], choose: (path: string) => void, isTyped: boolean }} properties */
 function Repeat({ source, sequence, ...shared }) {
   const found = useResource(async (signal) => {
     const answer = await request("get_message", { path: { entity: source, number: /** @type {any} */ (sequence) }, signal });
@@ -59,8 +62,8 @@ function Repeat({ source, sequence, ...shared }) {
 }
 
 /** @param {{ name: string, initial: import("./send/draft.js").Draft, original?: { source: string, sequence: string, encoded: string | null },
- *   path: string, choices: string[], choose: (path: string) => void }} properties */
-function Form({ name, initial, original, path, choices, choose }) {
+ *   path: string, choices: string[], choose: (path: string) => void, isTyped: boolean }} properties */
+function Form({ name, initial, original, path, choices, choose, isTyped }) {
   const [draft, setDraft, forget] = useDraft(name, initial);
   const [sent, setSent] = useDraft("sent", /** @type {Entry[]} */ ([]));
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
@@ -75,7 +78,7 @@ function Form({ name, initial, original, path, choices, choose }) {
     const timer = setTimeout(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector("textarea"))?.focus({ preventScroll: true }), 0);
     return () => clearTimeout(timer);
   }, []);
-  const about = useResource(async (signal) => (path === "" ? null : await call("get_entity", { path: { entity: path }, signal }).catch(() => null)), [path]);
+  const about = useResource(async (signal) => (path === "" || !can("listen") ? null : await call("get_entity", { path: { entity: path }, signal }).catch(() => null)), [path]);
   const { requires_session: hasSessions, requires_duplicate_detection: hasDuplicates } = about.data?.properties ?? {};
   const count = countOf(draft);
   const change = (/** @type {Partial<import("./send/draft.js").Draft>} */ part) => {
@@ -121,7 +124,7 @@ function Form({ name, initial, original, path, choices, choose }) {
       <span class="actions">${original.encoded !== null && html`<button type="button" title=${S.exactHint} disabled=${progress !== null}
         onClick=${() => run([{ encoded: original.encoded ?? "" }], 1)}>${S.exact}</button>`}<a href=${href(["send"], { entity: path })}>${S.anew}</a></span><//>`}
     <form ref=${form} class="send-form" onSubmit=${submit} onKeyDown=${onKeyDown} noValidate>
-      <section class="card send-head"><${EntityField} label=${S.to} value=${path} choices=${choices} none=${S.choose} error=${errors.entity} onChange=${(/** @type {string} */ next) => { setErrors({}); choose(next); }} />
+      <section class="card send-head"><${EntityField} label=${S.to} value=${path} choices=${choices} isTyped=${isTyped} none=${isTyped ? "" : S.choose} error=${errors.entity} onChange=${(/** @type {string} */ next) => { setErrors({}); choose(next); }} />
         <${Field} label=${S.many} error=${errors.count}><input inputmode="numeric" value=${draft.count} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ count: event.target.value })} /><//>
         ${1 < count && html`<${Field} label=${S.start} error=${errors.start}><input inputmode="numeric" value=${draft.start} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ start: event.target.value })} /><//>`}
         ${1 < count ? html`<p class="hint">${S.manyHint}</p>` : hasCounter(draft) && html`<p class="hint">${S.singleBraces}</p>`}</section>
@@ -146,6 +149,7 @@ const textOf = (value) => (value === null ? null : digits(value));
 /** Topics have no numbers for what they give to subscriptions at once.
  * @param {Entry} entry */
 const linkOf = ({ path, count, first }) => {
+  if (!can("listen")) return {};
   if (entities.value.get(path)?.kind === "topic" || first === null) return { href: entityHref(path), linkText: visible(path) };
   return count === 1 ? { href: messageHref(path, /** @type {any} */ (first)), linkText: S.toMessage } : { href: entityHref(path, "messages"), linkText: S.toMessages };
 };
@@ -166,6 +170,6 @@ function Sent({ entries, onForget }) {
       const { href: address, linkText } = linkOf(entry);
       return html`<li key=${entry.at}><span class="muted"><${Time} at=${entry.at} /></span><span><${Text} value=${entry.path} max=${120} /></span>
         <span class="number">${S.messages(number(entry.count))}${entry.first !== null && entry.last !== null && `, ${S.numbers(entry.first, entry.last)}`}${entry.dropped !== 0 && ` ${S.dropped(number(entry.dropped))}`}</span>
-        <a href=${address}>${linkText}</a></li>`;
+        ${address !== undefined && html`<a href=${address}>${linkText}</a>`}</li>`;
     })}</ul></section>`;
 }
