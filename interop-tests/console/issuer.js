@@ -20,8 +20,8 @@ export const REFUSAL = "<b>You</b> may not \u202eevil";
 const LIFE_SECONDS = 3600;
 
 /** Starts an issuer. Its properties are what tests change:
- * `refreshes` whether it gives refresh tokens, `nonce` and `state` what it answers instead of those that were sent, `tokenError` an error of
- * the token endpoint. `grants` has the requests for tokens, `wrong` what clients did wrong. */
+ * `refreshes` whether it gives refresh tokens, `nonce` and `state` what it answers instead of those that were sent, `claims` further claims of
+ * its ID tokens, `alg` their algorithm, `tokenError` an error of the token endpoint. `grants` has the requests for tokens, `wrong` what clients did wrong. */
 export async function startIssuer() {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const server = createServer((request, response) => {
@@ -36,7 +36,7 @@ export async function startIssuer() {
     url: `http://127.0.0.1:${server.address().port}`, origin: "", keys: { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" }] },
     codes: new Map(), refreshTokens: new Map(), grants: [], wrong: [],
     stop: () => server.close().closeAllConnections(),
-    reset: () => Object.assign(issuer, { refreshes: true, nonce: undefined, state: undefined, tokenError: undefined, grants: [], wrong: [] }),
+    reset: () => Object.assign(issuer, { refreshes: true, nonce: undefined, state: undefined, claims: {}, alg: "RS256", tokenError: undefined, grants: [], wrong: [] }),
   };
   issuer.reset();
   return issuer;
@@ -90,7 +90,7 @@ function tokens(issuer, key, request, asked) {
   const told = {
     token_type: "Bearer", expires_in: LIFE_SECONDS,
     access_token: signed(key, { ...common, aud: AUDIENCE, roles: known.roles }),
-    id_token: signed(key, { ...common, aud: CLIENT, nonce: issuer.nonce ?? known.nonce, preferred_username: `${known.name}@example` }),
+    id_token: signed(key, { ...common, aud: CLIENT, nonce: issuer.nonce ?? known.nonce, preferred_username: `${known.name}@example`, ...issuer.claims }, issuer.alg),
   };
   if (issuer.refreshes) {
     told.refresh_token = randomUUID();
@@ -99,8 +99,8 @@ function tokens(issuer, key, request, asked) {
   return told;
 }
 
-function signed(key, claims) {
-  const text = [{ alg: "RS256", typ: "JWT", kid: "one" }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+function signed(key, claims, alg = "RS256") {
+  const text = [{ alg, typ: "JWT", kid: "one" }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
   return `${text}.${sign("sha256", Buffer.from(text), key).toString("base64url")}`;
 }
 

@@ -24,6 +24,7 @@ const FILES = [
   // The module of uPlot is not minified, its script is: it becomes a module.
   { file: "uplot.js", package: "uplot", source: "dist/uPlot.iife.min.js", append: "export default uPlot;\n" },
   { file: "uplot.css", package: "uplot", source: "dist/uPlot.min.css" },
+  { file: "oauth4webapi.js", package: "oauth4webapi", source: "build/index.js" },
   ...["sha2", "hmac", "_md", "_u64", "utils"].map((name) => ({
     file: `noble/${name}.js`, package: "@noble/hashes", source: `${name}.js`,
   })),
@@ -83,6 +84,7 @@ const DECLARED = {
   "signals": 'export * from "@preact/signals";\n',
   "htm": 'export { default } from "htm";\n',
   "uplot": 'export { default } from "uplot";\n',
+  "oauth4webapi": 'export * from "oauth4webapi";\n',
   "noble/hmac": 'export * from "@noble/hashes/hmac.js";\n',
   "noble/sha2": 'export * from "@noble/hashes/sha2.js";\n',
 };

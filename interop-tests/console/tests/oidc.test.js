@@ -108,6 +108,40 @@ inBrowser("signing in at an issuer", (test) => {
     assert.deepEqual(issuer.grants, ["authorization_code"]);
   });
 
+  test("an ID token of another client, issuer or time, or without a signature, is refused", async (page) => {
+    const alert = page.getByRole("alert");
+    for (const [wrong, why] of [
+      [{ claims: { azp: "another" } }, "azp"], [{ claims: { aud: ["another"] } }, "aud"], [{ claims: { aud: ["jitney-console", "another"] } }, "aud"],
+      [{ claims: { iss: "https://login.example" } }, "iss"], [{ claims: { exp: Math.floor(Date.now() / 1000) - 3_600 } }, "exp"], [{ alg: "none" }, "alg"],
+      [{ alg: "HS256" }, "alg"],
+    ]) {
+      issuer.reset();
+      Object.assign(issuer, wrong);
+      await signIn(page, "owner");
+      await alert.getByText(new RegExp(`not for this sign-in .*\\b${why}\\b`)).waitFor();
+      await button(page).waitFor();
+    }
+    issuer.reset();
+    issuer.alg = "ES256";
+    await signIn(page, "owner");
+    await live(page);
+  });
+
+  test("who does not sign in at the issuer does not load its library; a wrong clock does not matter", async (page) => {
+    const files = [];
+    page.on("request", (request) => files.push(new URL(request.url()).pathname));
+    await page.clock.install({ time: Date.now() - 2 * 3_600_000 });
+    await page.goto(broker.url);
+    await button(page).waitFor();
+    const isLoaded = () => files.some((path) => path.endsWith("/vendor/oauth4webapi.js"));
+    assert(!isLoaded());
+    await button(page).click();
+    await page.getByRole("link", { name: "owner" }).click();
+    await live(page);
+    assert(isLoaded());
+    isContent();
+  });
+
   test("an answer is good once", async (page) => {
     const answers = [];
     page.on("request", (request) => request.url().includes("?code=") && answers.push(request.url()));

@@ -1,8 +1,11 @@
 // Signing in at the OIDC issuer that the broker trusts: authorization code with PKCE, as a public client. The tokens are the tab's.
+//
+// oauth4webapi makes the requests and checks the answers; it is loaded when someone signs in at an issuer. This file has what is kept, when
+// tokens are renewed, and the words for readers.
 
 import { ApiError, AwayError } from "./api.js";
 import { bytesOfBase64, bytesOfText, base64OfBytes } from "./bytes.js";
-import { observe } from "./clock.js";
+import { clockDifference, observe } from "./clock.js";
 import { signal } from "./html.js";
 import { hasSubtle } from "./sign.js";
 import { S } from "../strings/sign-in.js";
@@ -27,6 +30,13 @@ const NEAR_END_MILLISECONDS = 300_000;
 const LIFE_MILLISECONDS_MIN = 30_000;
 const RETRY_MILLISECONDS = 10_000;
 const TEXT_MAX = 1_000;
+/** Between the clocks of the issuer and of the broker. */
+const CLOCK_TOLERANCE_SECONDS = 60;
+/** Algorithms of signatures that ID tokens may have: those with a public key. */
+const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
+
+const library = () => import("../vendor/oauth4webapi.js");
+/** @typedef {Awaited<ReturnType<typeof library>>} Library */
 
 /** @type {import("./html.js").Signal<Offer | null>} */
 export const offer = signal(null);
@@ -53,14 +63,15 @@ export async function readOffer() {
 export async function leaveForIssuer(namespace) {
   const { oidc } = await readOffer();
   if (oidc === null || oidc.authorization_endpoint === null) throw new Error(S.issuerUnavailable(oidc?.unavailable ?? S.noIssuer));
-  const [state, nonce, verifier] = [random(), random(), random()];
+  const oauth = await library();
+  const [state, nonce, verifier] = [oauth.generateRandomState(), oauth.generateRandomNonce(), oauth.generateRandomCodeVerifier()];
   /** @type {Pending} */
   const pending = { state, nonce, verifier, namespace, hash: location.hash };
   sessionStorage.setItem(PENDING, JSON.stringify(pending));
   const target = new URL(oidc.authorization_endpoint);
   const asked = {
-    response_type: "code", client_id: oidc.client_id, redirect_uri: ownAddress(), scope: oidc.scope, state, nonce,
-    code_challenge: base64UrlOf(await sha256(verifier)), code_challenge_method: "S256",
+    response_type: "code", client_id: oidc.client_id, redirect_uri: ownAddress(), scope: oidc.scope, state,
+    ...(asksForWho(oidc) ? { nonce } : {}), code_challenge: await challengeOf(oauth, verifier), code_challenge_method: "S256",
   };
   for (const [name, value] of Object.entries(asked)) target.searchParams.set(name, value);
   location.assign(target.href);
@@ -68,6 +79,10 @@ export async function leaveForIssuer(namespace) {
 
 /** Where the issuer sends its answer: this page, whatever was asked for. */
 const ownAddress = () => `${location.origin}/`;
+
+/** Without this scope there is no ID token.
+ * @param {Client} oidc */
+const asksForWho = ({ scope }) => scope.split(" ").includes("openid");
 
 /** Takes the issuer's answer from the page's address, and gets the tokens. Returns null if the address has none; throws why not.
  * @returns {Promise<{ credential: OidcCredential, namespace: string } | null>} */
@@ -85,26 +100,22 @@ export async function finishSignIn() {
   if (pending.hash.startsWith("#")) location.replace(pending.hash);
   const { oidc } = await readOffer();
   if (oidc === null) throw new Error(S.noIssuer);
-  // [RFC 9207]
-  if ((answer.get("iss") ?? oidc.issuer) !== oidc.issuer) throw new Error(S.otherIssuer);
-  const refused = wordsOf(Object.fromEntries(answer));
-  if (refused !== null) throw new IssuerError(refused);
-  const tokens = await askForTokens(oidc, {
-    grant_type: "authorization_code", code: answer.get("code") ?? "", redirect_uri: ownAddress(), code_verifier: pending.verifier,
+  const oauth = await library();
+  const { issuer, client } = partiesOf(oauth, oidc);
+  const nonce = asksForWho(oidc) ? { expectedNonce: pending.nonce, requireIdToken: true } : {};
+  const tokens = await inWords(oauth, async () => {
+    const accepted = oauth.validateAuthResponse(issuer, client, answer, pending.state);
+    const response = await oauth.authorizationCodeGrantRequest(issuer, client, oauth.None(), accepted, ownAddress(), pending.verifier, optionsOf(oauth, oidc));
+    return oauth.processAuthorizationCodeResponse(issuer, client, response, nonce);
   });
-  const who = claimsOf(tokens.id_token);
-  const asksForWho = oidc.scope.split(" ").includes("openid");
   // The token came from the issuer itself, so its signature need not be checked (OpenID Connect Core 1.0, 3.1.3.7).
-  if ((asksForWho || who !== null) && (who?.iss !== oidc.issuer || !isFor(who, oidc.client_id) || who.nonce !== pending.nonce)) {
-    throw new Error(S.idTokenWrong);
-  }
+  const who = whoOf(oauth, oidc, tokens);
   const claims = claimsOf(tokens.access_token);
-  const { sub = claims?.sub, name } = who ?? {};
-  const subject = String(sub ?? "");
+  const subject = String(who?.sub ?? claims?.sub ?? "");
   const credential = {
     kind: /** @type {const} */ ("oidc"), issuer: oidc.issuer, client: oidc.client_id, subject,
     identity: claims === null ? random() : JSON.stringify([subject, claims.roles, claims.scp, claims.scope]),
-    name: String(who?.preferred_username ?? name ?? who?.email ?? subject).slice(0, TEXT_MAX), ...kept(tokens),
+    name: String(who?.preferred_username ?? who?.name ?? who?.email ?? subject).slice(0, TEXT_MAX), ...kept(tokens),
   };
   return { credential, namespace: pending.namespace };
 }
@@ -117,6 +128,8 @@ export function bearer(credential, { keep, over }) {
   /** @type {Promise<void> | null} */
   let renewal = null;
   let retryAt = 0;
+  // A renewal needs the issuer alone, and not the broker's files.
+  if (credential.refresh !== null) library().catch(() => {});
   const renew = async () => {
     try {
       Object.assign(credential, await renewed(credential));
@@ -152,36 +165,75 @@ async function renewed(credential) {
   const { oidc } = await readOffer();
   // Tokens go to the issuer that made them, as long as the broker trusts it.
   if (oidc?.issuer !== credential.issuer || oidc.client_id !== credential.client) throw new IssuerError(S.otherIssuer);
-  const tokens = await askForTokens(oidc, { grant_type: "refresh_token", refresh_token: credential.refresh ?? "" });
-  const who = claimsOf(tokens.id_token);
-  if (who !== null && (who.iss !== oidc.issuer || who.sub !== credential.subject)) throw new IssuerError(S.idTokenWrong);
+  const oauth = await library();
+  const { issuer, client } = partiesOf(oauth, oidc);
+  const tokens = await inWords(oauth, async () => {
+    const response = await oauth.refreshTokenGrantRequest(issuer, client, oauth.None(), credential.refresh ?? "", optionsOf(oauth, oidc));
+    return oauth.processRefreshTokenResponse(issuer, client, response);
+  });
+  const who = whoOf(oauth, oidc, tokens);
+  if (who !== undefined && who.sub !== credential.subject) throw new IssuerError(S.idTokenWrong("sub"));
   return { ...kept(tokens), refresh: tokens.refresh_token ?? credential.refresh };
 }
 
-/** @param {Client} oidc
- * @param {Record<string, string>} fields */
-async function askForTokens({ client_id, token_endpoint }, fields) {
+/** The issuer and the client, as the library knows them. ID tokens are compared with the broker's clock.
+ * @param {Library} oauth
+ * @param {Client} oidc */
+function partiesOf(oauth, { issuer, client_id, token_endpoint }) {
   if (token_endpoint === null) throw new Error(S.issuerUnavailable(S.noIssuer));
-  const response = await fetch(token_endpoint, {
-    method: "POST", body: new URLSearchParams({ ...fields, client_id }), headers: { Accept: "application/json" },
-    cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(WAIT_MILLISECONDS),
-  }).catch(() => {
-    throw new Error(S.issuerAway(token_endpoint, location.origin));
-  });
-  const told = await response.json().catch(() => null);
-  if (response.ok && typeof told?.access_token === "string" && /^bearer$/i.test(told.token_type)) return told;
-  const words = wordsOf(told ?? {});
-  // What is no refusal, such as an issuer that is busy, may pass.
-  if (words === null || 500 <= response.status) throw new Error(words ?? S.noToken(token_endpoint, response.status));
-  throw new IssuerError(words);
+  return {
+    issuer: { issuer, token_endpoint, id_token_signing_alg_values_supported: ALGORITHMS },
+    client: { client_id, [oauth.clockSkew]: Math.round(clockDifference() / 1000), [oauth.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
+  };
 }
 
-/** Returns what an issuer says of an error, null if there is none [RFC 6749, 4.1.2.1 and 5.2].
- * @param {{ error?: unknown, error_description?: unknown }} answer */
-function wordsOf({ error, error_description: description }) {
-  if (typeof error !== "string") return null;
-  const words = typeof description === "string" && description !== "" ? `${description} (${error})` : error;
-  return S.issuerSays(words.slice(0, TEXT_MAX));
+/** How the token endpoint is asked.
+ * @param {Library} oauth
+ * @param {Client} oidc */
+function optionsOf(oauth, { token_endpoint }) {
+  const endpoint = token_endpoint ?? "";
+  return {
+    // An issuer of this machine; the broker does not trust another without TLS.
+    [oauth.allowInsecureRequests]: endpoint.startsWith("http:"),
+    [oauth.customFetch]: (/** @type {string} */ address, /** @type {object} */ options) => fetch(address, {
+      ...options, cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
+    }).catch(() => {
+      throw new Error(S.issuerAway(endpoint, location.origin));
+    }),
+    signal: () => AbortSignal.timeout(WAIT_MILLISECONDS),
+  };
+}
+
+/** Carries a step out, and throws in words for readers what the issuer has refused, or what is wrong with its answer.
+ * @template T
+ * @param {Library} oauth
+ * @param {() => Promise<T>} step
+ * @returns {Promise<T>} */
+async function inWords(oauth, step) {
+  try {
+    return await step();
+  } catch (error) {
+    if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
+      const words = error.error_description ? `${error.error_description} (${error.error})` : error.error;
+      throw new IssuerError(S.issuerSays(words.slice(0, TEXT_MAX)));
+    }
+    // What is no refusal, such as an issuer that is busy, may pass.
+    if (error instanceof oauth.WWWAuthenticateChallengeError) throw new Error(S.noToken(error.response.url, error.status));
+    if (!(error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError)) throw error;
+    const { cause } = error;
+    if (cause instanceof Response) throw new Error(S.noToken(cause.url, cause.status));
+    throw new IssuerError(S.idTokenWrong(error.message));
+  }
+}
+
+/** Returns the claims of the ID token, which the library has checked. It looks at the authorized party only where there are several audiences.
+ * @param {Library} oauth
+ * @param {Client} oidc
+ * @param {import("../vendor/oauth4webapi.js").TokenEndpointResponse} tokens */
+function whoOf(oauth, { client_id }, tokens) {
+  const who = oauth.getValidatedIdTokenClaims(tokens);
+  if (who !== undefined && (who.azp ?? client_id) !== client_id) throw new IssuerError(S.idTokenWrong("azp"));
+  return who;
 }
 
 /** Returns what is kept of an answer with tokens.
@@ -210,18 +262,16 @@ function claimsOf(token) {
   }
 }
 
-/** @param {Record<string, any>} claims
- * @param {string} client */
-const isFor = ({ aud, azp }, client) => [aud].flat().includes(client) && (azp ?? client) === client;
-
 /** @param {Uint8Array} bytes */
 const base64UrlOf = (bytes) => base64OfBytes(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 const random = () => base64UrlOf(crypto.getRandomValues(new Uint8Array(32)));
 
-/** @param {string} text */
-async function sha256(text) {
-  if (hasSubtle()) return new Uint8Array(await crypto.subtle.digest("SHA-256", bytesOfText(text)));
-  const library = await import("../vendor/noble/sha2.js");
-  return library.sha256(bytesOfText(text));
+/** @param {Library} oauth
+ * @param {string} verifier */
+async function challengeOf(oauth, verifier) {
+  if (hasSubtle()) return oauth.calculatePKCECodeChallenge(verifier);
+  // Pages that came over plain HTTP from another machine.
+  const { sha256 } = await import("../vendor/noble/sha2.js");
+  return base64UrlOf(sha256(bytesOfText(verifier)));
 }

@@ -31,7 +31,8 @@ export const S = {
   noIssuer: "this console has no identity provider.",
   otherIssuer: "The answer is not of the identity provider that this broker trusts.",
   stateWrong: "The sign-in was not begun in this tab, or was answered before. Sign in again.",
-  idTokenWrong: "The identity provider's answer is not for this sign-in. Sign in again.",
+  /** @param {string} why */
+  idTokenWrong: (why) => `The identity provider's answer is not for this sign-in (${why}). Sign in again.`,
   endsSoon: "Your sign-in ends in a few minutes. Sign in again to stay; you come back to this page.",
   again: "Sign in again",
   ended: "Your sign-in has ended. Sign in again.",
