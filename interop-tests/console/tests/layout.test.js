@@ -33,6 +33,43 @@ inBrowser("layout", (test) => {
     await send(api, "laid-out", { body: "now", message_id: "now", properties: { [`a-property-${"with-a-long-name-".repeat(6)}`]: "a value", short: 1 } });
   });
 
+  test("back leads to the row that was left, and to the place on the page", async (page) => {
+    await entity(api, "long-list");
+    for (let at = 0; at < 250; at += 125) await send(api, "long-list", ...Array.from({ length: 125 }, (_, number) => ({ body: `${at + number}` })));
+    await open(page, "#/entity/long-list?tab=messages");
+    const box = page.locator(".table-box");
+    // Further messages are read as one scrolls.
+    await until(async () => {
+      await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+      return await page.getByRole("link", { name: "250", exact: true }).count() === 1;
+    }, "the last message is listed");
+    const place = (name) => page.getByRole("link", { name, exact: true }).evaluate((link) => link.getBoundingClientRect().top);
+    await box.evaluate((element) => element.scrollBy(0, -900));
+    await page.getByRole("link", { name: "215", exact: true }).waitFor();
+    const before = await place("215");
+    await page.getByRole("link", { name: "215", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Message 215" }).waitFor();
+    await page.goBack();
+    await until(async () => await page.locator("tr.cursor").getByRole("link", { name: "215", exact: true }).count() === 1, "the row has the cursor");
+    assert.equal(await place("215"), before);
+    // A page that is longer than the window, and is no table.
+    await page.setViewportSize({ width: 900, height: 400 });
+    await open(page, "#/entity/laid-out");
+    const main = page.locator("main");
+    await until(() => main.evaluate((element) => {
+      element.scrollTop = 150;
+      return element.scrollTop === 150;
+    }), "the page is long enough");
+    await page.evaluate(() => {
+      location.hash = "#/jobs";
+    });
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    assert.equal(await main.evaluate((element) => element.scrollTop), 0);
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "laid-out" }).waitFor();
+    await until(() => main.evaluate((element) => element.scrollTop === 150), "the page is where it was");
+  });
+
   test("the actions of rows are in sight at every width", async (page) => {
     await open(page, "#/schedule");
     await page.locator("tbody .row-actions").first().waitFor();

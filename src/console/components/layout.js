@@ -5,6 +5,7 @@ import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
+import { placeOf, scrollBack } from "../lib/place.js";
 import { visible } from "../lib/visible.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
@@ -135,15 +136,22 @@ function SendOnly({ name }) {
 function useHeadingFocus(path, isShown) {
   const before = useRef(path);
   useEffect(() => {
-    if (!isShown) return;
+    if (!isShown) return undefined;
     const heading = document.querySelector("main h1");
     document.title = `${heading?.textContent?.trim() ?? ""} · ${S.product}`;
     // The first page is read from the top by itself.
-    if (before.current !== path && heading instanceof HTMLElement) {
-      scrollTo(0, 0);
-      heading.focus({ preventScroll: true });
-    }
+    if (before.current !== path && heading instanceof HTMLElement) heading.focus({ preventScroll: true });
     before.current = path;
+    const main = document.querySelector("main");
+    if (main === null) return undefined;
+    const place = placeOf("page");
+    const end = scrollBack(main, place.before?.top ?? 0);
+    const keep = () => place.keep({ top: main.scrollTop });
+    main.addEventListener("scroll", keep, { passive: true });
+    return () => {
+      end();
+      main.removeEventListener("scroll", keep);
+    };
   }, [path, isShown]);
 }
 

@@ -2,6 +2,7 @@
 
 import { locale } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
+import { placeOf, scrollBack } from "../lib/place.js";
 import { S } from "../strings/common.js";
 
 /** A column. `cell` shows a row; `sort` makes what rows are compared by, without it there is no sorting. `hide` leaves the column
@@ -26,15 +27,33 @@ export function Table({
   const box = useRef(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(heightMax);
-  const [cursor, setCursor] = useState(-1);
+  const [cursor, moveCursor] = useState(-1);
+  const place = useRef(/** @type {ReturnType<typeof placeOf> | null} */ (null));
+  place.current ??= placeOf(label);
+  const { before, keep } = place.current;
+  const isBack = useRef(before?.row === undefined);
   const sorted = useMemo(() => (isSorted ? rows : inOrder(rows, columns, sort)), [rows, columns, sort, isSorted]);
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
     const watch = new ResizeObserver(() => setHeight(element.clientHeight));
     watch.observe(element);
-    return () => watch.disconnect();
+    const end = before === undefined ? () => {} : scrollBack(element, before.top);
+    return () => {
+      watch.disconnect();
+      end();
+    };
   }, []);
+  const setCursor = (/** @type {number} */ at) => {
+    isBack.current = true;
+    moveCursor(at);
+    keep({ row: sorted[at] === undefined ? undefined : String(keyOf(sorted[at])) });
+  };
+  useEffect(() => {
+    // The row that was chosen before the reader went on has the cursor again, once it is there.
+    const at = isBack.current ? -1 : sorted.findIndex((row) => String(keyOf(row)) === before?.row);
+    if (at !== -1) setCursor(at);
+  }, [sorted]);
   const first = Math.max(0, Math.min(Math.floor(top / rowHeight) - 8, sorted.length - 1));
   const last = Math.min(sorted.length, Math.ceil((top + height) / rowHeight) + 8);
   useEffect(() => {
@@ -56,12 +75,17 @@ export function Table({
     box.current?.focus({ preventScroll: true });
     reveal(box.current, next, rowHeight);
   };
+  const onScroll = (/** @type {any} */ event) => {
+    const { scrollTop } = event.currentTarget;
+    setTop(scrollTop);
+    keep({ top: scrollTop });
+  };
   // A table that takes what is left keeps some rows in sight, and none that it has not.
   const heightMin = Math.min(10, sorted.length + 1) * rowHeight + 2;
   const id = `row-${label.replace(/\W/g, "")}`;
   const shown = sorted.slice(first, last);
   return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? { minHeight: `${heightMin}px` } : { maxHeight: `${heightMax}px` }} tabindex="0"
-      role="group" aria-label=${label} onKeyDown=${move} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}
+      role="group" aria-label=${label} onKeyDown=${move} onScroll=${onScroll}
       aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}>
     <table aria-label=${label} aria-rowcount=${sorted.length + 1}>
       <thead><tr aria-rowindex="1">${columns.map((column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`)}</tr></thead>

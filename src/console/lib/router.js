@@ -39,7 +39,7 @@ export function setQuery(changes) {
   const { path, query } = route.peek();
   const next = Object.fromEntries(Object.entries({ ...query, ...changes }).filter(([, value]) => value !== undefined && value !== ""));
   const pairs = new URLSearchParams(/** @type {Record<string, string>} */ (next));
-  history.replaceState(null, "", `#${path}${pairs.size === 0 ? "" : `?${pairs}`}`);
+  history.replaceState(history.state, "", `#${path}${pairs.size === 0 ? "" : `?${pairs}`}`);
   route.value = read();
 }
 

@@ -68,7 +68,7 @@ export const namedHere = () => new URLSearchParams(location.search).get("namespa
  * @param {string} name empty for none */
 function nameHere(name) {
   const query = name === "" ? "" : `?${new URLSearchParams({ namespace: name })}`;
-  if (query !== location.search) history.replaceState(null, "", `${location.pathname}${query}${location.hash}`);
+  if (query !== location.search) history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
 }
 
 const store = () => sessionStorage.setItem(STORED, JSON.stringify(inUse));
