@@ -6,11 +6,13 @@ import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
 import { placeOf, scrollBack } from "../lib/place.js";
-import { visible } from "../lib/visible.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
+import { Icon } from "./icon.js";
+import { NamespaceSwitcher } from "./namespace-switcher.js";
 import { Empty, Loading, Notice, Problem } from "./notice.js";
 import { Search } from "./search.js";
+import { Shortcuts } from "./shortcuts.js";
 import { SignInEnd } from "./sign-in-end.js";
 import { Text } from "./text.js";
 import { Toasts, announce } from "./toast.js";
@@ -18,6 +20,7 @@ import { S } from "../strings/common.js";
 
 /** After so long a page has its data, if the broker is near. */
 const SETTLED_MILLISECONDS = 1_000;
+const MARK = new URL("../icon.svg", import.meta.url).href;
 
 export function Layout() {
   const [isOpen, setOpen] = useState(false);
@@ -30,8 +33,8 @@ export function Layout() {
   return html`<div class="frame"><a class="skip" href="#main" onClick=${toMain}>${S.skip}</a>
     <header class="top">
       <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${() => setOpen(!isOpen)}>${S.menu}</button>
-      <a class="brand" href=${href([""])}>${S.product}</a><${Namespace} />
-      <${Search} /><${LiveStatus} />
+      <a class="brand" href=${href([""])}><img src=${MARK} width="20" height="20" alt="" /><span class="brand-name">${S.product}</span></a><${NamespaceSwitcher} />
+      <${Search} /><${Shortcuts} /><${LiveStatus} />
     </header>
     <${Navigation} isOpen=${isOpen} path=${path} />
     <main id="main" tabindex="-1"><${Notices} /><${CurrentPage} /></main>
@@ -44,20 +47,13 @@ function Navigation({ isOpen, path }) {
   const { dead_letters: dead } = totals.value;
   return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
     ${navigation().map((group, at) => html`<ul key=${at}>${group.map((name) => html`
-      <li key=${name}><a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}>${S.pages[name]}
+      <li key=${name}><a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}><${Icon} name=${name} /><span class="nav-name">${S.pages[name]}</span>
         ${name === "entities" && 0 < dead && html`<span class="badge" title=${`${dead}`}>${compact(dead)}</span>`}</a></li>`)}</ul>`)}
     <${Account} /></nav>`;
 }
 
 /** @param {import("../pages/index.js").NavName} name */
 const addressOf = (name) => (name === "overview" ? href([""]) : href([name]));
-
-/** The namespace that all of the page is about. */
-function Namespace() {
-  const { name, namespace } = session.value ?? { name: "", namespace: "" };
-  const shown = name || namespace || location.host;
-  return html`<span class="top-namespace" title=${visible(shown)}><span class="hidden">${S.namespace} </span><${Text} value=${shown} max=${260} /></span>`;
-}
 
 function Account() {
   const signedIn = session.value;
@@ -138,7 +134,7 @@ function useHeadingFocus(path, isShown) {
   useEffect(() => {
     if (!isShown) return undefined;
     const heading = document.querySelector("main h1");
-    document.title = `${heading?.textContent?.trim() ?? ""} · ${S.product}`;
+    document.title = [heading?.textContent?.trim(), session.peek()?.name, S.product].filter(Boolean).join(" · ");
     // The first page is read from the top by itself.
     if (before.current !== path && heading instanceof HTMLElement) heading.focus({ preventScroll: true });
     before.current = path;

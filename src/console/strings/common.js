@@ -57,6 +57,17 @@ export const S = {
   noEntitiesCommand: "jitney create queue orders",
   noEntitiesLink: "Make one here",
   namespace: "Namespace",
+  switchTo: "Another namespace",
+  /** @param {string} name */
+  switched: (name) => `The namespace ${name} is shown now.`,
+  shortcuts: {
+    title: "Keyboard shortcuts",
+    keys: /** @type {const} */ ([
+      ["/", "Search"], ["?", "This list"], ["↑ ↓", "Move in a table"], ["Enter", "Open the row"], ["Esc", "Close a dialog"], ["Ctrl Enter", "Send the form"],
+    ]),
+    /** @param {string} page */
+    goTo: (page) => `Go to ${page}`,
+  },
   signOut: "Sign out",
   signedInAs: {
     open: "no credentials needed",
