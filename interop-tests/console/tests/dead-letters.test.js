@@ -51,7 +51,7 @@ inBrowser("dead letters", (test) => {
     await dialog.locator(".removed", { hasText: "-5" }).waitFor();
     await dialog.locator(".added", { hasText: "5" }).first().waitFor();
     await dialog.getByRole("button", { name: "Send again" }).click();
-    await page.getByText(/^Message \d+ was sent again\.$/).first().waitFor();
+    await page.locator("main").getByText(/^Dead letter \d+ of .* was sent again\.$/).waitFor();
     assert.equal(clicks(), 6);
     const { messages } = await api("GET", `${at(FAILED)}/messages?message_id=${booking}&body=full`);
     assert.deepEqual(messages.map(({ body }) => body.text), ['{"booking": 0, "amount": 5}']);
@@ -87,7 +87,7 @@ inBrowser("dead letters", (test) => {
     await tabTo(page, /^Statements that change properties$/);
     await page.keyboard.type("SET amount = 6");
     await page.keyboard.press("Enter");
-    await page.getByText(/^Message \d+ was sent again\.$/).first().waitFor();
+    await page.locator("main").getByText(/^Dead letter \d+ of .* was sent again\.$/).waitFor();
     assert.equal(clicks(), 0);
     const { messages } = await api("GET", `${at(FAILED)}/messages?message_id=${booking}&body=full`);
     assert.deepEqual(messages.map(({ body, properties }) => [body.text, properties.amount]), [['{"amount": 6}', 6]]);
@@ -98,11 +98,10 @@ inBrowser("dead letters", (test) => {
     await open(page, `#/entity/${encodeURIComponent(FAILED)}?tab=dead-letters`);
     await page.getByRole("button", { name: "Send again: NoSuchCustomer" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("1 message meant").waitFor();
-    assert.equal(await dialog.getByLabel("Dead-letter reason").inputValue(), "NoSuchCustomer");
+    await dialog.getByRole("heading", { name: `Send again 1 dead letter of ${FAILED} with reason NoSuchCustomer and this description` }).waitFor();
     await isAccessible(page);
-    await dialog.getByRole("button", { name: "Send again" }).click();
-    await page.getByText(/^Job \d+ has begun\.$/).first().waitFor();
+    await dialog.getByRole("button", { name: "Send again 1 dead letter" }).click();
+    await page.getByRole("status").getByText(`1 dead letter of ${FAILED} with reason NoSuchCustomer and this description was sent again.`).waitFor();
     await page.locator(".groups li").filter({ hasText: "NoSuchCustomer" }).waitFor({ state: "detached" });
     await heading(page, "billing");
   });
@@ -130,23 +129,22 @@ inBrowser("dead letters", (test) => {
     const dialog = page.getByRole("dialog");
     const means = async (button, count) => {
       await page.getByRole("button", { name: button, exact: true }).click();
-      await dialog.getByText(count, { exact: true }).waitFor();
+      await dialog.getByRole("heading", { name: count }).waitFor();
       await page.keyboard.press("Escape");
       await dialog.waitFor({ state: "detached" });
     };
-    await means("Send again: UnknownOrder", "12 messages meant");
-    await means("Send again: Invalid", "7 messages meant");
-    await means("Purge: Invalid, too large", "5 messages meant");
-    await means("Send again: no reason given", "5 messages meant");
-    await means("Send again: no reason given, no description given", "2 messages meant");
+    await means("Send again: UnknownOrder", "12 dead letters");
+    await means("Send again: Invalid", "7 dead letters");
+    await means("Purge: Invalid, too large", "5 dead letters");
+    await means("Send again: no reason given", "5 dead letters");
+    await means("Send again: no reason given, no description given", "2 dead letters");
     await page.getByRole("button", { name: "Move: no reason given, by hand", exact: true }).click();
-    await dialog.getByText("3 messages meant").waitFor();
-    assert.equal(await dialog.getByLabel("Dead-letter description", { exact: true }).inputValue(), "by hand");
-    assert.equal(await dialog.getByLabel("No reason given").isChecked(), true);
+    await dialog.getByRole("heading", { name: "Move 3 dead letters of many-reasons without a reason and this description" }).waitFor();
+    await dialog.getByText("Conditions: No reason given; Dead-letter description: by hand").waitFor();
     await isAccessible(page);
     await dialog.getByRole("combobox", { name: "To" }).focus();
     await page.keyboard.type("many-reasons-to");
-    await dialog.getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("button", { name: "Move 3 dead letters" }).click();
     await until(async () => (await counts("many-reasons-to")).active === 3, "three are there");
     assert.equal((await counts("many-reasons")).dead_letters, 21);
     await until(async () => (await rows.locator("> .group .group-count").allTextContents()).join() === "12,7,2", "the row counts what is left");
@@ -159,12 +157,14 @@ inBrowser("dead letters", (test) => {
     await open(page, `#/entity/${encodeURIComponent(`${FAILED}/$DeadLetterQueue`)}/message/${number}`);
     await page.getByRole("button", { name: "Move" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("at most 1 message meant").waitFor();
+    await dialog.getByRole("heading", { name: `Move dead letter ${number} of ${FAILED}` }).waitFor();
     // With few entities it is a list, with many a text with suggestions: both take what is typed.
     await dialog.getByRole("combobox", { name: "To" }).focus();
     await page.keyboard.type("bookings-odd");
-    await dialog.getByRole("button", { name: "Move" }).click();
-    await page.getByText("This queue has no such message now.").waitFor();
+    await dialog.getByRole("button", { name: "Move 1 dead letter" }).click();
+    await page.locator("main").getByText(`Dead letter ${number} of ${FAILED} was moved.`).waitFor();
+    const link = page.locator("main").getByRole("link", { name: "Open the messages" });
+    assert.equal(await link.getAttribute("href"), "#/entity/bookings-odd?tab=messages");
     await until(async () => (await counts("bookings-odd")).active === 1, "it is there");
   }, { allow: [/404 \(Not Found\)/] });
 

@@ -1,4 +1,4 @@
-// Jobs: how many messages are meant, the name, progress, cancel, result; and the dialog that begins them.
+// Jobs: the dialog that starts them, with the number and the name; progress, cancel, result.
 
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
@@ -40,7 +40,7 @@ inBrowser("jobs", (test) => {
     await send(api, "reschedules", ...messages(3, () => ({ scheduled_for: new Date(Date.now() + 3_600_000).toISOString() })));
   }, { timeout: 60_000 });
 
-  const begin = (page, count, state, path) => page.getByRole("button", { name: `Begin a job about ${count} ${state} of ${path}`, exact: true });
+  const begin = (page, count, state, path) => page.getByRole("button", { name: `Start a job about ${count} ${state} of ${path}`, exact: true });
 
   test("in three clicks: deferred messages are counted, named, purged, and the others stay", async (page) => {
     const clicks = await countClicks(page);
@@ -49,8 +49,8 @@ inBrowser("jobs", (test) => {
     await heading(page, "Jobs");
     await begin(page, DEFERRED, "deferred", "emptied-deferred").click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText(`${DEFERRED} messages meant`).waitFor();
-    const purge = dialog.getByRole("button", { name: "Purge" });
+    await dialog.getByRole("heading", { name: `Delete all ${DEFERRED} deferred messages of emptied-deferred` }).waitFor();
+    const purge = dialog.getByRole("button", { name: `Delete ${DEFERRED} deferred messages` });
     assert(await purge.isDisabled(), "the name is asked for");
     await isAccessible(page);
     await dialog.getByLabel("To confirm, type emptied-deferred").fill("emptied-deferred");
@@ -72,7 +72,7 @@ inBrowser("jobs", (test) => {
       matched: 2, changed: 2, skipped: 0,
     };
     const answer = (route, status) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify(job) });
-    await page.route("**/api/v1/jobs", (route) => (route.request().method() === "POST" ? answer(route, 202) : route.continue()));
+    await page.route(/\/api\/v1\/jobs(\?|$)/, (route) => (route.request().method() === "POST" ? answer(route, 202) : route.continue()));
     await page.route(`**/api/v1/jobs/${job.id}`, (route) => {
       if (route.request().method() === "DELETE") Object.assign(job, { state: "cancelled", ended_at: new Date().toISOString() });
       return answer(route, 200);
@@ -82,7 +82,7 @@ inBrowser("jobs", (test) => {
     await page.getByRole("link", { name: "Jobs" }).click();
     await begin(page, 4, "active", "cancelled").click();
     await page.getByRole("dialog").getByLabel("To confirm, type cancelled").fill("cancelled");
-    await page.getByRole("dialog").getByRole("button", { name: "Purge" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete 4 active messages" }).click();
     await page.getByText("2 of about 4 (50 %)").waitFor();
     assert.equal(await page.getByRole("progressbar").getAttribute("aria-valuenow"), "50");
     await page.getByText("Others send and receive meanwhile.").waitFor();
@@ -91,7 +91,7 @@ inBrowser("jobs", (test) => {
     assert.equal(clicks(), 4);
     await page.getByText("Cancelled: 2 messages deleted before that; these changes stay.").first().waitFor();
     await page.getByRole("status").getByText("Job 9000001 was cancelled.").or(page.getByRole("status").getByText("Cancelled: 2 messages")).first().waitFor();
-    await page.getByRole("button", { name: "Begin again" }).waitFor();
+    await page.getByRole("button", { name: "Run again" }).waitFor();
   });
 
   test("by keyboard: red ones are counted by a filter, and dead-lettered with a reason", async (page) => {
@@ -100,14 +100,14 @@ inBrowser("jobs", (test) => {
     await tabTo(page, /about 250 active of conditions/);
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("250 messages meant").waitFor();
-    await tabTo(page, /^Conditions$/);
+    await dialog.getByRole("heading", { name: "Delete all 250 active messages of conditions" }).waitFor();
+    await tabTo(page, /^Which messages$/);
     await page.keyboard.press("Enter");
     await tabTo(page, /^SQL filter$/);
     await page.keyboard.type("color = 'red'");
-    await dialog.getByText("10 messages meant").waitFor();
-    await tabTo(page, /^Action$/);
-    await page.keyboard.press("d");
+    await dialog.getByRole("heading", { name: "Delete 10 active messages of conditions that match the conditions" }).waitFor();
+    await dialog.getByLabel("Action").focus();
+    for (let presses = 0; presses < 3 && (await dialog.getByLabel("Action").inputValue()) !== "dead_letter"; presses += 1) await page.keyboard.press("d");
     await until(async () => (await dialog.getByLabel("Action").inputValue()) === "dead_letter", "the action is chosen");
     await tabTo(page, /^Reason$/);
     await page.keyboard.type("IsRed");
@@ -135,7 +135,7 @@ inBrowser("jobs", (test) => {
     await open(page, "#/jobs");
     await begin(page, 5, "active", "refused").click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("Conditions").click();
+    await dialog.getByText("Which messages").click();
     await dialog.getByLabel("SQL filter").fill("color == 1");
     await isRefused(dialog, "SQL filter", "filter: expected");
     await isAccessible(page);
@@ -143,23 +143,30 @@ inBrowser("jobs", (test) => {
     const long = "x".repeat(1_025);
     for (const [label, value, text] of [
       ["JSONPath in the body", "$[", "json_path: "], ["Text in the body", long, "text has 1025 characters"], ["Session id", long, "session_id has 1025 characters"],
-      ["Message id", long, "message_id has 1025 characters"], ["Correlation id", long, "correlation_id has 1025 characters"], ["Sequence numbers", "1, x", "'x' is no sequence number."],
+      ["Message id", long, "message_id has 1025 characters"], ["Correlation id", long, "correlation_id has 1025 characters"], ["Sequence numbers", "1, x", "'x' is not a sequence number."],
     ]) {
       await dialog.getByLabel(label, { exact: true }).fill(value);
       await isRefused(dialog, label, text);
       await dialog.getByLabel(label, { exact: true }).fill("");
     }
-    await dialog.getByLabel("Sequence numbers").fill("91, 92");
-    await dialog.getByText("at most 2 messages meant").waitFor();
-    const [action, submit] = [dialog.getByLabel("Action", { exact: true }), dialog.getByRole("button", { name: "Move" })];
+    await dialog.getByLabel("Sequence numbers").fill("1, 2");
+    const [action, submit] = [dialog.getByLabel("Action", { exact: true }), dialog.getByRole("button", { name: "Move 2 active messages" })];
     await action.selectOption("move");
     await submit.click();
     await isRefused(dialog, "To", "Choose the entity that gets them.");
     await dialog.getByLabel("To", { exact: true }).fill("reschedules");
     for (const [label, value, text] of [
       ["Sequence numbers", "9223372036854775808", "selection.numbers has 9223372036854775808"], ["Sequence numbers", "7, 99999999999999999999", "selection.numbers[1]"],
+    ]) {
+      await dialog.getByLabel(label, { exact: true }).fill(value);
+      await isRefused(dialog, label, text);
+      assert(await dialog.locator("button[type='submit']").isDisabled(), "what cannot be counted is not done");
+      await dialog.getByLabel(label, { exact: true }).fill("1, 2");
+    }
+    await dialog.getByText("Change them on the way").click();
+    for (const [label, value, text] of [
       ["Statements that change properties first", "SET", "action.action: expected"], ["Template of a new body", "{{nothing}}", "action.body: '{{nothing}}'"],
-      ["So many at most", "-1", "Enter a whole number"],
+      ["Limit", "-1", "Enter a whole number"],
     ]) {
       const before = await dialog.getByLabel(label, { exact: true }).inputValue();
       await dialog.getByLabel(label, { exact: true }).fill(value);
@@ -172,7 +179,7 @@ inBrowser("jobs", (test) => {
 
   test("a refusal stands at the field that it names, whatever its words are", async (page) => {
     let field;
-    await page.route("**/api/v1/jobs", (route) => (route.request().method() !== "POST" ? route.continue() : route.fulfill({
+    await page.route(/\/api\/v1\/jobs(\?|$)/, (route) => (route.request().method() !== "POST" ? route.continue() : route.fulfill({
       status: 400, contentType: "application/problem+json",
       // Its words are about another field.
       body: JSON.stringify({ status: 400, title: "Bad Request", detail: "limit: it is not this one.", reason: "argument", field }),
@@ -180,7 +187,7 @@ inBrowser("jobs", (test) => {
     await open(page, "#/jobs");
     await begin(page, 5, "active", "refused").click();
     const dialog = page.getByRole("dialog");
-    const conditions = dialog.getByText("Conditions");
+    const conditions = dialog.getByText("Which messages");
     const refuse = async (kind, named, label) => {
       field = named;
       await dialog.getByLabel("Action", { exact: true }).selectOption(kind);
@@ -199,16 +206,16 @@ inBrowser("jobs", (test) => {
     for (const [named, label] of [
       ["selection.session_id", "Session id"], ["selection.text", "Text in the body"], ["selection.json_path", "JSONPath in the body"], ["selection.message_id", "Message id"],
       ["selection.correlation_id", "Correlation id"], ["selection.numbers", "Sequence numbers"], ["selection.numbers[3]", "Sequence numbers"],
-      ["selection.enqueued_from", "Enqueued from"], ["selection.enqueued_before", "Enqueued before"], ["limit", "So many at most"],
+      ["selection.enqueued_from", "Enqueued from"], ["selection.enqueued_before", "Enqueued before"], ["limit", "Limit"],
       ["action.reason", "Reason"], ["action.description", "Description"],
     ]) await refuse("dead_letter", named, label);
     for (const [named, label] of [["action.to", "To"], ["action.action", "Statements that change properties first"], ["action.body", "Template of a new body"]]) {
       await refuse("move", named, label);
     }
-    for (const named of ["action", "action.to", "action.kind", "action.body", "entity", "selection.reason", "selection.states[0]", undefined]) await refuse("dead_letter", named);
+    for (const named of ["action", "action.to", "action.kind", "action.body", "entity", "selection.reason", undefined]) await refuse("dead_letter", named);
     await conditions.click();
-    await refuse("dead_letter", "limit", "So many at most");
-    assert(await dialog.getByLabel("So many at most").isVisible(), "the conditions are shown again");
+    await refuse("dead_letter", "limit", "Limit");
+    assert(await dialog.getByLabel("Limit").isVisible(), "the conditions are shown again");
   }, { allow: [/400 \(Bad Request\)/] });
 
   test("messages are moved, and the job says why it has skipped some", async (page) => {
@@ -220,19 +227,20 @@ inBrowser("jobs", (test) => {
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Action").selectOption("move");
     await dialog.getByLabel("To", { exact: true }).fill("moved-to");
-    await dialog.getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("button", { name: "Move 2 active messages" }).click();
+    await page.getByRole("status").getByText(/^1 active message of moved-from was moved; 1 stayed as it is: /).waitFor();
     await page.getByText("Completed: 1 message moved.").first().waitFor();
     await page.getByText("1 message left as it is, the last because:").waitFor();
     const [{ last_skipped: why }] = (await api("GET", "/jobs")).jobs;
-    await page.getByText(why).waitFor();
+    await page.locator("main").getByText(why).waitFor();
     await page.getByRole("link", { name: "Jobs" }).first().click();
     await page.getByText("With problems").click();
     await page.getByRole("table", { name: "Jobs", exact: true }).getByRole("row").filter({ hasText: "moved-from" }).waitFor();
     await page.reload();
     await page.getByRole("table", { name: "Jobs", exact: true }).getByRole("row").filter({ hasText: "moved-from" }).getByRole("link", { name: /^\d+$/ }).click();
     await page.getByText("Completed: 1 message moved.").first().waitFor();
-    await page.getByRole("button", { name: "Begin again" }).click();
-    await page.getByRole("dialog").getByText("1 message meant").waitFor();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await page.getByRole("dialog").getByRole("heading", { name: "Move 1 active message of moved-from" }).waitFor();
     await page.keyboard.press("Escape");
     await page.goBack();
     await heading(page, "Jobs");
@@ -243,10 +251,10 @@ inBrowser("jobs", (test) => {
     await begin(page, 3, "scheduled", "reschedules").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Action").selectOption("reschedule");
-    await dialog.getByRole("button", { name: "Reschedule" }).click();
+    await dialog.getByRole("button", { name: "Reschedule 3 scheduled messages" }).click();
     await dialog.getByRole("alert").getByText("Enter a time.").waitFor();
     await dialog.getByLabel("New time").fill("2031-01-02T03:04:05");
-    await dialog.getByRole("button", { name: "Reschedule" }).click();
+    await dialog.getByRole("button", { name: "Reschedule 3 scheduled messages" }).click();
     await page.getByText("Completed: 3 messages rescheduled.").first().waitFor();
     const { messages: found } = await api("GET", "/entities/reschedules/messages");
     assert.deepEqual([...new Set(found.map(({ scheduled_for: at }) => Date.parse(at)))], [Date.parse("2031-01-02T03:04:05+01:00")], "in the reader's zone");
@@ -254,7 +262,7 @@ inBrowser("jobs", (test) => {
     await api("POST", "/jobs?wait=10", { entity: "reschedules", selection: { states: ["active"] }, action: { kind: "dead_letter", reason: "Test" } });
     await page.goto(`${new URL(page.url()).origin}/#/jobs?entity=reschedules`);
     await begin(page, 1, "dead letters", "reschedules").click();
-    await dialog.getByRole("button", { name: "Send again" }).click();
+    await dialog.getByRole("button", { name: "Send again 1 dead letter" }).click();
     await page.getByText("Completed: 1 message sent again.").first().waitFor();
     await until(async () => (await count("reschedules", "active")) === 1, "it is back");
   });
@@ -273,12 +281,57 @@ inBrowser("jobs", (test) => {
     }
   });
 
-  test("who may only listen sees jobs, and is not offered to begin one", async (page) => {
+  test("who may only listen sees jobs, and is not offered to start one", async (page) => {
     await signIn(page, LISTENER);
     await page.goto(`${securedUrl}/#/jobs`);
-    await page.getByText("No job has run since the broker began.").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Begin a job" }).count(), 0);
+    await page.getByText("No job has run since the broker started.").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Start a job" }).count(), 0);
   }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+
+  test("one dialog a verb: the sentence first, the rest folded; a state at least; the result leads on; undo", async (page) => {
+    await entity(api, "carts", "queue", { requires_session: true });
+    await send(api, "carts", ...messages(6, () => ({ session_id: "cart-018" })), ...messages(2, () => ({ session_id: "cart-019" })));
+    await open(page, "#/sessions/carts/cart-018");
+    await page.getByRole("button", { name: "Dead-letter the rest" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: "Dead-letter 6 messages of session cart-018 of carts", exact: true }).waitFor();
+    assert.equal(await dialog.locator("input:visible, select:visible, textarea:visible").count(), 2, "reason and description");
+    await isAccessible(page);
+    await dialog.getByText("Which messages").click();
+    for (const state of ["active", "scheduled", "deferred"]) await dialog.getByLabel(state).uncheck();
+    await dialog.getByRole("alert").getByText("Choose at least one state.").waitFor();
+    assert(await dialog.locator("button[type='submit']").isDisabled(), "nothing chosen is nothing");
+    await dialog.getByLabel("active").check();
+    await dialog.getByLabel("Reason", { exact: true }).fill("Abandoned");
+    await dialog.getByRole("button", { name: "Dead-letter 6 active messages", exact: true }).click();
+    const toast = page.locator(".toast").filter({ hasText: "6 active messages of session cart-018 of carts were dead-lettered" });
+    assert.equal(await toast.getByRole("link").getAttribute("href"), "#/entity/carts?tab=dead-letters&by=reason&value=Abandoned");
+    assert.equal((await api("GET", "/entities/carts")).counts.dead_letters, 6);
+    await toast.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("status").getByText("6 messages are active in carts again, with new numbers.").waitFor();
+    const { counts } = await api("GET", "/entities/carts");
+    assert.deepEqual([counts.active, counts.dead_letters], [8, 0]);
+  });
+
+  test("what a receiver has locked is not counted, and what takes many asks for the name", async (page) => {
+    for (const path of ["many-moved", "many-moved-to"]) await entity(api, path);
+    await send(api, "many-moved", ...messages(103));
+    await receive(connection, "many-moved", { credit: 2 });
+    await open(page, "#/entity/many-moved");
+    await page.getByRole("button", { name: "Move", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: "Move all 101 messages of many-moved" }).waitFor();
+    await dialog.getByText("2 messages more are locked by a receiver, and stay as they are.").waitFor();
+    await dialog.getByRole("combobox", { name: "To" }).focus();
+    await page.keyboard.type("many-moved-to");
+    const submit = dialog.getByRole("button", { name: "Move 101 messages" });
+    assert(await submit.isDisabled(), "the name is asked for");
+    await dialog.getByLabel("To confirm, type many-moved").fill("many-moved");
+    await submit.click();
+    await page.getByRole("status").getByText(/^101 messages of many-moved were moved in .*; 2 stayed as they are: /).waitFor();
+    assert.equal((await api("GET", "/entities/many-moved-to")).counts.active, 101);
+    await heading(page, "many-moved");
+  });
 
   test("a job that is not there says so; axe finds nothing; nothing is wider than 360 pixels", async (page) => {
     await open(page, "#/jobs/123456789");

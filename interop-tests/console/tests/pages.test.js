@@ -109,8 +109,7 @@ inBrowser("pages", (test) => {
     await page.locator(".added", { hasText: "12.5" }).waitFor();
     await isAccessible(page);
     await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
-    await page.getByText("Message 1 was sent again.").first().waitFor();
-    await page.getByText("This queue has no such message now.").waitFor();
+    await page.locator("main").getByText("Dead letter 1 of repaired was sent again.").waitFor();
     const { messages } = await api("GET", "/entities/repaired/messages?body=full");
     assert.equal(messages[0].body.text, '{"amount": 12.5}');
   }, { allow: [/404 \(Not Found\)/] });
@@ -152,12 +151,12 @@ inBrowser("pages", (test) => {
     await open(page, "#/entity/purged");
     await page.getByRole("button", { name: "Purge" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("2 messages meant").waitFor();
-    const button = dialog.getByRole("button", { name: "Purge" });
+    await dialog.getByRole("heading", { name: "Delete all 2 messages of purged" }).waitFor();
+    const button = dialog.getByRole("button", { name: "Delete 2 messages" });
     assert(await button.isDisabled());
     await dialog.getByLabel(/To confirm, type purged/).fill("purged");
     await button.click();
-    await page.getByText(/Completed: 2 messages deleted/).waitFor();
+    await page.getByRole("status").getByText(/^2 messages of purged were deleted in /).waitFor();
     await open(page, "#/entity/purged");
     await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0").waitFor();
   });

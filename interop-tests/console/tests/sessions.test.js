@@ -39,12 +39,11 @@ inBrowser("sessions", (test) => {
     assert.deepEqual(await messages.locator("tbody code").allTextContents(), ["claim 1", "claim 5", "claim 9"]);
     await page.getByRole("button", { name: "Dead-letter the rest" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("3 messages meant").waitFor();
-    assert.equal(await dialog.getByLabel("Session id").inputValue(), "claimant-1");
+    await dialog.getByRole("heading", { name: "Dead-letter 3 messages of session claimant-1 of claims" }).waitFor();
     await isAccessible(page);
-    await dialog.getByRole("button", { name: "Dead-letter", exact: true }).click();
+    await dialog.getByRole("button", { name: "Dead-letter 3 messages", exact: true }).click();
     assert.equal(clicks(), 4);
-    await page.getByRole("status").getByText(/Job \d+ has begun/).waitFor();
+    await page.getByRole("status").getByText(/^3 messages of session claimant-1 of claims were dead-lettered in /).waitFor();
     await page.getByText("This session has no messages, no state and no holder now.").waitFor();
     const dead = await api("GET", `/entities/${encodeURIComponent("claims/$DeadLetterQueue")}/messages`);
     assert.deepEqual(dead.messages.map(({ session_id: id }) => id), ["claimant-1", "claimant-1", "claimant-1"]);

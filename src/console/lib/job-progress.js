@@ -39,7 +39,7 @@ export function totalOf(job) {
   const known = remembered()[nameOf(job)];
   // What takes messages away leaves the rest to be counted.
   const shrinks = action.kind !== "reschedule" && isByState(selection);
-  const rest = () => countOfStates(entities.value.get(entityOf(entity)), isDeadLetters(entity), selection.states ?? []);
+  const rest = () => countOfStates(entities.value.get(entityOf(entity)), isDeadLetters(entity), selection.states ?? []).count;
   const total = state === "completed" ? matched : known !== undefined ? known : shrinks ? matched + rest() : null;
   if (total === null) return null;
   return Math.max(matched, limit == null ? total : Math.min(total, limit));

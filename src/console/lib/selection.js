@@ -73,14 +73,6 @@ export function fieldOfError(error) {
   return error instanceof ApiError ? error.field.replace(/\[\d+\]$/, "") : "";
 }
 
-/** The same for an error of a count: lists of messages name a condition without what it belongs to.
- * @param {unknown} error
- * @returns {string} */
-export function fieldOfCount(error) {
-  const field = fieldOfError(error);
-  return field === "" || error instanceof ConditionError ? field : `selection.${field}`;
-}
-
 /** A selection in words, for lists.
  * @param {Selection} selection */
 export function inWords(selection) {
@@ -96,10 +88,11 @@ export function inWords(selection) {
   return words.length === 0 ? S.words.all : words.join("; ");
 }
 
-/** How many messages are meant. `isWhole` if there are no more; `next` to count on.
- * @typedef {{ count: number, isWhole: boolean, next?: number }} Meant */
+/** How many messages would be changed. Those that a receiver has locked would stay as they are, and those for which the conditions
+ * take too long. `isWhole` if all were looked at; else `next` is where to count on.
+ * @typedef {{ count: number, locked: number, undecided: number, isWhole: boolean, next?: number }} Counted */
 
-/** Whether counts of the entity tell how many are meant.
+/** Whether counts of the entity tell how many there are.
  * @param {Selection} selection */
 export const isByState = (selection) => Object.keys(selection).every((name) => name === "states");
 
@@ -107,13 +100,14 @@ export const isByState = (selection) => Object.keys(selection).every((name) => n
  * @param {Schemas["EntityNow"] | undefined} entity
  * @param {boolean} isDead
  * @param {readonly State[]} states
- * @returns {number} */
+ * @returns {Counted} */
 export function countOfStates(entity, isDead, states) {
-  if (entity === undefined) return 0;
+  const counted = (/** @type {number} */ count, locked = 0) => ({ count: Math.max(0, count - locked), locked, undecided: 0, isWhole: true });
+  if (entity === undefined) return counted(0);
   // Dead letters are active ones, but for the few that were deferred.
-  if (isDead) return states.length === 0 || states.includes("active") ? entity.dead_letters : 0;
+  if (isDead) return counted(states.length === 0 || states.includes("active") ? entity.dead_letters : 0);
   const wanted = states.length === 0 ? STATES : states;
-  return wanted.reduce((sum, state) => sum + entity[state], 0);
+  return counted(wanted.reduce((sum, state) => sum + entity[state], 0), wanted.includes("active") ? entity.locked : 0);
 }
 
 /** Requests of one count: each looks at a bounded number of messages. */
@@ -122,25 +116,19 @@ const REQUESTS_MAX = 20;
 /** Counts the messages of a selection, as many as a few requests find.
  * @param {string} address
  * @param {Selection} selection
- * @param {Meant | undefined} before what was counted, to count on
+ * @param {Counted | undefined} before what was counted, to count on
  * @param {AbortSignal} signal
- * @returns {Promise<Meant>} */
+ * @returns {Promise<Counted>} */
 export async function countOf(address, selection, before, signal) {
-  const { states, numbers, ...conditions } = selection;
-  const query = /** @type {Record<string, string>} */ (conditions);
-  if (numbers !== undefined) return { count: numbers.length, isWhole: false };
-  const names = Object.keys(query);
-  if (before === undefined && names.length === 1 && query.session_id != null && states === undefined) {
-    const { messages } = await call("get_session", { path: { entity: address, id: query.session_id }, signal });
-    // It counts up to a thousand, and nothing where there are no sessions.
-    if (0 < messages && messages < 1_000) return { count: messages, isWhole: true };
-  }
-  let { count, next } = { count: before?.count ?? 0, next: before?.next ?? 0 };
+  let { count, locked, undecided } = before ?? { count: 0, locked: 0, undecided: 0 };
+  let next = before?.next ?? 0;
   for (let requests = 0; requests < REQUESTS_MAX; requests += 1) {
-    const found = await call("list_messages", { path: { entity: address }, query: { ...query, state: states, body: "none", from: next, limit: 100 }, signal });
-    count += found.messages.length;
-    if (found.next == null) return { count, isWhole: true };
+    const found = await call("count_selection", { body: { entity: address, selection, from: next }, signal });
+    count += found.messages - found.locked;
+    locked += found.locked;
+    undecided += found.undecided ?? 0;
+    if (found.next == null) return { count, locked, undecided, isWhole: true };
     next = found.next;
   }
-  return { count, isWhole: false, next };
+  return { count, locked, undecided, isWhole: false, next };
 }

@@ -8,12 +8,12 @@ import { entityHref } from "../lib/paths.js";
 import { go, href } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { confirm } from "../components/dialog.js";
-import { openJobDialog } from "../components/job-dialog.js";
 import { MessageList } from "../components/message-list.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
 import { Text } from "../components/text.js";
 import { toast } from "../components/toast.js";
+import { openVerb } from "../components/verb-dialog.js";
 import { DeadLetters } from "./entity/dead-letters.js";
 import { Consumers, linksTo } from "./entity/consumers.js";
 import { Now } from "./entity/now.js";
@@ -90,6 +90,6 @@ function Actions({ entity }) {
     ${entity.deferred !== 0 && html`<a class="button" href=${href(["deferred"], { entity: path })}>${C.pages.deferred}</a>`}
     ${can("manage") && html`<a class="button" href=${href(["entity", path, "edit"])}>${S.change}</a>
       ${kind !== "subscription" && html`<a class="button" href=${href(["settings"], { tab: "keys", entity: path })}>${S.keys}</a>`}
-      ${!isTopic && html`<button type="button" onClick=${() => openJobDialog({ entity: path, kind: "move" })}>${S.move}</button>`}
-      <button type="button" onClick=${() => openJobDialog({ entity: path })}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
+      ${!isTopic && html`<button type="button" onClick=${() => openVerb({ entity: path, kind: "move" })}>${S.move}</button>`}
+      <button type="button" onClick=${() => openVerb({ entity: path, kind: "delete" })}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
 }

@@ -4,6 +4,7 @@ import { digits, number, span } from "../lib/format.js";
 import { now, second } from "../lib/clock.js";
 import { html, useEffect } from "../lib/html.js";
 import { isKnown, jobs } from "../lib/live.js";
+import { kindOf } from "../lib/outcome.js";
 import { entityHref, entityOf, isDeadLetters, jobHref } from "../lib/paths.js";
 import { setQuery } from "../lib/router.js";
 import { inWords } from "../lib/selection.js";
@@ -16,7 +17,7 @@ import { Text } from "../components/text.js";
 import { Count, Time } from "../components/time.js";
 import { Begin } from "./jobs/begin.js";
 import { One } from "./jobs/one.js";
-import { Bar, cancel, kindOf, stateTag } from "./jobs/parts.js";
+import { Bar, cancel, stateTag } from "./jobs/parts.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/jobs.js";
 

@@ -1,26 +1,25 @@
 // One message: its whole situation, its properties, its body, and what may be done with it.
 
 import { call } from "../lib/api.js";
-import { actOn } from "../lib/actions.js";
 import { digits, lastName, topicOf } from "../lib/format.js";
-import { html } from "../lib/html.js";
+import { html, useState } from "../lib/html.js";
 import { writeJson } from "../lib/json.js";
 import { entities } from "../lib/live.js";
+import { outcomeOf } from "../lib/outcome.js";
 import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../lib/paths.js";
 import { useResource } from "../lib/resource.js";
 import { href } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { Body } from "../components/body.js";
-import { confirm, openDialog } from "../components/dialog.js";
-import { openJobDialog } from "../components/job-dialog.js";
+import { openDialog } from "../components/dialog.js";
 import { Empty, Loaded, Problem } from "../components/notice.js";
 import { Text } from "../components/text.js";
 import { Size, Time } from "../components/time.js";
-import { attempt } from "../components/toast.js";
+import { openVerb } from "../components/verb-dialog.js";
 import { stateOf } from "../components/message-list.js";
 import { ApiError } from "../lib/api.js";
 import { Repair } from "./message/repair.js";
-import { openChange, sendNow } from "./schedule/change.js";
+import { openChange } from "./schedule/change.js";
 import { S as C } from "../strings/common.js";
 import { S as E } from "../strings/entity.js";
 import { S } from "../strings/message.js";
@@ -35,9 +34,24 @@ export default function MessagePage({ parameters }) {
   const stirred = live === undefined ? [] : [live.locked, live.completed, live.abandoned, live.locks_expired, live.deferred, live.scheduled, live.dead_letters];
   const current = useResource((signal) => readMessage(address, number, signal), [address, number], stirred);
   const isGone = current.error instanceof ApiError && current.error.status === 404;
-  return html`<${Heading} address=${address} number=${number} message=${isGone ? undefined : current.data} reload=${current.reload} />
-    ${isGone ? html`<div class="card"><${Empty} title=${S.gone}><a href=${listHref(address)}>${S.back}</a><//></div>`
+  const [done, setDone] = useState(/** @type {{ of: string, job: Schemas["Job"] } | null} */ (null));
+  const key = `${address} ${number}`;
+  const onDone = (/** @type {Schemas["Job"]} */ job) => {
+    if (0 < job.changed) setDone({ of: key, job });
+    current.reload();
+  };
+  return html`<${Heading} address=${address} number=${number} message=${isGone ? undefined : current.data} reload=${current.reload} onDone=${onDone} />
+    ${isGone ? html`<${Gone} address=${address} job=${done?.of === key ? done.job : undefined} />`
       : html`<${Loaded} of=${current}>${(/** @type {Message} */ message) => html`<${Shown} address=${address} message=${message} />`}<//>`}`;
+}
+
+/** What is said where the message is not there, or not any more: what was done to it here, or that it is gone.
+ * @param {{ address: string, job: Schemas["Job"] | undefined }} properties */
+function Gone({ address, job }) {
+  const back = html`<a href=${listHref(address)}>${S.back}</a>`;
+  if (job === undefined) return html`<div class="card"><${Empty} title=${S.gone}>${back}<//></div>`;
+  const { text, href: to, linkText } = outcomeOf(job);
+  return html`<div class="card"><${Empty} title=${html`<${Text} value=${text} max=${400} />`}><a href=${to}>${linkText}</a>${back}<//></div>`;
 }
 
 /** @param {string} address
@@ -48,8 +62,8 @@ const readMessage = (address, number, signal) => call("get_message", { path: { e
 /** @param {string} address */
 const listHref = (address) => entityHref(entityOf(address), isDeadLetters(address) ? "dead-letters" : "messages");
 
-/** @param {{ address: string, number: string, message: Message | undefined, reload: () => void }} properties */
-function Heading({ address, number, message, reload }) {
+/** @param {{ address: string, number: string, message: Message | undefined, reload: () => void, onDone: (job: Schemas["Job"]) => void }} properties */
+function Heading({ address, number, message, reload, onDone }) {
   const entity = entityOf(address);
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a> / <a href=${entityHref(entity)}><${Text} value=${lastName(entity)} max=${260} /></a> / <a
       href=${listHref(address)}>${isDeadLetters(address) ? E.dead : E.messages}</a></p>
@@ -57,33 +71,26 @@ function Heading({ address, number, message, reload }) {
     ${message && html`<span class=${`tag ${isDeadLetters(address) ? "alarm" : message.lock == null ? "" : "accent"}`}>${isDeadLetters(address) && message.lock == null ? S.dead : stateOf(message)}</span>`}
     ${message && html`<div class="actions">${can("send") && html`<a class="button" href=${href(["send"], { entity: address, number })}>${S.copyOf}</a>`}
       <a class="button" href=${href(["rule-test"], { entity: topicOf(entity) ?? undefined, of: address, number })}>${C.pages["rule-test"]}</a>
-      ${can("manage") && html`<${Actions} address=${address} message=${message} reload=${reload} />`}</div>`}</div>`;
+      ${can("manage") && html`<${Actions} address=${address} message=${message} reload=${reload} onDone=${onDone} />`}</div>`}</div>`;
 }
 
-/** @param {{ address: string, message: Message, reload: () => void }} properties */
-function Actions({ address, message, reload }) {
+/** @param {{ address: string, message: Message, reload: () => void, onDone: (job: Schemas["Job"]) => void }} properties */
+function Actions({ address, message, reload, onDone }) {
   const { sequence_number: number, state, lock } = message;
-  const shown = digits(number);
   if (lock != null) return html`<span class="muted actions">${S.lockedActions}</span>`;
-  const ask = (/** @type {string} */ title, /** @type {string} */ text, /** @type {string} */ name, /** @type {any} */ action, /** @type {string} */ done, isAlarm = false) =>
-    confirm({ title, text, action: name, isAlarm, run: () => actOn(address, number, action).then(() => attempt(async () => {}, done)).finally(reload) });
-  const resend = () => ask(S.resendTitle(shown), S.resendText, S.resend, { kind: "move" }, S.resentDone(shown));
-  const deadLetter = () => ask(S.deadTitle(shown), S.deadText, S.deadLetter, { kind: "dead_letter" }, S.deadDone(shown));
-  const remove = () => ask(S.removeTitle(shown), S.removeText, state === "scheduled" ? S.cancel : S.remove, { kind: "delete" }, S.removedDone(shown), true);
-  const activate = () => ask(S.activateTitle(shown), S.activateText, S.activate, { kind: "activate" }, S.activeDone(shown));
-  const repair = () => openDialog((close) => html`<${Repair} address=${address} message=${message} close=${close} onDone=${reload} />`);
-  const move = () => openJobDialog({ entity: address, kind: "move", selection: { numbers: [number] }, onStarted: reload });
+  const open = (/** @type {import("../components/verb-dialog.js").Kind} */ kind) => () => openVerb({ entity: address, kind, selection: { numbers: [number] }, onDone });
+  const repair = () => openDialog((close) => html`<${Repair} address=${address} message=${message} close=${close} onDone=${onDone} />`);
+  const reschedule = () => openChange({ entity: address, sequence_number: number, scheduled_for: message.scheduled_for }, reload);
   const isDead = isDeadLetters(address);
-  const scheduled = { entity: address, sequence_number: number, scheduled_for: message.scheduled_for };
   return html`<div class="actions">
     ${isDead && html`${message.body?.text != null && !message.body.truncated && html`<button type="button" class="primary" onClick=${repair}>${S.repair}</button>`}
-      <button type="button" onClick=${resend}>${S.resend}</button>`}
-    ${state === "deferred" && html`<button type="button" onClick=${activate}>${S.activate}</button>`}
-    ${state === "scheduled" && html`<button type="button" onClick=${() => openChange(scheduled, reload)}>${S.changeTime}</button>
-      <button type="button" onClick=${() => sendNow(scheduled, reload)}>${S.sendNow}</button>`}
-    ${state !== "scheduled" && html`<button type="button" onClick=${move}>${S.move}</button>`}
-    ${!isDead && state !== "scheduled" && html`<button type="button" onClick=${deadLetter}>${S.deadLetter}</button>`}
-    <button type="button" onClick=${remove}>${state === "scheduled" ? S.cancel : S.remove}</button></div>`;
+      <button type="button" onClick=${open("redrive")}>${S.resend}</button>`}
+    ${state === "deferred" && html`<button type="button" onClick=${open("activate")}>${S.activate}</button>`}
+    ${state === "scheduled" && html`<button type="button" onClick=${reschedule}>${S.changeTime}</button>
+      <button type="button" onClick=${open("activate")}>${S.sendNow}</button>`}
+    ${state !== "scheduled" && html`<button type="button" onClick=${open("move")}>${S.move}</button>`}
+    ${!isDead && state !== "scheduled" && html`<button type="button" onClick=${open("dead_letter")}>${S.deadLetter}</button>`}
+    <button type="button" onClick=${open("delete")}>${state === "scheduled" ? S.cancel : S.remove}</button></div>`;
 }
 
 /** @param {{ address: string, message: Message }} properties */

@@ -15,6 +15,7 @@ export const S = {
   close: "Close",
   toasts: "What was done",
   cancel: "Cancel",
+  undo: "Undo",
   copy: "Copy",
   copied: "Copied",
   more: "Show more",

@@ -19,17 +19,17 @@ export const S = {
   progress: "Progress",
   changed: "Changed",
   skipped: "Skipped",
-  matched: "Looked at",
-  began: "Began",
+  matched: "Matched",
+  began: "Started",
   took: "Took",
   rate: "Rate",
   perSecond: "/s",
-  limit: "At most",
+  limit: "Limit",
   states: { running: "running", completed: "completed", cancelled: "cancelled", failed: "failed" },
-  kinds: { delete: "Purge", move: "Move", redrive: "Send again", dead_letter: "Dead-letter", activate: "Activate", reschedule: "Reschedule" },
+  kinds: { delete: "Delete", move: "Move", redrive: "Send again", dead_letter: "Dead-letter", activate: "Make active", reschedule: "Reschedule" },
   done: { delete: "deleted", move: "moved", redrive: "sent again", dead_letter: "dead-lettered", activate: "made active", reschedule: "rescheduled" },
-  emptyTitle: "No job has run since the broker began.",
-  emptyText: "A job changes many messages in bounded steps, while others send and receive. Begin one below, or by the command line:",
+  emptyTitle: "No job has run since the broker started.",
+  emptyText: "A job changes many messages in bounded steps, while others send and receive. Start one below, or by the command line:",
   emptyCommand: "jitney purge orders --state deferred --yes",
   noneTitle: "No job matches.",
   clear: "Show all",
@@ -43,7 +43,7 @@ export const S = {
   gone: "There is no such job now.",
   goneText: "The broker remembers the last hundred.",
   toAll: "All jobs",
-  again: "Begin again",
+  again: "Run again",
   details: "What it does",
   /** @param {string} done @param {string} total @param {string} percent */
   ofTotal: (done, total, percent) => `${done} of about ${total} (${percent})`,
@@ -68,26 +68,54 @@ export const S = {
     numbers: (text, isOne) => (isOne ? `number ${text}` : `${text} numbers`),
   },
 
-  begin: "Begin a job",
-  beginText: "Choose the messages; how many are meant, and what is done to them, comes next.",
+  begin: "Start a job",
+  beginText: "Choose messages by a number; what is done to them comes next.",
   beginFilter: "Filter by name",
   /** @param {string} count @param {string} state @param {string} path */
-  beginLabel: (count, state, path) => `Begin a job about ${count} ${state} of ${path}`,
+  beginLabel: (count, state, path) => `Start a job about ${count} ${state} of ${path}`,
   active: "Active",
   scheduled: "Scheduled",
   deferred: "Deferred",
   dead: "Dead letters",
   nothing: "No entity has messages.",
 
-  /** @param {string} path */
-  dialogTitleOf: (path) => `Change messages of ${path}`,
+  nouns: { message: { one: "message", many: "messages" }, dead: { one: "dead letter", many: "dead letters" } },
+  /** @param {string} place */
+  ofPlace: (place) => `of ${place}`,
+  /** @param {string} id @param {string} path */
+  inSession: (id, path) => `session ${id} of ${path}`,
+  /** @param {string} reason */
+  withReason: (reason) => `with reason ${reason}`,
+  withoutReason: "without a reason",
+  withDescription: "with this description",
+  withoutDescription: "without a description",
+  andDescription: "and this description",
+  andNoDescription: "and no description",
+  thatMatch: "that match the conditions",
+  /** @param {string} count @param {string} noun */
+  allOf: (count, noun) => `all ${count} ${noun}`,
+  /** @param {string} count */
+  atLeast: (count) => `at least ${count}`,
+  titles: {
+    /** @param {string} what */
+    delete: (what) => `Delete ${what}`,
+    /** @param {string} what */
+    move: (what) => `Move ${what}`,
+    /** @param {string} what */
+    redrive: (what) => `Send again ${what}`,
+    /** @param {string} what */
+    dead_letter: (what) => `Dead-letter ${what}`,
+    /** @param {string} what */
+    activate: (what) => `Make active ${what}`,
+    /** @param {string} what */
+    reschedule: (what) => `Reschedule ${what}`,
+  },
   action: "Action",
-  of: "Of",
-  ofMessages: "Messages",
-  ofDead: "Dead letters",
   statesLabel: "States",
-  anyState: "none chosen means all",
-  conditions: "Conditions",
+  stateMissing: "Choose at least one state.",
+  conditions: "Which messages",
+  chosen: "Conditions:",
+  changes: "Change them on the way",
   fields: {
     session_id: "Session id", reason: "Dead-letter reason", description: "Dead-letter description", without_reason: "No reason given",
     without_description: "No description given", filter: "SQL filter", text: "Text in the body", json_path: "JSONPath in the body",
@@ -97,7 +125,7 @@ export const S = {
     filter: "color = 'red' AND sys.EnqueuedTimeUtc < '2026-01-01T00:00:00Z'", json_path: "$.order[?@.total > 100]", numbers: "17, 18, 19",
   },
   /** @param {string} word */
-  notNumber: (word) => `'${word}' is no sequence number.`,
+  notNumber: (word) => `'${word}' is not a sequence number.`,
   to: "To",
   toNone: "choose an entity",
   toMissing: "Choose the entity that gets them.",
@@ -109,30 +137,58 @@ export const S = {
   newDescription: "Description",
   scheduledFor: "New time",
   scheduledMissing: "Enter a time.",
-  limitLabel: "So many at most",
-  limitHint: "It ends when it has changed so many; empty means all.",
+  limitHint: "The largest number of messages that are changed; empty means no limit.",
   limitWrong: "Enter a whole number from 1 on.",
 
   counting: "Counting",
+  partlyCounted: "Not all messages were counted yet.",
+  countOn: "Count on",
   /** @param {string} count */
-  meant: (count) => `${messages(count)} meant`,
+  lockedStay: (count) => `${messages(count)} more ${count === "1" ? "is" : "are"} locked by a receiver, and ${count === "1" ? "stays as it is" : "stay as they are"}.`,
   /** @param {string} count */
-  meantAtLeast: (count) => `at least ${messages(count)} meant`,
-  /** @param {string} count */
-  meantAtMost: (count) => `at most ${messages(count)} meant`,
-  countOn: "Count further",
-  /** @param {string} count */
-  lockedStay: (count) => `${count} of the entity's ${count === "1" ? "is" : "are"} locked by a receiver: ${count === "1" ? "it is" : "they are"} left alone.`,
+  undecidedStay: (count) => `The JSONPath takes too many steps in ${messages(count)}: ${count === "1" ? "it stays as it is" : "they stay as they are"}.`,
   does: {
-    delete: "They are deleted; scheduled ones are cancelled. This cannot be undone.",
+    delete: "Scheduled messages are cancelled. This cannot be undone.",
     move: "They become new messages there; dead-letter properties, delivery counts and numbers stay behind.",
-    redrive: "They go back to where they were dead-lettered as new messages; of a topic, only the one subscription gets them.",
-    dead_letter: "They become dead letters; receivers do not get them any more.",
-    activate: "Deferred and scheduled messages become active at once.",
-    reschedule: "Scheduled messages become active at another time.",
+    redrive: "They return to where they were dead-lettered as new messages. Of a topic, only the one subscription gets them.",
+    dead_letter: "Receivers do not get them any more. They can be sent again from the dead letters.",
+    activate: "The next receiver that asks gets them. This cannot be undone.",
+    reschedule: "They become active at another time.",
   },
-  submit: { delete: "Purge", move: "Move", redrive: "Send again", dead_letter: "Dead-letter", activate: "Activate", reschedule: "Reschedule" },
-  /** @param {string} id */
-  started: (id) => `Job ${id} has begun.`,
-  toJob: "Show it",
+  submit: {
+    /** @param {string} what */
+    delete: (what) => `Delete ${what}`,
+    /** @param {string} what */
+    move: (what) => `Move ${what}`,
+    /** @param {string} what */
+    redrive: (what) => `Send again ${what}`,
+    /** @param {string} what */
+    dead_letter: (what) => `Dead-letter ${what}`,
+    /** @param {string} what */
+    activate: (what) => `Make active ${what}`,
+    /** @param {string} what */
+    reschedule: (what) => `Reschedule ${what}`,
+  },
+
+  /** @param {string} done @param {boolean} isOne */
+  wasDone: (done, isOne) => `${isOne ? "was" : "were"} ${done}`,
+  /** @param {string} done @param {string} took @param {string} skipped @param {string} why */
+  outcome: (done, took, skipped, why) => `${done}${took === "" ? "" : ` in ${took}`}${skipped === "0" ? "" : `; ${skipped} stayed as ${skipped === "1" ? "it is" : "they are"}: ${why}`}.`,
+  /** @param {string} done @param {string} why */
+  nothingDone: (done, why) => `No message was ${done}: ${why || "none is there any more"}.`,
+  /** @param {string} id @param {string} done */
+  runs: (id, done) => `Job ${id} is running: ${done} so far.`,
+  endedEarly: {
+    /** @param {string} id @param {string} done @param {string} error */
+    failed: (id, done, error) => `Job ${id} failed: ${error} ${done} before that.`,
+    /** @param {string} id @param {string} done */
+    cancelled: (id, done) => `Job ${id} was cancelled: ${done} before that.`,
+  },
+  /** @param {string} count @param {boolean} isOne @param {string} path */
+  undone: (count, isOne, path) => `${count} ${isOne ? "message is" : "messages are"} active in ${path} again, with ${isOne ? "a new number" : "new numbers"}.`,
+  undoneNot: "It cannot be undone any more: the dead letters are not there.",
+  toJob: "Open the job",
+  toMessages: "Open the messages",
+  toDead: "Open the dead letters",
+  toSchedule: "Open the schedule",
 };

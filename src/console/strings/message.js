@@ -58,7 +58,7 @@ export const S = {
   resend: "Send again",
   repair: "Repair",
   deadLetter: "Dead-letter",
-  activate: "Put back",
+  activate: "Make active",
   changeTime: "Change the time",
   sendNow: "Send now",
   move: "Move",
@@ -69,21 +69,6 @@ export const S = {
   activateText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} number */
   resentDone: (number) => `Message ${number} was sent again.`,
-  /** @param {string} number */
-  deadDone: (number) => `Message ${number} was dead-lettered.`,
-  /** @param {string} number */
-  activeDone: (number) => `Message ${number} is active now.`,
-  /** @param {string} number */
-  removedDone: (number) => `Message ${number} was deleted.`,
-  /** @param {string} number */
-  resendTitle: (number) => `Send message ${number} again?`,
-  resendText: "It goes back to where it was dead-lettered, as a new message: its reason, its delivery count and its number stay behind. Of a topic only the one subscription gets it.",
-  /** @param {string} number */
-  deadTitle: (number) => `Dead-letter message ${number}?`,
-  deadText: "Receivers do not get it any more. It can be sent again from the dead letters.",
-  /** @param {string} number */
-  removeTitle: (number) => `Delete message ${number}?`,
-  removeText: "It is deleted. This cannot be undone.",
   lockedActions: "A receiver has locked it: nothing can be changed until the lock ends.",
 
   repairTitle: "Repair and send again",

@@ -40,7 +40,8 @@ export const S = {
   emptyCommand: (path) => `jitney send ${path} --session a7 --body hello`,
 
   deadLetter: "Dead-letter the rest",
-  other: "Other job",
+  move: "Move",
+  remove: "Delete",
   gone: "This session has no messages, no state and no holder now.",
   holderTitle: "Situation",
   noHolder: "No receiver holds it: the next that asks for a session may get it.",

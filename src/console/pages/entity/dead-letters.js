@@ -9,10 +9,10 @@ import { useResource } from "../../lib/resource.js";
 import { setQuery } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
-import { openJobDialog } from "../../components/job-dialog.js";
 import { MessageList } from "../../components/message-list.js";
 import { Empty, Loaded } from "../../components/notice.js";
 import { Text } from "../../components/text.js";
+import { openVerb } from "../../components/verb-dialog.js";
 import { S } from "../../strings/entity.js";
 
 /** Dead letters up to which their groups follow every change: grouping looks at each of them. */
@@ -62,7 +62,8 @@ function Reason({ of: { reason, messages, first, last, descriptions }, path, rel
  *   selection: import("../../lib/selection.js").Selection, reload: () => void }} properties */
 function Row({ count, first, last, label, description, name, path, selection, reload }) {
   // The reader stays here: the next reason may want something else.
-  const begin = (/** @type {import("../../components/job-dialog.js").Kind} */ kind) => () => openJobDialog({ entity: deadLettersOf(path), kind, selection, onStarted: reload });
+  const begin = (/** @type {import("../../components/verb-dialog.js").Kind} */ kind) => () =>
+    openVerb({ entity: deadLettersOf(path), kind, selection, onDone: reload });
   return html`<div class="group"><span class="group-count number alarm-text">${number(count)}</span>
     <span class="group-reason">${label} <span class="muted group-description"><${Text} value=${description} max=${300} /></span></span>
     <span class="muted number hide-narrow">${digits(first)}${first !== last && ` – ${digits(last)}`}</span>

@@ -3,12 +3,13 @@
 import { number } from "../../lib/format.js";
 import { html, useState } from "../../lib/html.js";
 import { entities, isKnown } from "../../lib/live.js";
-import { deadLettersOf, entityHref } from "../../lib/paths.js";
+import { deadLettersOf, entityHref, jobHref } from "../../lib/paths.js";
+import { go } from "../../lib/router.js";
 import { visible } from "../../lib/visible.js";
-import { openJobDialog } from "../../components/job-dialog.js";
 import { Table } from "../../components/table.js";
 import { useQuery } from "../../components/tabs.js";
 import { Text } from "../../components/text.js";
+import { openVerb } from "../../components/verb-dialog.js";
 import { S } from "../../strings/jobs.js";
 
 /** @typedef {Schemas["EntityNow"]} Entity */
@@ -37,11 +38,15 @@ function Choose({ entity, count, label, open }) {
   return html`<button type="button" class="link number" aria-label=${S.beginLabel(number(count), label.toLowerCase(), visible(entity.path))} onClick=${open}>${number(count)}</button>`;
 }
 
+/** Opens the dialog; the page of the job is opened when it has begun.
+ * @param {import("../../components/verb-dialog.js").Proposal} proposal */
+const begin = (proposal) => openVerb({ ...proposal, canChoose: true, onDone: ({ id }) => go(jobHref(id)) });
+
 /** @param {"active" | "scheduled" | "deferred"} state
  * @returns {import("../../components/table.js").Column<Entity>} */
 const stateColumn = (state) => ({
   id: state, label: S[state], align: "end", sort: (entity) => entity[state],
-  cell: (entity) => html`<${Choose} entity=${entity} count=${entity[state]} label=${S[state]} open=${() => openJobDialog({ entity: entity.path, selection: { states: [state] } })} />`,
+  cell: (entity) => html`<${Choose} entity=${entity} count=${entity[state]} label=${S[state]} open=${() => begin({ entity: entity.path, kind: "delete", selection: { states: [state] } })} />`,
 });
 
 /** @type {import("../../components/table.js").Column<Entity>[]} */
@@ -49,5 +54,5 @@ const COLUMNS = [
   { id: "path", label: S.entity, isWide: true, sort: ({ path }) => path, cell: ({ path }) => html`<a href=${entityHref(path)}><${Text} value=${path} max=${200} /></a>` },
   stateColumn("active"), stateColumn("scheduled"), stateColumn("deferred"),
   { id: "dead", label: S.dead, align: "end", sort: (entity) => entity.dead_letters, cell: (entity) => html`<${Choose} entity=${entity} count=${entity.dead_letters} label=${S.dead}
-    open=${() => openJobDialog({ entity: deadLettersOf(entity.path), kind: "redrive" })} />` },
+    open=${() => begin({ entity: deadLettersOf(entity.path), kind: "redrive" })} />` },
 ];

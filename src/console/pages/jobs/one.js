@@ -5,16 +5,17 @@ import { digits, number, rate as rateText, span } from "../../lib/format.js";
 import { html, useEffect, useRef } from "../../lib/html.js";
 import { totalOf, useJobRate } from "../../lib/job-progress.js";
 import { isKnown, jobs } from "../../lib/live.js";
-import { entityHref, entityOf, isDeadLetters } from "../../lib/paths.js";
+import { kindOf, tookOf } from "../../lib/outcome.js";
+import { entityHref, entityOf, isDeadLetters, jobHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
-import { href } from "../../lib/router.js";
+import { go, href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
-import { openJobDialog } from "../../components/job-dialog.js";
 import { Empty, Loading, Problem } from "../../components/notice.js";
 import { Text } from "../../components/text.js";
 import { Count, Time } from "../../components/time.js";
 import { announce } from "../../components/toast.js";
-import { Bar, cancel, kindOf, stateTag } from "./parts.js";
+import { openVerb } from "../../components/verb-dialog.js";
+import { Bar, cancel, stateTag } from "./parts.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/jobs.js";
 
@@ -36,7 +37,7 @@ export function One({ id }) {
 /** @param {{ job: Job }} properties */
 function Actions({ job }) {
   if (!can("manage")) return null;
-  const again = () => openJobDialog({ entity: job.entity, kind: kindOf(job), selection: job.selection });
+  const again = () => openVerb({ entity: job.entity, kind: kindOf(job), selection: job.selection, onDone: ({ id }) => go(jobHref(id)) });
   return html`<div class="actions">${job.state === "running" ? html`<button type="button" onClick=${() => cancel(job)}>${S.cancel}</button>`
     : html`<button type="button" onClick=${again}>${S.again}</button>`}</div>`;
 }
@@ -68,12 +69,6 @@ function Shown({ job }) {
       <${Selected} job=${job} /><${ActionPairs} job=${job} />
       <dt>${S.began}</dt><dd><${Time} at=${job.created_at} /></dd>
       ${job.ended_at != null && html`<dt>${S.took}</dt><dd class="number">${tookOf(job)}</dd>`}</dl></section>`;
-}
-
-/** @param {Job} job */
-function tookOf({ created_at: from, ended_at: to }) {
-  const took = Date.parse(to ?? "") - Date.parse(from);
-  return took < 1000 ? `${Math.max(0, took)} ms` : span(took);
 }
 
 /** @param {{ job: Job }} properties */

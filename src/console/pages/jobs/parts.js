@@ -10,11 +10,6 @@ import { S } from "../../strings/jobs.js";
 
 /** @typedef {Schemas["Job"]} Job */
 
-/** A move without a destination brings dead letters back.
- * @param {Job} job
- * @returns {import("../../components/job-dialog.js").Kind} */
-export const kindOf = ({ action }) => (action.kind === "move" && action.to == null ? "redrive" : action.kind);
-
 /** @param {Job} job */
 export const stateTag = ({ state }) => html`<span class=${state === "failed" ? "tag alarm" : state === "running" ? "tag accent" : "tag"}>${S.states[state]}</span>`;
 

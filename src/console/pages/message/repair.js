@@ -20,7 +20,7 @@ const plain = (text) => text.replaceAll("\r\n", "\n");
 /** @param {string} text */
 const sizeOf = (text) => size(bytesOfText(text).length);
 
-/** @param {{ address: string, message: Schemas["MessageShown"], close: () => void, onDone: () => void }} properties */
+/** @param {{ address: string, message: Schemas["MessageShown"], close: () => void, onDone: (job: Schemas["Job"]) => void }} properties */
 export function Repair({ address, message, close, onDone }) {
   const original = message.body?.text ?? "";
   const [body, setBody] = useState(original);
@@ -41,10 +41,10 @@ export function Repair({ address, message, close, onDone }) {
     event.preventDefault();
     setBusy(true);
     try {
-      await actOn(address, message.sequence_number, { kind: "move", action: action.trim() || undefined, body: isSame ? undefined : body });
+      const job = await actOn(address, message.sequence_number, { kind: "move", action: action.trim() || undefined, body: isSame ? undefined : body });
       toast(S.resentDone(digits(message.sequence_number)));
       close();
-      onDone();
+      onDone(job);
     } catch (refused) {
       setError(refused);
       setBusy(false);

@@ -8,10 +8,10 @@ import { entityHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
 import { href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
-import { openJobDialog } from "../../components/job-dialog.js";
 import { Loaded, Notice } from "../../components/notice.js";
 import { Text } from "../../components/text.js";
 import { Time } from "../../components/time.js";
+import { openVerb } from "../../components/verb-dialog.js";
 import { useCalm } from "./calm.js";
 import { Holder, Messages } from "./list.js";
 import { SessionMessages } from "./messages.js";
@@ -28,13 +28,13 @@ export function One({ path, id }) {
   // A state that is set, and a lock that is renewed, are in no count.
   const session = useResource((signal) => call("get_session", { path: { entity: path, id }, signal }), [path, id], [stir, tenSeconds.value]);
   const data = session.data;
-  const dead = () => openJobDialog({ entity: path, kind: "dead_letter", selection: { session_id: id }, onStarted: session.reload });
-  const other = () => openJobDialog({ entity: path, kind: "move", selection: { session_id: id }, onStarted: session.reload });
+  const open = (/** @type {import("../../components/verb-dialog.js").Kind} */ kind) => () =>
+    openVerb({ entity: path, kind, selection: { session_id: id }, onDone: session.reload });
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a> / <a href=${href(["sessions", path])}><${Text} value=${path} max=${260} /></a></p>
       <h1 tabindex="-1"><${Text} value=${id} max=${260} none=${S.emptyId} /></h1>
       ${data && html`<span class=${data.lock == null ? "tag" : "tag accent"}>${data.lock == null ? S.freeTag : S.heldTag}</span>`}
-      ${can("manage") && data && 0 < data.messages && html`<div class="actions"><button type="button" onClick=${dead}>${S.deadLetter}</button>
-        <button type="button" onClick=${other}>${S.other}</button></div>`}</div>
+      ${can("manage") && data && 0 < data.messages && html`<div class="actions"><button type="button" onClick=${open("dead_letter")}>${S.deadLetter}</button>
+        <button type="button" onClick=${open("move")}>${S.move}</button><button type="button" onClick=${open("delete")}>${S.remove}</button></div>`}</div>
     <${Loaded} of=${session}>${(/** @type {Schemas["Session"]} */ shown) => html`<${Shown} path=${path} session=${shown} reload=${session.reload} stir=${stir} />`}<//>`;
 }
 

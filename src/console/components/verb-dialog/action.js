@@ -1,6 +1,6 @@
 // What a job does to each message.
 
-import { html, useMemo } from "../../lib/html.js";
+import { html, useEffect, useMemo, useState } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { isoOf, timeOf } from "../../lib/local-time.js";
 import { ConditionError } from "../../lib/selection.js";
@@ -8,7 +8,7 @@ import { EntityField } from "../entity-field.js";
 import { Field } from "../field.js";
 import { S } from "../../strings/jobs.js";
 
-/** @typedef {import("../job-dialog.js").Kind} Kind */
+/** @typedef {import("../verb-dialog.js").Kind} Kind */
 /** @typedef {{ to: string, action: string, body: string, reason: string, description: string, scheduled_for: string }} Values */
 
 /** @type {Values} */
@@ -57,18 +57,16 @@ export function actionOf(kind, { to, action, body, reason, description, schedule
   }
 }
 
-/** @param {{ kind: Kind, value: Values, from: string, errorOf: (name: string) => string | null, onChange: (next: Values) => void }} properties */
+/** What an action must have, or mostly has.
+ * @param {{ kind: Kind, value: Values, from: string, errorOf: (name: string) => string | null, onChange: (next: Values) => void }} properties */
 export function ActionFields({ kind, value, from, errorOf, onChange }) {
   const choices = useMemo(() => [...entities.peek().keys()].filter((path) => path !== from), [from]);
   const input = (/** @type {keyof Values} */ name) => html`<input autocomplete="off" spellcheck=${false} value=${value[name]}
     onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} />`;
   switch (kind) {
-    case "move": case "redrive":
-      return html`${kind === "move" && html`<${EntityField} label=${S.to} value=${value.to} choices=${choices} none=${S.toNone} error=${errorOf("action.to")}
-          onChange=${(/** @type {string} */ to) => onChange({ ...value, to })} />`}
-        <${Field} label=${S.statements} hint=${S.statementsHint} error=${errorOf("action.action")}>${input("action")}<//>
-        <${Field} label=${S.body} hint=${S.bodyHint} error=${errorOf("action.body")}><textarea rows="2" spellcheck=${false} value=${value.body}
-          onInput=${(/** @type {any} */ event) => onChange({ ...value, body: event.target.value })} /><//>`;
+    case "move":
+      return html`<${EntityField} label=${S.to} value=${value.to} choices=${choices} none=${S.toNone} error=${errorOf("action.to")}
+        onChange=${(/** @type {string} */ to) => onChange({ ...value, to })} />`;
     case "dead_letter":
       return html`<${Field} label=${S.newReason} error=${errorOf("action.reason")}>${input("reason")}<//>
         <${Field} label=${S.newDescription} error=${errorOf("action.description")}>${input("description")}<//>`;
@@ -77,4 +75,22 @@ export function ActionFields({ kind, value, from, errorOf, onChange }) {
         onInput=${(/** @type {any} */ event) => onChange({ ...value, scheduled_for: event.target.value })} /><//>`;
     default: return null;
   }
+}
+
+/** What an action may have, folded: how messages are changed while they are moved.
+ * @param {{ kind: Kind, value: Values, errorOf: (name: string) => string | null, onChange: (next: Values) => void }} properties */
+export function ActionMore({ kind, value, errorOf, onChange }) {
+  const [isOpen, setOpen] = useState(false);
+  const isWrong = errorOf("action.action") !== null || errorOf("action.body") !== null;
+  useEffect(() => {
+    if (isWrong) setOpen(true);
+  }, [isWrong]);
+  if (kind !== "move" && kind !== "redrive") return null;
+  const onInput = (/** @type {keyof Values} */ name) => (/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value });
+  return html`<details class="folded" open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${S.changes}</summary><div class="folded-fields">
+    <${Field} label=${S.statements} hint=${S.statementsHint} error=${errorOf("action.action")}><input autocomplete="off" spellcheck=${false}
+      value=${value.action} onInput=${onInput("action")} /><//>
+    <${Field} label=${S.body} hint=${S.bodyHint} error=${errorOf("action.body")}><textarea rows="2" spellcheck=${false} value=${value.body}
+      onInput=${onInput("body")} /><//></div></details>`;
 }

@@ -2,9 +2,8 @@
 
 import { number } from "../../lib/format.js";
 import { html, useEffect, useState } from "../../lib/html.js";
-import { FLAGS, STATES } from "../../lib/selection.js";
+import { FLAGS } from "../../lib/selection.js";
 import { Field } from "../field.js";
-import { STATES_OF } from "./meant.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/jobs.js";
 
@@ -19,13 +18,15 @@ const OF_DEAD = ["reason", "description", "without_reason", "without_description
 const ALL = /** @type {(keyof Values)[]} */ (["session_id", "reason", "description", "without_reason", "without_description", "filter", "text", "json_path", "message_id", "correlation_id", "numbers", "enqueued_from", "enqueued_before"]);
 const TIMES = ["enqueued_from", "enqueued_before"];
 
-/** @param {{ entity: Schemas["EntityNow"] | undefined, kind: import("../job-dialog.js").Kind, value: readonly State[], onChange: (next: State[]) => void }} properties */
-export function States({ entity, kind, value, onChange }) {
-  const possible = STATES_OF[kind] ?? (entity?.kind === "topic" ? ["scheduled"] : STATES);
+/** @param {{ entity: Schemas["EntityNow"] | undefined, possible: readonly State[], value: readonly State[], error: string | null,
+ *   onChange: (next: State[]) => void }} properties */
+export function States({ entity, possible, value, error, onChange }) {
+  if (possible.length === 1) return null;
   const toggle = (/** @type {State} */ state) => onChange(value.includes(state) ? value.filter((each) => each !== state) : [...value, state]);
-  return html`<fieldset class="states"><legend>${S.statesLabel} <span class="muted">${S.anyState}</span></legend>${STATES.map((state) => html`
-    <label key=${state} class=${possible.includes(state) ? "" : "muted"}><input type="checkbox" checked=${value.includes(state) && possible.includes(state)} disabled=${!possible.includes(state)}
-      onChange=${() => toggle(state)} /> ${C.states[state]} ${entity && html`<span class="number muted">${number(entity[state])}</span>`}</label>`)}</fieldset>`;
+  return html`<fieldset class="states"><legend>${S.statesLabel}</legend>${possible.map((state) => html`
+    <label key=${state}><input type="checkbox" checked=${value.includes(state)} aria-invalid=${error !== null ? "true" : undefined}
+      onChange=${() => toggle(state)} /> ${C.states[state]} ${entity && html`<span class="number muted">${number(entity[state])}</span>`}</label>`)}
+    ${error !== null && html`<p class="field-error" role="alert">${error}</p>`}</fieldset>`;
 }
 
 /** @param {keyof Values} name */
@@ -38,13 +39,13 @@ const shownOf = (isDead) => ALL.filter((name) => isDead || !OF_DEAD.includes(nam
  * @param {boolean} isDead */
 export const inputsOf = (isDead) => shownOf(isDead).filter((name) => !isFlag(name));
 
-/** @param {{ value: Values, isDead: boolean, isWrong: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, children?: any }} properties */
-export function Conditions({ value, isDead, isWrong, errorOf, onChange, children }) {
+/** @param {{ value: Values, isDead: boolean, isWrong: boolean, errorOf: (name: string) => string | null, onChange: (next: Values) => void, states?: any, children?: any }} properties */
+export function Conditions({ value, isDead, isWrong, errorOf, onChange, states, children }) {
   const first = isDead ? FIRST_OF_DEAD : FIRST;
   const others = shownOf(isDead).filter((name) => !first.some((each) => each === name));
   const flag = (/** @type {keyof Values} */ name) => html`<label key=${name} class="condition-flag"><input type="checkbox" checked=${value[name] !== ""}
     onChange=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.checked ? "true" : "" })} /> ${S.fields[name]}</label>`;
-  const [isOpen, setOpen] = useState(() => ALL.some((name) => value[name] !== ""));
+  const [isOpen, setOpen] = useState(false);
   useEffect(() => {
     if (isWrong) setOpen(true);
   }, [isWrong]);
@@ -52,5 +53,5 @@ export function Conditions({ value, isDead, isWrong, errorOf, onChange, children
     <input type=${TIMES.includes(name) ? "datetime-local" : "text"} step=${TIMES.includes(name) ? "1" : undefined} autocomplete="off" spellcheck=${false} value=${value[name]}
       onInput=${(/** @type {any} */ event) => onChange({ ...value, [name]: event.target.value })} /><//>`;
   return html`<details class="conditions" open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
-    <summary>${S.conditions}</summary><div class="condition-fields">${[...first, ...others].map(field)}${children}</div></details>`;
+    <summary>${S.conditions}</summary>${states}<div class="condition-fields">${[...first, ...others].map(field)}${children}</div></details>`;
 }
