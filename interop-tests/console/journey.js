@@ -7,6 +7,15 @@ import { live, securedUrl } from "./harness.js";
 /** A key that may listen, and nothing else: secured.py has it. */
 export const LISTENER = "Endpoint=sb://localhost/;SharedAccessKeyName=listener;SharedAccessKey=bGlzdGVuZXIga2V5IG9mIHRoZSBndWFyZGVkIG9uZSE=";
 
+/** A token of the secured broker's root key (secured.py). */
+export function rootToken() {
+  const resource = encodeURIComponent(`${securedUrl}/`);
+  const until = Math.floor(Date.now() / 1000) + 600;
+  const key = "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==";
+  const signature = createHmac("sha256", key).update(`${resource}\n${until}`).digest("base64");
+  return `SharedAccessSignature sr=${resource}&sig=${encodeURIComponent(signature)}&se=${until}&skn=RootManageSharedAccessKey`;
+}
+
 /** Counts the clicks of the pointer from now on; call it before the page is opened. Returns a function that tells how many there were. */
 export async function countClicks(page) {
   let clicks = 0;

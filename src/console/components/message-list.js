@@ -2,17 +2,20 @@
 
 import { call } from "../lib/api.js";
 import { digits, number } from "../lib/format.js";
+import { useFocusKept } from "../lib/focus.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { returns } from "../lib/live.js";
 import { messageHref } from "../lib/paths.js";
 import { route, setQuery } from "../lib/router.js";
-import { Choice, Field } from "./field.js";
+import { Choice } from "./field.js";
+import { MessageBar } from "./message-bar.js";
 import { Empty, Loading, Problem } from "./notice.js";
 import { Table } from "./table.js";
 import { Text } from "./text.js";
 import { Size, Time } from "./time.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/entity.js";
+import { S as L } from "../strings/message-list.js";
 
 /** @typedef {Schemas["MessageShown"]} Message */
 
@@ -64,20 +67,37 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
   const [reloads, setReloads] = useState(0);
   const query = { body: "preview", ...(state ? { state: [state] } : {}), ...(by && value ? { [by]: value } : {}) };
   const { pages, more, isCurrent } = usePages(address, query, reloads);
+  const [ticked, setTicked] = useState(/** @type {Set<string>} */ (new Set()));
+  const [every, setEvery] = useState(false);
+  const select = (/** @type {Set<string>} */ next) => {
+    setTicked(next);
+    setEvery(false);
+  };
+  useEffect(() => select(new Set()), [pages.key]);
+  useFocusKept(".table-box");
   const seen = useRef(newest);
   if (!isCurrent) seen.current = newest;
   const isSearch = state !== undefined || (by !== undefined && value !== undefined);
   const isEmpty = isCurrent && !pages.isBusy && pages.messages.length === 0 && pages.next == null && !pages.error;
+  const numbers = pages.messages.map((message) => message.sequence_number).filter((each) => ticked.has(String(each)));
+  const areAll = numbers.length !== 0 && pages.messages.every((message) => message.lock != null || ticked.has(String(message.sequence_number)));
   const canGoOn = pages.next != null && !pages.isBusy && !pages.error;
   return html`<${Filters} hasReasons=${hasReasons} canRefresh=${newest !== seen.current} onRefresh=${() => setReloads(reloads + 1)} />
     <${Problem} error=${pages.error} />
     ${isEmpty && html`<div class="card"><${Empty} title=${isSearch ? S.noMatch : S.noMessages} command=${isSearch || hasReasons ? undefined : S.sendCommand(address)} /></div>`}
+    ${isCurrent && numbers.length !== 0 && html`<${MessageBar} address=${address} query=${query} numbers=${numbers} every=${every} isSearch=${isSearch}
+      canHaveEvery=${areAll && pages.next != null} onEvery=${() => setEvery(true)} onClear=${() => select(new Set())} onDone=${() => setReloads(reloads + 1)} />`}
     ${pages.messages.length !== 0 && html`<${Table} label=${hasReasons ? S.dead : S.messages} columns=${hasReasons ? columnsOfDead(address) : columnsOf(address)} rows=${pages.messages}
       keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(address, row.sequence_number)}
-      fills=${true} isSorted=${true} onEnd=${isSearch ? undefined : more} />`}
+      fills=${true} isSorted=${true} onEnd=${isSearch ? undefined : more}
+      ticks=${{ selected: ticked, onSelect: select, labelOf: tickLabel }} />`}
     <p class="list-foot muted">${pages.isBusy && html`<${Loading} />`}${!pages.isBusy && !isEmpty && html`<span>${number(pages.messages.length)}${pages.next == null && `, ${S.listEnd}`}</span>`}
       ${canGoOn && html` <button type="button" class="quiet" onClick=${more}>${isSearch ? S.continueSearch : C.more}</button>`}</p>`;
 }
+
+/** What names the box of a message; what a receiver has locked cannot be changed.
+ * @param {Message} message */
+const tickLabel = ({ sequence_number: each, lock }) => (lock == null ? L.tickLabel(digits(each)) : null);
 
 /** @param {{ hasReasons: boolean, canRefresh: boolean, onRefresh: () => void }} properties */
 function Filters({ hasReasons, canRefresh, onRefresh }) {

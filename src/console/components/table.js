@@ -11,17 +11,22 @@ import { S } from "../strings/common.js";
  * @typedef {{ id: string, label: string, cell: (row: R) => any, sort?: (row: R) => string | number, hide?: "narrow" | "medium",
  *   align?: "end", width?: string, isWide?: boolean }} Column */
 
+/** Rows that the reader has ticked, by their keys as texts. `labelOf` names the box of a row, or is null where it cannot be ticked.
+ * @template R
+ * @typedef {{ selected: Set<string>, onSelect: (selected: Set<string>) => void, labelOf: (row: R) => string | null }} Ticks */
+
 /** A table.
  *
+ * With `ticks` rows have boxes: Shift and a click, or Shift and the space bar, ticks all from the last one on.
  * `keyOf` tells rows apart. `sort` is `column` or `-column` (descending), usually kept in the address by `useQuery("sort")`.
  * `hrefOf` makes Enter on a row go to its page; the first column should have a link to it, for the mouse. `fills` makes the table take the
  * height that the page has left, else it is as high as its rows up to `heightMax`.
  * @template R
  * @param {{ label: string, columns: Column<R>[], rows: R[], keyOf: (row: R) => string | number, sort?: string,
  *   onSort?: (sort: string) => void, hrefOf?: (row: R) => string, fills?: boolean, heightMax?: number, rowHeight?: number,
- *   rowClass?: (row: R) => string, isSorted?: boolean, onEnd?: () => void }} properties */
+ *   rowClass?: (row: R) => string, isSorted?: boolean, onEnd?: () => void, ticks?: Ticks<R> }} properties */
 export function Table({
-  label, columns, rows, keyOf, sort = "", onSort, hrefOf, fills = false, heightMax = 480, rowHeight = 32, rowClass, isSorted = false, onEnd,
+  label, columns, rows, keyOf, sort = "", onSort, hrefOf, fills = false, heightMax = 480, rowHeight = 32, rowClass, isSorted = false, onEnd, ticks,
 }) {
   /** @type {{ current: HTMLDivElement | null }} */
   const box = useRef(null);
@@ -59,7 +64,27 @@ export function Table({
   useEffect(() => {
     if (onEnd !== undefined && last === sorted.length) onEnd();
   }, [last, sorted.length]);
+  const lastTicked = useRef(-1);
+  const tick = (/** @type {number} */ at, /** @type {boolean} */ isRange) => {
+    if (ticks === undefined || sorted[at] === undefined || ticks.labelOf(sorted[at]) === null) return;
+    const selected = new Set(ticks.selected);
+    const isOn = !selected.has(String(keyOf(sorted[at])));
+    const from = isRange && lastTicked.current !== -1 ? Math.min(lastTicked.current, at) : at;
+    const to = isRange && lastTicked.current !== -1 ? Math.max(lastTicked.current, at) : at;
+    for (const row of sorted.slice(from, to + 1)) {
+      if (ticks.labelOf(row) === null) continue;
+      if (isOn) selected.add(String(keyOf(row)));
+      else selected.delete(String(keyOf(row)));
+    }
+    lastTicked.current = at;
+    ticks.onSelect(selected);
+  };
   const move = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === " " && event.target === box.current && ticks !== undefined) {
+      event.preventDefault();
+      tick(cursor, event.shiftKey);
+      return;
+    }
     const page = Math.max(1, Math.floor(height / rowHeight) - 2);
     const steps = /** @type {Record<string, number>} */ ({
       ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -sorted.length, End: sorted.length,
@@ -84,20 +109,40 @@ export function Table({
   const heightMin = Math.min(10, sorted.length + 1) * rowHeight + 2;
   const id = `row-${label.replace(/\W/g, "")}`;
   const shown = sorted.slice(first, last);
+  const span = columns.length + (ticks === undefined ? 0 : 1);
   return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? { minHeight: `${heightMin}px` } : { maxHeight: `${heightMax}px` }} tabindex="0"
       role="group" aria-label=${label} onKeyDown=${move} onScroll=${onScroll}
       aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}>
     <table aria-label=${label} aria-rowcount=${sorted.length + 1}>
-      <thead><tr aria-rowindex="1">${columns.map((column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`)}</tr></thead>
+      <thead><tr aria-rowindex="1">${ticks !== undefined && html`<${TickAll} ticks=${ticks} rows=${sorted} keyOf=${keyOf} />`}${columns.map((column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`)}</tr></thead>
       <tbody>
-        ${first !== 0 && html`<tr class="space" aria-hidden="true" key="before"><td colspan=${columns.length} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
+        ${first !== 0 && html`<tr class="space" aria-hidden="true" key="before"><td colspan=${span} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
         ${shown.map((row, at) => html`<tr key=${keyOf(row)} id=${`${id}-${first + at}`} aria-rowindex=${first + at + 2}
             class=${`${first + at === cursor ? "cursor" : ""} ${rowClass ? rowClass(row) : ""}`} style=${{ height: `${rowHeight}px` }}
             onClick=${() => setCursor(first + at)}>
+          ${ticks !== undefined && html`<td key="tick" class="tick"><${Tick} label=${ticks.labelOf(row)} isOn=${ticks.selected.has(String(keyOf(row)))}
+            onTick=${(/** @type {boolean} */ isRange) => tick(first + at, isRange)} /></td>`}
           ${columns.map((column) => html`<td key=${column.id} class=${classOf(column)}>${column.cell(row)}</td>`)}</tr>`)}
-        ${last < sorted.length && html`<tr class="space" aria-hidden="true" key="after"><td colspan=${columns.length} style=${{ height: `${(sorted.length - last) * rowHeight}px` }}></td></tr>`}
+        ${last < sorted.length && html`<tr class="space" aria-hidden="true" key="after"><td colspan=${span} style=${{ height: `${(sorted.length - last) * rowHeight}px` }}></td></tr>`}
       </tbody>
     </table></div>`;
+}
+
+/** @param {{ label: string | null, isOn: boolean, onTick: (isRange: boolean) => void }} properties */
+function Tick({ label, isOn, onTick }) {
+  // The state is the list's: the box shows what that says, also if it says nothing new.
+  return html`<input type="checkbox" aria-label=${label ?? S.notSelectable} disabled=${label === null} checked=${isOn}
+    onClick=${(/** @type {MouseEvent} */ event) => onTick(event.shiftKey)} />`;
+}
+
+/** The box of all rows.
+ * @param {{ ticks: Ticks<any>, rows: any[], keyOf: (row: any) => string | number }} properties */
+function TickAll({ ticks, rows, keyOf }) {
+  const keys = rows.filter((row) => ticks.labelOf(row) !== null).map((row) => String(keyOf(row)));
+  const count = keys.filter((key) => ticks.selected.has(key)).length;
+  const isAll = count !== 0 && count === keys.length;
+  return html`<th scope="col" class="tick"><input type="checkbox" aria-label=${isAll ? S.selectNone : S.selectAll} disabled=${keys.length === 0}
+    checked=${isAll} indeterminate=${0 < count && !isAll} onClick=${() => ticks.onSelect(new Set(isAll ? [] : keys))} /></th>`;
 }
 
 /** @param {{ column: Column<any>, sort: string, onSort: ((sort: string) => void) | undefined }} properties */

@@ -33,6 +33,9 @@ export const S = {
   ahead: (span) => `in ${span}`,
   /** @param {string} name */
   typeName: (name) => `To confirm, type ${name}`,
+  selectAll: "Select all that are shown",
+  selectNone: "Select none",
+  notSelectable: "Locked: cannot be selected",
   /** @param {string} column */
   sortBy: (column) => `Sort by ${column}`,
   /** @param {string} shown @param {string} all */

@@ -1,0 +1,127 @@
+// Lists of messages: several at once, columns by choice, and from one message to the next.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { before } from "node:test";
+import { api, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
+import { client, entity, job, send } from "../seed.js";
+import { LISTENER, rootToken, signIn, tabTo } from "../journey.js";
+
+const counts = async (path) => (await api("GET", `/entities/${encodeURIComponent(path)}`)).counts;
+const numbered = (length, of = () => ({})) => Array.from({ length }, (_, number) => ({ body: `text ${number + 1}`, ...of(number + 1) }));
+
+inBrowser("lists of messages", (test) => {
+  before(async () => {
+    for (const path of ["ticked", "ticked-to", "ticked-keys", "ticked-many", "ticked-saved", "ticked-dead"]) await entity(api, path);
+    await send(api, "ticked", ...numbered(20));
+    await send(api, "ticked-keys", ...numbered(10));
+    for (let batch = 0; batch < 3; batch += 1) await send(api, "ticked-many", ...numbered(100, (number) => ({ properties: { even: number % 2 === 0 } })));
+    await send(api, "ticked-saved", ...numbered(6, (number) => ({ properties: { number }, message_id: `saved-${number}` })));
+    await send(api, "ticked-dead", ...numbered(4));
+    await job(api, "ticked-dead", { kind: "dead_letter", reason: "Test" });
+  }, { timeout: 60_000 });
+
+  const bar = (page) => page.getByRole("group", { name: "Selected messages" });
+  const box = (page, number) => page.getByRole("checkbox", { name: `Select message ${number}`, exact: true });
+
+  test("boxes are ticked one by one and from one to another, and what is ticked is deleted or moved", async (page) => {
+    await open(page, "#/entity/ticked?tab=messages");
+    await box(page, 2).check();
+    await box(page, 5).check();
+    await bar(page).getByText("2 selected").waitFor();
+    await box(page, 9).click({ modifiers: ["Shift"] });
+    await bar(page).getByText("6 selected").waitFor();
+    await box(page, 7).uncheck();
+    await bar(page).getByText("5 selected").waitFor();
+    await isAccessible(page);
+    await bar(page).getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: "Delete 5 messages of ticked", exact: true }).waitFor();
+    await dialog.getByRole("button", { name: "Delete 5 messages" }).click();
+    await page.getByRole("status").getByText(/^5 messages of ticked were deleted in /).waitFor();
+    assert.equal((await counts("ticked")).active, 15);
+    await until(async () => (await page.locator("tbody a.number").allTextContents()).slice(0, 5).join() === "1,3,4,7,10", "the list is read again");
+    assert.equal(await bar(page).count(), 0, "nothing is ticked");
+    await box(page, 1).check();
+    await bar(page).getByRole("button", { name: "Move" }).click();
+    await dialog.getByRole("heading", { name: "Move message 1 of ticked", exact: true }).waitFor();
+    await dialog.getByRole("combobox", { name: "To" }).focus();
+    await page.keyboard.type("ticked-to");
+    await dialog.getByRole("button", { name: "Move 1 message" }).click();
+    await until(async () => (await counts("ticked-to")).active === 1, "it is there");
+  });
+
+  test("by keyboard: the space bar ticks, with Shift all between", async (page) => {
+    await open(page, "#/entity/ticked-keys?tab=messages");
+    await box(page, 10).waitFor();
+    await tabTo(page, /^Messages$/, "group");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press(" ");
+    for (let steps = 0; steps < 3; steps += 1) await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+ ");
+    await bar(page).getByText("4 selected").waitFor();
+    await bar(page).getByRole("button", { name: "Dead-letter" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("heading", { name: "Dead-letter 4 messages of ticked-keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Clear" }).click();
+    await bar(page).waitFor({ state: "detached" });
+  });
+
+  test("all that match are more than those that are loaded", async (page) => {
+    await open(page, "#/entity/ticked-many?tab=messages&by=filter&value=even%20%3D%20true");
+    await page.getByRole("button", { name: "Search further" }).waitFor();
+    await page.getByRole("checkbox", { name: "Select all that are shown" }).check();
+    await bar(page).getByRole("button", { name: "Select all that match" }).click();
+    await bar(page).getByText("All that match are selected").waitFor();
+    await bar(page).getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: "Delete 150 messages of ticked-many that match the conditions" }).waitFor();
+    await dialog.getByText("Conditions: SQL filter: even = true").waitFor();
+    await dialog.getByLabel("To confirm, type ticked-many").fill("ticked-many");
+    await dialog.getByRole("button", { name: "Delete 150 messages" }).click();
+    await page.getByRole("status").getByText(/^150 messages of ticked-many that match the conditions were deleted in /).waitFor();
+    assert.equal((await counts("ticked-many")).active, 150);
+  });
+
+  test("dead letters are sent again from the list", async (page) => {
+    await open(page, "#/entity/ticked-dead?tab=dead-letters");
+    await box(page, 2).check();
+    await box(page, 3).check();
+    await bar(page).getByRole("button", { name: "Send again" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Send again 2 dead letters" }).click();
+    await page.getByRole("status").getByText(/^2 dead letters of ticked-dead were sent again in /).waitFor();
+    assert.deepEqual([(await counts("ticked-dead")).active, (await counts("ticked-dead")).dead_letters], [2, 2]);
+  });
+
+  test("a download has the messages as they are imported", async (page) => {
+    await open(page, "#/entity/ticked-saved?tab=messages");
+    for (const number of [2, 4, 5]) await box(page, number).check();
+    const [download] = await Promise.all([page.waitForEvent("download"), bar(page).getByRole("button", { name: "Download" }).click()]);
+    assert.equal(download.suggestedFilename(), "ticked-saved.jsonl");
+    const lines = (await readFile(await download.path(), "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual(lines.map(({ message_id: id, properties }) => [id, properties.number]), [["saved-2", 2], ["saved-4", 4], ["saved-5", 5]]);
+    await send(api, "ticked-saved", ...lines.map(({ encoded }) => ({ encoded })));
+    const { messages } = await api("GET", "/entities/ticked-saved/messages?body=full&from=7");
+    assert.deepEqual(messages.map(({ message_id: id, body }) => [id, body.text]), [["saved-2", "text 2"], ["saved-4", "text 4"], ["saved-5", "text 5"]]);
+  });
+
+  test("who may only listen may download, and nothing else", async (page) => {
+    const call = client(securedUrl, rootToken());
+    await entity(call, "ticked-guarded");
+    await send(call, "ticked-guarded", ...numbered(2));
+    await signIn(page, LISTENER);
+    await page.goto(`${securedUrl}/#/entity/ticked-guarded?tab=messages`);
+    await box(page, 1).check();
+    assert.deepEqual(await bar(page).getByRole("button").allTextContents(), ["Download", "Clear"]);
+    await live(page);
+  }, { allow: [/401 \(Unauthorized\)/] });
+
+  test("axe finds nothing, and at 360 pixels nothing is wider than the page", async (page) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/entity/ticked-keys?tab=messages");
+    await box(page, 1).check();
+    await isAccessible(page);
+    assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  });
+});

@@ -1,0 +1,24 @@
+// Texts of what is done to messages that are ticked in a list, and of the columns of lists.
+
+export const S = {
+  /** @param {string} number */
+  tickLabel: (number) => `Select message ${number}`,
+  bar: "Selected messages",
+  /** @param {string} count */
+  selected: (count) => `${count} selected`,
+  everyMatch: "All that match are selected",
+  every: "All are selected",
+  selectMatch: "Select all that match",
+  selectEvery: "Select all of the queue",
+  /** @param {string} most */
+  tooMany: (most) => `At most ${most} can be selected one by one.`,
+  resend: "Send again",
+  move: "Move",
+  deadLetter: "Dead-letter",
+  remove: "Delete",
+  download: "Download",
+  /** @param {string} count */
+  downloaded: (count) => `${count} ${count === "1" ? "message was" : "messages were"} downloaded. jitney import messages reads the file.`,
+  /** @param {string} count @param {string} size */
+  downloadedPart: (count, size) => `The first ${count} messages were downloaded: a file has at most ${size}. jitney export messages has no such limit.`,
+};
