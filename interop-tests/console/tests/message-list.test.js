@@ -1,9 +1,9 @@
-// Lists of messages: several at once, columns by choice, and from one message to the next.
+// Lists of messages: several at once, columns by choice, and from one message to the next, and what a message shows.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { before } from "node:test";
-import { api, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
+import { api, heading, inBrowser, isAccessible, live, open, securedUrl, until } from "../harness.js";
 import { client, entity, job, send } from "../seed.js";
 import { LISTENER, rootToken, signIn, tabTo } from "../journey.js";
 
@@ -18,6 +18,10 @@ inBrowser("lists of messages", (test) => {
     for (let batch = 0; batch < 3; batch += 1) await send(api, "ticked-many", ...numbered(100, (number) => ({ properties: { even: number % 2 === 0 } })));
     await send(api, "ticked-saved", ...numbered(6, (number) => ({ properties: { number }, message_id: `saved-${number}` })));
     await send(api, "ticked-dead", ...numbered(4));
+    await entity(api, "columned");
+    const order = '{"id":9007199254740993,"price":1.0,"paid":true,"note":"<b>\\u202e</b>","customer":{"name":"A","country":"NL"},"lines":[1,2],"gone":null}';
+    await send(api, "columned", { body: "1" }, { body: "2", properties: { region: "EU", "rare, 1": 95 } },
+      { body: order, content_type: "application/json", properties: { attempts: 95, limit: "95" } });
     await job(api, "ticked-dead", { kind: "dead_letter", reason: "Test" });
   }, { timeout: 60_000 });
 
@@ -104,6 +108,62 @@ inBrowser("lists of messages", (test) => {
     await send(api, "ticked-saved", ...lines.map(({ encoded }) => ({ encoded })));
     const { messages } = await api("GET", "/entities/ticked-saved/messages?body=full&from=7");
     assert.deepEqual(messages.map(({ message_id: id, body }) => [id, body.text]), [["saved-2", "text 2"], ["saved-4", "text 4"], ["saved-5", "text 5"]]);
+  });
+
+  test("from a message to the next of the list and back, by mouse and keys; back leads to the list", async (page) => {
+    await open(page, "#/entity/columned?tab=messages&state=active");
+    await page.locator("tbody a.number").nth(1).click();
+    await heading(page, "Message 2");
+    const place = page.getByRole("navigation", { name: "Messages of the list" });
+    await place.getByText("2 of 3").waitFor();
+    await place.getByRole("link", { name: "Next" }).click();
+    await heading(page, "Message 3");
+    assert.equal(await place.getByRole("link", { name: "Next" }).count(), 0, "it is the last");
+    await page.keyboard.press("k");
+    await heading(page, "Message 2");
+    await page.keyboard.press("k");
+    await heading(page, "Message 1");
+    await page.keyboard.press("j");
+    await heading(page, "Message 2");
+    await page.locator("pre.body").waitFor();
+    await isAccessible(page);
+    await page.getByRole("button", { name: "Dead-letter" }).click();
+    await page.getByRole("dialog").getByLabel("Reason", { exact: true }).pressSequentially("jk");
+    assert.equal(await page.getByRole("dialog").getByLabel("Reason", { exact: true }).inputValue(), "jk", "keys that are typed go nowhere");
+    await page.keyboard.press("Escape");
+    await page.goBack();
+    await page.getByRole("table", { name: "Messages" }).waitFor();
+    await page.goto("about:blank");
+    await open(page, "#/entity/columned/message/2");
+    await page.locator("pre.body").waitFor();
+    assert.equal(await place.count(), 0, "a link from elsewhere is in no list");
+  });
+
+  test("JSON has colours and is folded; values keep their digits and show their types", async (page) => {
+    await open(page, "#/entity/columned/message/3");
+    const body = page.locator("pre.body");
+    await body.getByText('"id": 9007199254740993,').waitFor();
+    await body.getByText('"price": 1.0,').waitFor();
+    await body.getByText('"note": "<b>\\u202e</b>",').waitFor();
+    assert.equal(await body.locator("b").count(), 0);
+    await body.getByText('"country": "NL"').waitFor();
+    await isAccessible(page);
+    await body.getByRole("button", { name: 'Contents of "customer"' }).click();
+    await body.getByText('"customer": { 2 values },').waitFor();
+    assert.equal(await body.getByText('"country"').count(), 0);
+    await page.getByRole("button", { name: "Unfold all" }).click();
+    await body.getByText('"country": "NL"').waitFor();
+    await page.getByRole("button", { name: "Fold all", exact: true }).click();
+    await body.getByText('"lines": [ 2 values ],').waitFor();
+    assert.equal(await body.getByRole("button", { expanded: false }).count(), 2);
+    const colors = await Promise.all(["key", "string", "number", "boolean", "null"].map((kind) =>
+      body.locator(`.json-${kind}`).first().evaluate((element) => getComputedStyle(element).color)));
+    assert.equal(new Set(colors).size, 4, "words have one colour");
+    const value = (name) => page.locator("dt", { hasText: name }).locator("xpath=following-sibling::dd[1]");
+    assert.equal((await value("attempts").innerText()).replace(/\s+/g, " "), "95 long");
+    assert.equal((await value("limit").innerText()).replace(/\s+/g, " "), '"95" string');
+    await page.getByText("Text", { exact: true }).click();
+    await body.getByText('{"id":9007199254740993').waitFor();
   });
 
   test("who may only listen may download, and nothing else", async (page) => {

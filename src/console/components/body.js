@@ -4,8 +4,10 @@ import { bytesOfBase64, bytesOfText, compressionOf, decoded, decompressed, downl
 import { size } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { laidOut } from "../lib/json.js";
+import { linesOf } from "../lib/json-lines.js";
 import { parts } from "../lib/visible.js";
 import { Choice } from "./field.js";
+import { JsonView } from "./json-view.js";
 import { Copy } from "./notice.js";
 import { Parts, Text } from "./text.js";
 import { S } from "../strings/message.js";
@@ -43,7 +45,9 @@ export function Body({ body, contentType, name }) {
 /** @param {{ bytes: Uint8Array, as: string }} properties */
 function Shown({ bytes, as }) {
   const [most, setMost] = useState(SHOWN);
+  const lines = useMemo(() => (as === "json" ? linesOf(new TextDecoder().decode(bytes)) : null), [bytes, as]);
   const shown = useMemo(() => {
+    if (lines !== null) return [];
     if (as === "hex") return [{ text: hexDump(bytes.subarray(0, most / 4)), isEscape: false }];
     if (as === "json") {
       const text = laidOut(new TextDecoder().decode(bytes));
@@ -52,6 +56,7 @@ function Shown({ bytes, as }) {
     return decoded(bytes.subarray(0, most)).flatMap((part) => (part.isEscape ? [part] : visibleParts(part.text)));
   }, [bytes, as, most]);
   if (shown === null) return html`<p class="muted">${S.notJson}</p><${Shown} bytes=${bytes} as="text" />`;
+  if (lines !== null) return html`<${JsonView} lines=${lines} />`;
   const seen = as === "hex" ? most / 4 : most;
   return html`<pre class="body" tabindex="0" aria-label=${S.body}><${Parts} parts=${shown} /></pre>
     ${seen < bytes.length && html`<p class="muted">${S.truncated(size(seen), size(bytes.length))}

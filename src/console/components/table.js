@@ -2,6 +2,7 @@
 
 import { locale } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
+import { rememberRows } from "../lib/neighbours.js";
 import { placeOf, scrollBack } from "../lib/place.js";
 import { S } from "../strings/common.js";
 
@@ -38,6 +39,9 @@ export function Table({
   const { before, keep } = place.current;
   const isBack = useRef(before?.row === undefined);
   const sorted = useMemo(() => (isSorted ? rows : inOrder(rows, columns, sort)), [rows, columns, sort, isSorted]);
+  useEffect(() => {
+    if (hrefOf !== undefined) rememberRows(sorted, hrefOf);
+  }, [sorted]);
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return undefined;

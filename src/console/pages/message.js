@@ -1,9 +1,8 @@
 // One message: its whole situation, its properties, its body, and what may be done with it.
 
 import { call } from "../lib/api.js";
-import { digits, lastName, topicOf } from "../lib/format.js";
+import { digits, duration, lastName, topicOf } from "../lib/format.js";
 import { html, useState } from "../lib/html.js";
-import { writeJson } from "../lib/json.js";
 import { entities } from "../lib/live.js";
 import { outcomeOf } from "../lib/outcome.js";
 import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../lib/paths.js";
@@ -15,9 +14,11 @@ import { openDialog } from "../components/dialog.js";
 import { Empty, Loaded, Problem } from "../components/notice.js";
 import { Text } from "../components/text.js";
 import { Size, Time } from "../components/time.js";
+import { Value } from "../components/value.js";
 import { openVerb } from "../components/verb-dialog.js";
 import { stateOf } from "../components/message-list.js";
 import { ApiError } from "../lib/api.js";
+import { Neighbours } from "./message/neighbours.js";
 import { Repair } from "./message/repair.js";
 import { openChange } from "./schedule/change.js";
 import { S as C } from "../strings/common.js";
@@ -68,6 +69,7 @@ function Heading({ address, number, message, reload, onDone }) {
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a> / <a href=${entityHref(entity)}><${Text} value=${lastName(entity)} max=${260} /></a> / <a
       href=${listHref(address)}>${isDeadLetters(address) ? E.dead : E.messages}</a></p>
     <h1 tabindex="-1">${S.title(number)}</h1>
+    <${Neighbours} />
     ${message && html`<span class=${`tag ${isDeadLetters(address) ? "alarm" : message.lock == null ? "" : "accent"}`}>${isDeadLetters(address) && message.lock == null ? S.dead : stateOf(message)}</span>`}
     ${message && html`<div class="actions">${can("send") && html`<a class="button" href=${href(["send"], { entity: address, number })}>${S.copyOf}</a>`}
       <a class="button" href=${href(["rule-test"], { entity: topicOf(entity) ?? undefined, of: address, number })}>${C.pages["rule-test"]}</a>
@@ -138,7 +140,7 @@ function Properties({ address, message }) {
   const fields = /** @type {(keyof typeof S.fields)[]} */ (Object.keys(S.fields)).filter((name) => message[name] != null);
   const application = Object.entries(message.properties ?? {});
   return html`<dl class="pairs">${fields.map((name) => html`<dt>${S.fields[name]}</dt><dd>${name === "session_id"
-      ? html`<a href=${sessionHref(entityOf(address), message.session_id ?? "")}><${Text} value=${message[name]} /></a>` : html`<${Text} value=${message[name]} />`}</dd>`)}</dl>
+      ? html`<a href=${sessionHref(entityOf(address), message.session_id ?? "")}><${Text} value=${message[name]} /></a>` : html`<${Text} value=${name === "time_to_live" ? duration(message[name] ?? "") : message[name]} />`}</dd>`)}</dl>
     <h3>${S.application}</h3>${application.length === 0 ? html`<p class="muted">${S.noApplication}</p>` : html`<dl class="pairs">${application.map(([name, value]) => html`
-      <dt><${Text} value=${name} max=${200} /></dt><dd><code><${Text} value=${typeof value === "string" ? value : writeJson(value)} /></code></dd>`)}</dl>`}`;
+      <dt><${Text} value=${name} max=${200} /></dt><dd><${Value} value=${value} type=${message.property_types?.[name]} /></dd>`)}</dl>`}`;
 }

@@ -3,6 +3,13 @@
 export const S = {
   /** @param {string} number */
   title: (number) => `Message ${number}`,
+  neighbours: "Messages of the list",
+  previous: "Previous",
+  next: "Next",
+  /** @param {string} at @param {string} count */
+  place: (at, count) => `${at} of ${count}`,
+  /** @param {string} key */
+  byKey: (key) => `Key: ${key}`,
   situation: "Situation",
   gone: "This queue has no such message now. It was settled, moved, deleted, or its number has changed: a scheduled message gets another when it becomes active.",
   back: "Messages of this queue",
@@ -36,7 +43,7 @@ export const S = {
   noApplication: "none",
   fields: {
     message_id: "Message id", correlation_id: "Correlation id", session_id: "Session id", subject: "Subject", to: "To", reply_to: "Reply to",
-    content_type: "Content type",
+    reply_to_session_id: "Reply to session id", content_type: "Content type", partition_key: "Partition key", time_to_live: "Time to live",
   },
   body: "Body",
   noBody: "The message has no body.",
@@ -47,6 +54,15 @@ export const S = {
   unpacked: "Unpacked",
   notJson: "It is no JSON.",
   notUnpacked: "It cannot be unpacked.",
+  foldAll: "Fold all",
+  unfoldAll: "Unfold all",
+  /** @param {string} key */
+  fold: (key) => `Contents of ${key}`,
+  foldList: "Contents",
+  /** @param {string} count */
+  folded: (count) => `${count} ${count === "1" ? "value" : "values"}`,
+  /** @param {string} shown @param {string} all */
+  linesShown: (shown, all) => `The first ${shown} of ${all} lines are shown.`,
   download: "Download",
   copyBody: "Copy",
   wrap: "Wrap lines",

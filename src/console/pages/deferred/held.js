@@ -4,7 +4,6 @@ import { call } from "../../lib/api.js";
 import { now, second } from "../../lib/clock.js";
 import { digits, span } from "../../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../lib/html.js";
-import { writeJson } from "../../lib/json.js";
 import { messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
 import { Body } from "../../components/body.js";
@@ -12,6 +11,7 @@ import { Field } from "../../components/field.js";
 import { Loaded, Problem } from "../../components/notice.js";
 import { Text } from "../../components/text.js";
 import { announce, toast } from "../../components/toast.js";
+import { Value } from "../../components/value.js";
 import { S as C } from "../../strings/common.js";
 import { S as M } from "../../strings/message.js";
 import { S } from "../../strings/deferred.js";
@@ -103,7 +103,7 @@ function Content({ held }) {
     const fields = /** @type {(keyof typeof M.fields)[]} */ (Object.keys(M.fields)).filter((name) => message[name] != null);
     const own = Object.entries(message.properties ?? {});
     return html`${fields.length + own.length !== 0 && html`<dl class="pairs">${fields.map((name) => html`<dt>${M.fields[name]}</dt><dd><${Text} value=${String(message[name])} /></dd>`)}
-        ${own.map(([name, value]) => html`<dt><code><${Text} value=${name} max=${200} /></code></dt><dd><code><${Text} value=${typeof value === "string" ? value : writeJson(value)} /></code></dd>`)}</dl>`}
+        ${own.map(([name, value]) => html`<dt><code><${Text} value=${name} max=${200} /></code></dt><dd><${Value} value=${value} type=${message.property_types?.[name]} /></dd>`)}</dl>`}
       <div class="held-body"><${Body} body=${message.body} contentType=${message.content_type} name=${`${entity}-${digits(message.sequence_number)}`} /></div>`;
   }}<//>`;
 }
