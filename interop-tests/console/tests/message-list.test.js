@@ -110,6 +110,41 @@ inBrowser("lists of messages", (test) => {
     assert.deepEqual(messages.map(({ message_id: id, body }) => [id, body.text]), [["saved-2", "text 2"], ["saved-4", "text 4"], ["saved-5", "text 5"]]);
   });
 
+  test("properties are columns by choice, in the address and for the next time", async (page) => {
+    await open(page, "#/entity/columned?tab=messages");
+    await page.getByRole("button", { name: "Columns" }).click();
+    const dialog = page.getByRole("dialog");
+    await isAccessible(page);
+    await dialog.getByLabel("region").check();
+    await dialog.getByLabel("Subject").uncheck();
+    await dialog.getByLabel("Another property").fill("rare, 1");
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    const table = page.getByRole("table", { name: "Messages" });
+    const heads = async () => (await table.getByRole("columnheader").allTextContents()).filter(Boolean);
+    const expected = ["Number", "State", "Message id", "Body", "Deliveries", "Size", "Enqueued", "region", "rare, 1"];
+    assert.deepEqual(await heads(), expected);
+    assert.deepEqual(await table.getByRole("row").nth(2).getByRole("cell").last().allTextContents(), ["95"]);
+    const shared = page.url();
+    await page.reload();
+    await table.waitFor();
+    assert.deepEqual(await heads(), expected);
+    await open(page, "#/entity/ticked-keys?tab=messages");
+    await table.waitFor();
+    assert.deepEqual(await heads(), expected, "kept in the browser");
+    // Another browser has nothing but the address.
+    await page.evaluate(() => localStorage.clear());
+    await page.goto("about:blank");
+    await page.goto(shared);
+    await table.waitFor();
+    assert.deepEqual(await heads(), expected);
+    await page.getByRole("button", { name: "Columns" }).click();
+    await dialog.getByRole("button", { name: "Reset" }).click();
+    await page.keyboard.press("Escape");
+    await table.getByRole("columnheader", { name: "Subject" }).waitFor();
+    assert.equal(new URL(page.url()).hash.includes("columns"), false);
+  });
+
   test("from a message to the next of the list and back, by mouse and keys; back leads to the list", async (page) => {
     await open(page, "#/entity/columned?tab=messages&state=active");
     await page.locator("tbody a.number").nth(1).click();

@@ -7,12 +7,12 @@ import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { returns } from "../lib/live.js";
 import { messageHref } from "../lib/paths.js";
 import { route, setQuery } from "../lib/router.js";
+import { chosenColumns, columnsChosen, openColumns } from "./columns.js";
 import { Choice } from "./field.js";
 import { MessageBar } from "./message-bar.js";
 import { Empty, Loading, Problem } from "./notice.js";
 import { Table } from "./table.js";
 import { Text } from "./text.js";
-import { Size, Time } from "./time.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/entity.js";
 import { S as L } from "../strings/message-list.js";
@@ -63,7 +63,9 @@ function usePages(address, query, reloads) {
 /** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead letters.
  * @param {{ address: string, newest?: number, hasReasons?: boolean }} properties */
 export function MessageList({ address, newest = 0, hasReasons = false }) {
-  const { state, by, value } = route.value.query;
+  const { state, by, value, columns: wanted } = route.value.query;
+  const list = hasReasons ? "dead-letters" : "messages";
+  const chosen = chosenColumns(list, wanted);
   const [reloads, setReloads] = useState(0);
   const query = { body: "preview", ...(state ? { state: [state] } : {}), ...(by && value ? { [by]: value } : {}) };
   const { pages, more, isCurrent } = usePages(address, query, reloads);
@@ -82,12 +84,13 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
   const numbers = pages.messages.map((message) => message.sequence_number).filter((each) => ticked.has(String(each)));
   const areAll = numbers.length !== 0 && pages.messages.every((message) => message.lock != null || ticked.has(String(message.sequence_number)));
   const canGoOn = pages.next != null && !pages.isBusy && !pages.error;
-  return html`<${Filters} hasReasons=${hasReasons} canRefresh=${newest !== seen.current} onRefresh=${() => setReloads(reloads + 1)} />
+  return html`<${Filters} hasReasons=${hasReasons} canRefresh=${newest !== seen.current} onRefresh=${() => setReloads(reloads + 1)}
+      onColumns=${() => openColumns(list, chosen, pages.messages)} />
     <${Problem} error=${pages.error} />
     ${isEmpty && html`<div class="card"><${Empty} title=${isSearch ? S.noMatch : S.noMessages} command=${isSearch || hasReasons ? undefined : S.sendCommand(address)} /></div>`}
     ${isCurrent && numbers.length !== 0 && html`<${MessageBar} address=${address} query=${query} numbers=${numbers} every=${every} isSearch=${isSearch}
       canHaveEvery=${areAll && pages.next != null} onEvery=${() => setEvery(true)} onClear=${() => select(new Set())} onDone=${() => setReloads(reloads + 1)} />`}
-    ${pages.messages.length !== 0 && html`<${Table} label=${hasReasons ? S.dead : S.messages} columns=${hasReasons ? columnsOfDead(address) : columnsOf(address)} rows=${pages.messages}
+    ${pages.messages.length !== 0 && html`<${Table} label=${hasReasons ? S.dead : S.messages} columns=${[numberColumn(address), ...columnsChosen(chosen, { stateOf, Preview })]} rows=${pages.messages}
       keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(address, row.sequence_number)}
       fills=${true} isSorted=${true} onEnd=${isSearch ? undefined : more}
       ticks=${{ selected: ticked, onSelect: select, labelOf: tickLabel }} />`}
@@ -99,8 +102,8 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
  * @param {Message} message */
 const tickLabel = ({ sequence_number: each, lock }) => (lock == null ? L.tickLabel(digits(each)) : null);
 
-/** @param {{ hasReasons: boolean, canRefresh: boolean, onRefresh: () => void }} properties */
-function Filters({ hasReasons, canRefresh, onRefresh }) {
+/** @param {{ hasReasons: boolean, canRefresh: boolean, onRefresh: () => void, onColumns: () => void }} properties */
+function Filters({ hasReasons, canRefresh, onRefresh, onColumns }) {
   const { state = "", by = "", value = "" } = route.value.query;
   const [draft, setDraft] = useState({ by, value });
   useEffect(() => setDraft({ by, value }), [by, value]);
@@ -119,7 +122,8 @@ function Filters({ hasReasons, canRefresh, onRefresh }) {
       onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })} />
     <button type="submit">${S.search}</button>
     ${value && html`<button type="button" class="quiet" onClick=${() => setQuery({ by: undefined, value: undefined })}>${C.clear}</button>`}
-    ${canRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}</form>`;
+    ${canRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}
+    <button type="button" class="quiet" onClick=${onColumns}>${L.columns}</button></form>`;
 }
 
 /** The state of a message in a word.
@@ -127,39 +131,10 @@ function Filters({ hasReasons, canRefresh, onRefresh }) {
 export const stateOf = ({ state, lock }) => (lock == null ? C.states[state] : C.states.locked);
 
 /** @param {string} address
- * @returns {import("./table.js").Column<Message>[]} */
-const columnsOf = (address) => [
-  numberColumn(address),
-  { id: "state", label: S.state, cell: (row) => html`<span class=${row.lock == null ? "tag" : "tag accent"}>${stateOf(row)}</span>` },
-  { id: "id", label: S.messageId, hide: "narrow", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
-  { id: "subject", label: S.subject, hide: "medium", cell: (row) => html`<${Text} value=${row.subject} max=${80} />` },
-  { id: "body", label: S.body, isWide: true, cell: (row) => html`<${Preview} message=${row} />` },
-  { id: "deliveries", label: S.deliveries, align: "end", hide: "medium", cell: (row) => number(row.delivery_count) },
-  ...endColumns,
-];
-
-/** @param {string} address
- * @returns {import("./table.js").Column<Message>[]} */
-const columnsOfDead = (address) => [
-  numberColumn(address),
-  { id: "reason", label: S.reason, cell: (row) => html`<${Text} value=${row.dead_letter?.reason} max=${80} />` },
-  { id: "id", label: S.messageId, hide: "narrow", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
-  { id: "body", label: S.body, isWide: true, cell: (row) => html`<${Preview} message=${row} />` },
-  { id: "deliveries", label: S.deliveries, align: "end", hide: "medium", cell: (row) => number(row.delivery_count) },
-  ...endColumns,
-];
-
-/** @param {string} address
  * @returns {import("./table.js").Column<Message>} */
 const numberColumn = (address) => ({
   id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(address, row.sequence_number)}>${digits(row.sequence_number)}</a>`,
 });
-
-/** @type {import("./table.js").Column<Message>[]} */
-const endColumns = [
-  { id: "size", label: S.size, align: "end", hide: "medium", cell: (row) => html`<${Size} value=${row.size_bytes} />` },
-  { id: "enqueued", label: S.enqueued, align: "end", hide: "narrow", cell: (row) => html`<${Time} at=${row.enqueued_at} />` },
-];
 
 /** The beginning of a body, in one line.
  * @param {{ message: Message }} properties */
