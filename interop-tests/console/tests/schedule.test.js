@@ -150,6 +150,31 @@ inBrowser("schedule", (test) => {
     assert(Number(all) <= sum, `${sum} messages are in the bars`);
   });
 
+  test("one message far ahead does not take the room of all others", async (page) => {
+    await entity(api, "outlier");
+    const near = (number) => new Date(Date.now() + 3_600_000 + number * 400_000).toISOString();
+    for (let batch = 0; batch < 2; batch += 1) await send(api, "outlier", ...Array.from({ length: 100 }, (_, number) => ({ body: `${number}`, scheduled_for: near(number + 100 * batch) })));
+    await send(api, "outlier", { body: "far", scheduled_for: "2046-01-01T00:00:00Z" });
+    await open(page, "#/schedule?entity=outlier");
+    const high = async () => (await bars(page).getByRole("option").evaluateAll((all) => all.filter((option) => !/: 0 message/.test(option.getAttribute("aria-label"))).length));
+    await until(async () => 10 < await high(), "the others have many bars");
+    await page.getByRole("heading", { name: "Messages 200 of 200" }).waitFor();
+    await isAccessible(page);
+    await page.getByRole("button", { name: /^1 message is much later, until 1 Jan 2046/ }).click();
+    await until(async () => await high() <= 2, "all are shown");
+    await page.getByRole("heading", { name: "Messages 201 of 201" }).waitFor();
+    await page.getByRole("button", { name: "All", exact: true }).click();
+    await until(async () => 10 < await high(), "as at first");
+  });
+
+  test("the broker finds those of a time", async (page) => {
+    const asked = [];
+    page.on("request", (request) => asked.push(decodeURIComponent(request.url())));
+    await open(page, `#/schedule?entity=alarms&from=${at(2)}&before=${at(5)}`);
+    await page.locator("tbody a.number").first().waitFor();
+    assert(asked.some((url) => /\/messages\?/.test(url) && /scheduled_from=/.test(url) && /scheduled_before=/.test(url)), "by its own conditions");
+  });
+
   test("a time that is none is refused at its field", async (page) => {
     await open(page, "#/schedule?entity=alarms");
     await page.getByRole("button", { name: "Change message 1", exact: true }).click();

@@ -2,7 +2,7 @@
 
 import { now, tenSeconds } from "../lib/clock.js";
 import { useFocusKept } from "../lib/focus.js";
-import { digits, number } from "../lib/format.js";
+import { digits, local, number } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
 import { isoOf } from "../lib/local-time.js";
@@ -17,7 +17,7 @@ import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
 import { Time } from "../components/time.js";
 import { cancel, openChange, sendNow } from "./schedule/change.js";
-import { LOOKED_STEP, countScheduled, readScheduled } from "./schedule/data.js";
+import { READ_STEP, countScheduled, readScheduled } from "./schedule/data.js";
 import { Histogram, announceRange } from "./schedule/histogram.js";
 import { RANGE_MIN, rangeText, zoomed } from "./schedule/scale.js";
 import { S as C } from "../strings/common.js";
@@ -107,6 +107,8 @@ function Shown({ paths, query }) {
           <button type="button" class="quiet" onClick=${ahead(168)}>${S.week}</button>
           <button type="button" class="quiet" disabled=${range === null} onClick=${() => setRange(null)}>${S.whole}</button></div></div>
       <${Histogram} scale=${scale} counts=${data.counts} selection=${selection} onSelect=${select} onZoom=${setRange} onStep=${step} onMove=${move} onWhole=${() => setRange(null)} />
+      ${range === null && 0 < data.later && html`<p class="later"><button type="button" class="quiet" onClick=${() => setRange(data.whole)}>${
+        S.behind(number(data.later), local(data.whole.before))}</button></p>`}
       ${data.isIncomplete && html`<p class="muted">${S.incomplete}</p>`}</section>
     <${Problem} error=${counts.error} />
     <${Messages} paths=${paths} range=${{ from: between.from, before: between.before }} scale=${scale} expected=${expected} isSelected=${selection !== null} isZoomed=${range !== null}
@@ -116,9 +118,9 @@ function Shown({ paths, query }) {
 /** @param {{ paths: string[], range: Range, scale: import("./schedule/scale.js").Scale, expected: number, isSelected: boolean, isZoomed: boolean, stamp: string,
  *   onChange: () => void }} properties */
 function Messages({ paths, range, scale, expected, isSelected, isZoomed, stamp, onChange }) {
-  const [most, setMost] = useState(LOOKED_STEP);
+  const [most, setMost] = useState(READ_STEP);
   useFocusKept(".table-box");
-  const found = useResource((signal) => readScheduled(paths, range, expected, most, signal), [paths, range, most], [expected, stamp]);
+  const found = useResource((signal) => readScheduled(paths, range, most, signal), [paths, range, most], [expected, stamp]);
   const kept = useRef(found.data);
   if (found.data !== undefined) kept.current = found.data;
   const data = found.data ?? (found.error ? undefined : kept.current);
@@ -126,8 +128,8 @@ function Messages({ paths, range, scale, expected, isSelected, isZoomed, stamp, 
   return html`<div class="card-head list-head"><h2>${title} <span class="muted number count">${data === undefined ? "" : S.found(number(data.rows.length), number(expected))}</span></h2>
       ${isSelected && html`<button type="button" class="quiet" onClick=${() => setQuery({ at: undefined })}>${S.clear}</button>`}</div>
     <${Problem} error=${found.error} onRetry=${found.reload} />
-    ${data !== undefined && !data.isWhole && html`<${Notice}><span>${S.looked(number(data.looked))}</span>
-      <button type="button" disabled=${found.isLoading} onClick=${() => setMost(most + 5 * LOOKED_STEP)}>${S.further}</button><//>`}
+    ${data !== undefined && !data.isWhole && html`<${Notice}><span>${S.partlyRead(number(data.rows.length))}</span>
+      <button type="button" disabled=${found.isLoading} onClick=${() => setMost(most + 5 * READ_STEP)}>${S.further}</button><//>`}
     ${data === undefined || (data.rows.length === 0 && found.isLoading) ? !found.error && html`<${Loading} />` : data.rows.length === 0 && data.isWhole ? html`<div class="card"><${Empty} title=${S.noneInSpan}>
         ${(isZoomed || isSelected) && html`<button type="button" onClick=${() => setQuery({ from: undefined, before: undefined, at: undefined })}>${S.showAll}</button>`}<//></div>`
       : html`<${Table} label=${S.messages} columns=${columnsOf(1 < paths.length, onChange)} rows=${data.rows} keyOf=${(/** @type {Row} */ row) => `${row.entity} ${row.sequence_number}`}

@@ -38,9 +38,11 @@ export const S = {
   body: "Body",
   /** @param {string} found @param {string} all */
   found: (found, all) => `${found} of ${all}`,
-  /** @param {string} looked */
-  looked: (looked) => `${looked} scheduled messages were looked at. The broker lists them by number, so that earlier ones may be missing here.`,
-  further: "Look further",
+  /** @param {string} count */
+  partlyRead: (count) => `The ${count} with the lowest numbers were read: earlier ones may be missing here.`,
+  further: "Read more",
+  /** @param {string} count @param {string} time */
+  behind: (count, time) => `${count} ${count === "1" ? "message is" : "messages are"} much later, until ${time}: show all`,
   noneInSpan: "No message becomes active in this time.",
   showAll: "Show all times",
 
