@@ -10,7 +10,7 @@ import pytest
 
 from broker import binary, write_json  # fleet.py has made it known
 from fleet import Fleet, Server, configuration, wait
-from load import QUEUES, Load
+from load import QUEUES, Load, patience
 from postgres import HERE, Cluster
 from test_configuration import RESTART_SECONDS
 
@@ -67,5 +67,5 @@ def upgrade_and_go_back(fleet: Fleet, programs: list[Path], directory: Path) -> 
         for what, since, until in restarts:
             for name in NAMESPACES:
                 silence = auditor.silence(name, since, until)
-                assert silence is not None and silence < RESTART_SECONDS, f"{name} was silent for {silence} s at the start of {what}"
+                assert silence is not None and silence < RESTART_SECONDS * patience(), f"{name} was silent for {silence} s at the start of {what}"
         assert fleet.finish() == []
