@@ -50,6 +50,7 @@ use crate::peer::Peers;
 use crate::store::Fleet;
 use crate::system::clock::Clock;
 use crate::system::logging::{self, START};
+use crate::system::service::{ServiceState, notify};
 use crate::system::supervisor::{self, Task};
 use jitney_base::memory::Memory;
 use jitney_base::rights::Key;
@@ -127,10 +128,12 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     report.log(args.logs.log_format);
     // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!(target: START, "Emulator Service is Successfully Up!");
+    notify(ServiceState::Ready);
     tokio::select! {
         () = signals.next() => {}
         () = stdin::closed(input) => info!("standard input has ended: the broker stops"),
     }
+    notify(ServiceState::Stopping);
     signals::end_at_next_signal()?;
     serving.stop().await;
     Ok(())

@@ -6,4 +6,5 @@ pub(super) mod files;
 pub(super) mod logging;
 pub(super) mod print;
 pub(super) mod runtime;
+pub(super) mod service;
 pub(super) mod supervisor;

@@ -1,9 +1,10 @@
 //! Signals: those that ask the broker to end, and the one of files that are too long.
 
 use std::io::Write as _;
+use std::os::unix::net::UnixDatagram;
 
 use super::descriptors::signed_in;
-use super::{Process, connect};
+use super::{PATIENCE, Process, connect};
 
 #[test]
 fn a_second_signal_ends_a_broker_that_still_waits() {
@@ -27,6 +28,26 @@ fn one_signal_ends_a_broker_in_order() {
     peer.write_all(b"AMQP").unwrap();
     broker.signal("INT");
     broker.wait_for_line("stopping");
+    let (status, log) = broker.end();
+    assert!(status.success(), "{log}");
+}
+
+#[test]
+fn a_service_manager_is_told_of_the_start_and_of_the_stop() {
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let received = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let set = format!("export NOTIFY_SOCKET={}", path.display());
+    let broker = Process::start(&set, data.path(), &[]);
+    assert_eq!(received(), "READY=1");
+    broker.signal("TERM");
+    assert_eq!(received(), "STOPPING=1");
     let (status, log) = broker.end();
     assert!(status.success(), "{log}");
 }
