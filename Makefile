@@ -28,7 +28,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check lint unit test test-all test-rest sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
+.PHONY: help run build check lint unit test test-all test-rest dist sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -97,6 +97,9 @@ ha: build .venv/made ## three servers over PostgreSQL with two standbys, which i
 ha-test: build .venv/made ## hundreds of failures of servers, databases and networks under load: ROUNDS=300
 	interop-tests/ha/run --rounds $(ROUNDS) $(ARGS)
 
+dist: target/tools/python/made target/tools/bin/made ## the release files, in target/dist: static binaries, packages, images (some half an hour); needs rustup
+	packaging/dist
+
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)
 
@@ -114,6 +117,16 @@ clean: ## remove what was built and installed inside the tree
 # Those of all suites.
 .venv/made: .venv/core $(REQUIREMENTS)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(REQUIREMENTS))
+	touch $@
+
+# The pinned tools of `make dist`: a C compiler, and what makes packages.
+target/tools/python/made: packaging/requirements.txt
+	$(PYTHON) -m venv --clear target/tools/python
+	target/tools/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+target/tools/bin/made: packaging/tools.txt
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 xargs $(CARGO) install --quiet --locked --root target/tools <$<
 	touch $@
 
 # What draws the curves of `make growth`, apart: no suite needs it.
