@@ -1,7 +1,9 @@
-"""A container without an engine: the release binary alone in a tree of files, as process 1, in a network and a table of processes of its own."""
+"""A container without an engine: the image alone in a tree of files, as process 1, in a network and a table of processes of its own."""
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
@@ -10,19 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from broker import binary  # noqa: E402
+from broker import ROOT, binary  # noqa: E402
 
-# What an image of the broker has as its entry point, whatever it is told besides.
-ENTRY = [
-    "/usr/bin/jitney", "serve", "--amqp", "0.0.0.0:5672", "--http", "0.0.0.0:5300", "--data-dir", "/data", "--allow-any-key-beyond-loopback",
-]
-# Nobody in particular, as images should run.
-USER = 65532
 CONFIG = "ServiceBus_Emulator/ConfigFiles/Config.json"
 READY = "Emulator Service is Successfully Up!"
 
@@ -31,28 +29,67 @@ class CellError(Exception):
     """The broker in the cell did not do what was expected of it."""
 
 
-def libraries(program: Path) -> list[Path]:
-    told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    return [Path(found) for found in re.findall(r"(/\S+) \(0x", told)]
+class Image:
+    """An image as `docker load` takes it: its files, and what it says of itself."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        with tarfile.open(file) as archive:
+            def read(name: str) -> dict | list:
+                return json.load(archive.extractfile(name))
+
+            manifest, = read("manifest.json")
+            self.layers = manifest["Layers"]
+            self.config = read(manifest["Config"])["config"]
+
+    @property
+    def command(self) -> list[str]:
+        return self.config["Entrypoint"] + self.config["Cmd"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(each.split("=", 1) for each in self.config["Env"])
+
+    def unpack(self, root: Path) -> None:
+        """Writes its files, with their owners. A binary that is not static gets its libraries."""
+        with tarfile.open(self.file) as archive:
+            for layer in self.layers:
+                with tarfile.open(fileobj=archive.extractfile(layer)) as files:
+                    files.extractall(root, numeric_owner=True, filter="tar")
+        program = root / self.config["Entrypoint"][0].lstrip("/")
+        told = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+        for library in re.findall(r"(/\S+) \(0x", told):
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+
+
+@functools.cache
+def image() -> Image:
+    """The image that JITNEY_IMAGE names, or one of the binary under test."""
+    if named := os.environ.get("JITNEY_IMAGE"):
+        return Image(Path(named))
+    directory = Path(tempfile.mkdtemp(prefix="jitney-image-"))
+    atexit.register(shutil.rmtree, directory)
+    file, notices = directory / "image.tar", directory / "licences.txt"
+    notices.write_text("An image of a test.\n")
+    command = [sys.executable, ROOT / "packaging/image.py", file, "0.0.0", notices, f"amd64={binary()}"]
+    subprocess.run(command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "0"})
+    return Image(file)
 
 
 class Cell:
     def __init__(self, directory: Path, environment: dict[str, str], config: str | None = None):
+        self.image = image()
         self.root = directory / "root"
         self.log = directory / "log"
-        self.environment = environment
+        self.environment = {**self.image.environment, **environment}
         self.process: subprocess.Popen | None = None
         self.forwarder: subprocess.Popen | None = None
         self.listeners: dict[int, socket.socket] = {}
-        for name in ("usr/bin", "proc", "tmp", "data", "ServiceBus_Emulator/ConfigFiles"):
-            (self.root / name).mkdir(parents=True)
-        shutil.copy(binary(), self.root / "usr/bin/jitney")
-        for library in libraries(binary()):
-            target = self.root / str(library).lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
-        for name in ("data", "tmp"):
-            shutil.chown(self.root / name, USER, USER)
+        self.image.unpack(self.root)
+        # As an engine makes it.
+        (self.root / "proc").mkdir()
         if config is not None:
             self.configure(config)
 
@@ -67,7 +104,7 @@ class Cell:
             self.process = subprocess.Popen(
                 [
                     "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={self.root / 'proc'}",
-                    sys.executable, HERE / "inside.py", self.root, str(USER), json.dumps(self.environment), *ENTRY,
+                    sys.executable, HERE / "inside.py", self.root, self.image.config["User"], json.dumps(self.environment), *self.image.command,
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
@@ -88,6 +125,17 @@ class Cell:
         except FileNotFoundError:
             raise CellError(f"it ended at once\n{self.told()}") from None
         return int(children[0]) if children else None
+
+    def execute(self, command: list[str], **environment: str) -> subprocess.CompletedProcess:
+        """As `docker exec` does."""
+        user, group = self.image.config["User"].split(":")
+        return subprocess.run(
+            [
+                shutil.which("nsenter"), f"--target={self.first()}", "--net", "--mount", "--pid", "--root", "--wd", f"--setgid={group}",
+                f"--setuid={user}", "--", *command,
+            ],
+            capture_output=True, text=True, timeout=60, env={**self.environment, **environment},
+        )
 
     def published(self, port: int) -> int:
         return self.listeners[port].getsockname()[1]

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from cell import CONFIG, HERE, READY, Cell, CellError
+from cell import CONFIG, HERE, READY, Cell, CellError, image
 from engine import Engine
 
 sys.path[:0] = [str(HERE.parent / "python"), str(HERE.parent)]
@@ -37,6 +38,8 @@ MODULES = {
     "node": {"SQL_WAIT_INTERVAL": "0", "ACCEPT_EULA": "Y", "SQL_SERVER": "mssql", "MSSQL_SA_PASSWORD": "P@ssword1!d3adb33f#"},
     "go": {"SQL_WAIT_INTERVAL": "0", "ACCEPT_EULA": "Y", "SQL_SERVER": "mssql", "MSSQL_SA_PASSWORD": "Strong@Passw0rd"},
     "dotnet": {"SQL_WAIT_INTERVAL": "0", "ACCEPT_EULA": "Y", "SQL_SERVER": "database-container", "MSSQL_SA_PASSWORD": "yourStrong(!)Password"},
+    # An app host of Aspire.
+    "aspire": {"ACCEPT_EULA": "Y", "SQL_SERVER": "messaging-mssql:1433", "MSSQL_SA_PASSWORD": "p4{5Gq~kP"},
     # By hand, with its compose file: it waits for the database, 15 s unless it is told to wait longer.
     "compose": {"ACCEPT_EULA": "Y", "SQL_SERVER": "sqledge", "MSSQL_SA_PASSWORD": "Password1!", "SQL_WAIT_INTERVAL": "120"},
 }
@@ -119,6 +122,7 @@ def without_a_config(directory: Path) -> None:
     """Each module's environment, each module's way to wait, the string that it hands out."""
     waits: dict[str, list[Callable[[Cell], None]]] = {
         "java": [Cell.wait_for_log], "node": [wait_for_health], "dotnet": [wait_for_health], "compose": [wait_for_health],
+        "aspire": [wait_for_health],
         "go": [lambda cell: wait_for_port(cell, 5672), lambda cell: wait_for_port(cell, 5300), wait_for_health],
     }
     # .NET's has a URI in full.
@@ -149,19 +153,46 @@ def without_a_config(directory: Path) -> None:
 
 
 def with_a_config(directory: Path) -> None:
-    """The file is copied to its place before the start; it may log to a file, but the line that is waited for is told all the same."""
-    cell = Cell(directory, MODULES["go"], config("mine", "other", logging="File"))
-    try:
-        cell.start(5672, 5300)
-        cell.wait_for_log()
-        wait_for_health(cell)
-        text = connection_string(cell)
-        round_trip(text, "mine")
-        round_trip(text, "other")
-        check(not is_there(text, "queue.1"), "queue.1 is there, too")
-        check(cell.root.joinpath(CONFIG).read_text() == config("mine", "other", logging="File"), "the file was changed")
-    finally:
-        cell.close()
+    """The file is copied to its place before the start, and may log to a file; or it comes later, or as the text of a variable."""
+
+    def copied() -> None:
+        cell = Cell(directory / "copied", MODULES["go"], config("mine", "other", logging="File"))
+        try:
+            cell.start(5672, 5300)
+            cell.wait_for_log()
+            wait_for_health(cell)
+            text = connection_string(cell)
+            round_trip(text, "mine")
+            round_trip(text, "other")
+            check(not is_there(text, "queue.1"), "queue.1 is there, too")
+            check(cell.root.joinpath(CONFIG).read_text() == config("mine", "other", logging="File"), "the file was changed")
+        finally:
+            cell.close()
+
+    def later() -> None:
+        cell = Cell(directory / "later", MODULES["aspire"])
+        try:
+            cell.start(5672, 5300)
+            wait_for_health(cell)
+            cell.configure(config("late"))
+            text = connection_string(cell)
+            cell.wait(lambda: is_there(text, "late"), "the queue of a file that came later")
+            round_trip(text, "late")
+        finally:
+            cell.close()
+
+    def in_a_variable() -> None:
+        cell = Cell(directory / "variable", {**MODULES["compose"], "CONFIG_JSON": config("told")})
+        try:
+            cell.start(5672, 5300)
+            wait_for_health(cell)
+            round_trip(connection_string(cell), "told")
+        finally:
+            cell.close()
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(each) for each in (copied, later, in_a_variable)]:
+            done.result()
 
 
 def with_mistakes(directory: Path) -> None:
@@ -188,13 +219,15 @@ def with_mistakes(directory: Path) -> None:
 
 
 def another_port(directory: Path) -> None:
-    """EMULATOR_HTTP_PORT moves health and administration."""
+    """EMULATOR_HTTP_PORT moves health and administration; 5300 stays for who goes there whatever the variable says."""
     cell = Cell(directory, {**MODULES["compose"], "EMULATOR_HTTP_PORT": "8080"})
     try:
         cell.start(5672, 5300, 8080)
         cell.wait_for_log()
-        check(health(cell.published(8080)) == (200, {"status": "healthy", "message": "Service is healthy."}), "no health at 8080")
-        check(health(cell.published(5300)) is None, "5300 answers, too")
+        for port in (8080, 5300):
+            check(health(cell.published(port)) == (200, {"status": "healthy", "message": "Service is healthy."}), f"no health at {port}")
+        asked = cell.execute(cell.image.config["Healthcheck"]["Test"][1:])
+        check(asked.returncode == 0, f"its check of health says {asked}")
         round_trip(connection_string(cell), "queue.1")
     finally:
         cell.close()
@@ -241,6 +274,55 @@ def stopped_and_started(directory: Path) -> None:
         with ServiceBusClient.from_connection_string(text) as client, client.get_queue_receiver("queue.1") as receiver:
             bodies = [str(each) for each in receiver.peek_messages(20)]
         check(bodies == [str(number) for number in range(10)], f"it has {bodies}")
+    finally:
+        cell.close()
+
+
+def as_an_image(directory: Path) -> None:
+    """What engines do by the image's own description: no right is needed, its root is read-only, its check of health works."""
+    cell = Cell(directory, MODULES["compose"])
+    try:
+        described = cell.image.config
+        user, group = map(int, described["User"].split(":"))
+        check(user and group, "its user is root")
+        check(set(described["ExposedPorts"]) >= {"5672/tcp", "5300/tcp"}, f"it exposes {described['ExposedPorts']}")
+        data = cell.environment["JITNEY_DATA_DIR"]
+        check(list(described["Volumes"]) == [data], "its volume is not its data directory")
+        cell.start(5672, 5300, 443)
+        wait_for_health(cell)
+        kind, *command = described["Healthcheck"]["Test"]
+        check(kind == "CMD", "its check of health needs a shell")
+        asked = cell.execute(command)
+        check(asked.returncode == 0 and "healthy" in asked.stdout, f"its check of health says {asked}")
+        told = cell.execute(["/usr/bin/jitney", "stats", "--output", "json"])
+        check(told.returncode == 0 and "queue.1" in told.stdout, f"a command in it says {told}")
+        status = Path(f"/proc/{cell.first()}/status").read_text()
+        check("CapEff:\t0000000000000000" in status, "it has capabilities")
+        mounts = Path(f"/proc/{cell.first()}/mounts").read_text().splitlines()
+        options = {words[1]: words[3].split(",") for words in map(str.split, mounts)}
+        check("ro" in options["/"] and "rw" in options[data], f"it is mounted {options}")
+        # Java's administration client goes to port 443, whatever it is told.
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        with urllib.request.urlopen(f"https://localhost:{cell.published(443)}/health", context=trusting, timeout=10) as answer:
+            check(answer.status == 200, f"443 answers {answer.status}")
+        code = cell.end(signal.SIGTERM)
+        check(code == 0, f"after SIGTERM it ended with {code}")
+    finally:
+        cell.close()
+
+
+def with_keys(directory: Path) -> None:
+    """JITNEY_AUTH=sas: the key that the log tells, and no other."""
+    cell = Cell(directory, {"JITNEY_AUTH": "sas"})
+    try:
+        cell.start(5672, 5300)
+        cell.wait_for_log()
+        found = re.search(r"SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=([^;\s]+)", cell.told())
+        check(found, f"it tells no key\n{cell.told()}")
+        right = connection_string(cell).replace("SAS_KEY_VALUE", found[1])
+        check(not is_there(connection_string(cell), "queue.1"), "it takes any key")
+        round_trip(right, "queue.1")
     finally:
         cell.close()
 
@@ -298,6 +380,7 @@ CHECKS = {
     "S453": without_a_config, "S454": with_a_config, "S455": with_mistakes, "S456": another_port, "S457": administered,
     "S458": stopped_and_started, "S459": by_the_module,
     "S460": by_a_module_for_python,
+    "S461": as_an_image, "S462": with_keys,
 }
 
 
@@ -318,6 +401,8 @@ def run(number: str, work: Path) -> str | None:
 def main() -> int:
     work = Path(os.environ.get("JITNEY_WORK") or HERE.parent / ".work" / "container") / "cells"
     shutil.rmtree(work, ignore_errors=True)
+    # It is made before threads want it.
+    image()
     chosen = [number for number in CHECKS if number in sys.argv[1:] or not sys.argv[1:]]
     with ThreadPoolExecutor(max_workers=3) as pool:
         outcomes = dict(zip(chosen, pool.map(lambda number: run(number, work), chosen)))
