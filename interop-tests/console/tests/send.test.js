@@ -1,6 +1,7 @@
 // Messages that are sent by hand: of every kind of body, of a template, and like another.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { before } from "node:test";
 import { api, heading, inBrowser, isAccessible, live, open, until } from "../harness.js";
 import { countClicks, tabTo } from "../journey.js";
@@ -63,6 +64,107 @@ inBrowser("send", (test) => {
     assert.deepEqual([...new Set(all.map(({ session_id: id }) => id))].sort(), ["customer-0", "customer-1", "customer-2"]);
     assert.equal(all[6].body.text, "order 0007 of 7 {{constructor}}");
     assert.equal(all[6].subject, "no 7");
+  });
+
+  test("templates have ids and times, each message its own; a copy has none filled in", async (page) => {
+    await entity(api, "templated");
+    await open(page, "#/send?entity=templated");
+    const text = '{"id":"{{uuid:a}}","same":"{{uuid:a}}","other":"{{ uuid }}","at":"{{now}}","later":"{{now+10m}}","unix":{{now:unix}},"n":"{{n}}","not":"{{now+10}} {{uuid%1}} {{uuidx}}"}';
+    await page.getByText("JSON", { exact: true }).click();
+    await body(page).fill(text);
+    await page.getByLabel("Message id").fill("{{uuid:a}}");
+    await page.getByRole("region", { name: "What is sent" }).getByText(/"at":"20/).waitFor();
+    const from = Math.floor(Date.now() / 1000);
+    await submit(page).click();
+    await sent(page, "Sent to templated: message 1.");
+    const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+    const [first] = await messages("templated");
+    const read = JSON.parse(first.body.text);
+    assert.match(read.id, UUID);
+    assert.match(read.other, UUID);
+    assert.equal(read.same, read.id);
+    assert.equal(first.message_id, read.id);
+    assert.notEqual(read.other, read.id);
+    assert.equal(Date.parse(read.later) - Date.parse(read.at), 600_000);
+    assert.equal(read.unix, Math.floor(Date.parse(read.at) / 1000));
+    assert(from <= read.unix && read.unix <= Date.now() / 1000);
+    assert.deepEqual([read.n, read.not], ["{{n}}", "{{now+10}} {{uuid%1}} {{uuidx}}"]);
+    await page.getByLabel("How many").fill("2");
+    await submit(page).click();
+    await sent(page, "2 messages were sent to templated.");
+    const all = (await messages("templated")).map((message) => JSON.parse(message.body.text));
+    assert.deepEqual(all.map(({ n }) => n), ["{{n}}", "1", "2"]);
+    assert.equal(new Set(all.flatMap(({ id, other }) => [id, other])).size, 6);
+    // What a message has is text, unless the reader says otherwise.
+    await send(api, "templated", { body: "id {{uuid}}", message_id: "literal" });
+    await open(page, "#/send?entity=templated&number=4");
+    await until(async () => await body(page).inputValue() === "id {{uuid}}", "the message is in the form");
+    assert.equal(await page.getByLabel("Fill in {{…}}").isChecked(), false);
+    await submit(page).click();
+    await sent(page, "Sent to templated: message 5.");
+    assert.equal((await one("templated", 5)).body.text, "id {{uuid}}");
+    await page.getByLabel("Fill in {{…}}").check();
+    await submit(page).click();
+    await sent(page, "Sent to templated: message 6.");
+    assert.match((await one("templated", 6)).body.text.slice(3), UUID);
+  });
+
+  test("messages are saved, sent from another tab, written as a file that the API takes, and read from it", async (page, context) => {
+    await entity(api, "canned");
+    await open(page, "#/send?entity=canned");
+    await page.getByText("JSON", { exact: true }).click();
+    await body(page).fill('{"order": "{{uuid}}"}');
+    await page.getByLabel("Subject").fill("placed");
+    await page.getByLabel("Partition key").fill("p");
+    await page.getByLabel("Time to live").fill("10m");
+    await page.getByRole("button", { name: "Add a property" }).click();
+    await page.getByLabel("Name of property 1").fill("price");
+    await page.getByLabel("Type of property 1").selectOption("decimal");
+    await page.getByLabel("Value of property 1").fill("5");
+    const save = async (name, action) => {
+      await page.getByRole("button", { name: "Save…" }).click();
+      await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill(name);
+      await isAccessible(page);
+      await page.getByRole("dialog").getByRole("button", { name: action, exact: true }).click();
+      await page.getByText(`${name} was saved.`).first().waitFor();
+    };
+    await save("an order", "Save");
+    await save("an order", "Replace");
+    const other = await context.newPage();
+    await open(other, "#/send");
+    const saved = other.getByLabel("Saved messages");
+    await saved.selectOption("an order");
+    assert.equal(await other.getByLabel("To", { exact: true }).inputValue(), "canned");
+    assert.equal(await body(other).inputValue(), '{"order": "{{uuid}}"}');
+    await submit(other).click();
+    await sent(other, "Sent to canned: message 1.");
+    const [download] = await Promise.all([other.waitForEvent("download"), other.getByRole("button", { name: "Save all as a file" }).click()]);
+    const text = await readFile(await download.path(), "utf8");
+    assert.match(text, /"price": 5\.0/);
+    await send(api, "canned", ...JSON.parse(text).map(({ message }) => message));
+    const has = ({ subject, partition_key: key, properties }) => [subject, key, properties.price];
+    assert.deepEqual((await messages("canned")).map(has), [["placed", "p", 5], ["placed", "p", 5]]);
+    await other.getByRole("button", { name: "Delete", exact: true }).click();
+    await other.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await saved.getByText("None yet").waitFor({ state: "attached" });
+    // The first tab knows it too.
+    await page.getByLabel("Saved messages").getByText("None yet").waitFor({ state: "attached" });
+    const load = (content) => other.locator("input[type=file]").first().setInputFiles({ name: "messages.json", mimeType: "application/json", buffer: Buffer.from(content) });
+    await load("[{]");
+    await other.getByText(/The file is not valid JSON/).first().waitFor();
+    await load('[{"name": "x"}]');
+    await other.getByText("Entry 1 of the file has no name or no message.").first().waitFor();
+    await load(text);
+    await other.getByText("1 message was loaded.").first().waitFor();
+    await other.getByRole("button", { name: "Clear the form" }).click();
+    await saved.selectOption("an order");
+    assert.equal(await other.getByLabel("Type of property 1").inputValue(), "decimal");
+    await submit(other).click();
+    await sent(other, "Sent to canned: message 3.");
+    const third = await one("canned", 3);
+    assert.deepEqual([...has(third), third.content_type], ["placed", "p", 5, "application/json"]);
+    assert.match(third.body.text, /^\{"order": "[0-9a-f-]{36}"\}$/);
+    assert.equal(Math.round((Date.parse(third.expires_at) - Date.parse(third.enqueued_at)) / 1000), 600);
   });
 
   test("the journey by keyboard alone: typed properties, a time, and a life", async (page) => {

@@ -20,8 +20,9 @@ import { Text } from "../components/text.js";
 import { Time } from "../components/time.js";
 import { toast } from "../components/toast.js";
 import { deliver } from "./send/deliver.js";
-import { EMPTY, countOf, draftOf, fieldOf, hasCounter, messageOf, mistakesOf, parseSpelled } from "./send/draft.js";
+import { EMPTY, countOf, draftOf, fieldOf, hasCounter, hasTemplate, messageOf, mistakesOf, parseSpelled } from "./send/draft.js";
 import { ApplicationPart, BodyPart, Preview, SystemPart } from "./send/parts.js";
+import { Saved } from "./send/saved.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/send.js";
 
@@ -120,14 +121,21 @@ function Form({ name, initial, original, path, choices, choose, isTyped }) {
     session_id: hasSessions ? S.sessionNeeded : undefined, message_id: hasDuplicates ? S.duplicates : undefined,
   };
   const part = { draft, change, errors };
+  const take = (/** @type {import("../lib/canned.js").Canned} */ chosen) => {
+    change({ ...EMPTY, ...chosen.draft });
+    if (chosen.entity !== "") choose(chosen.entity);
+  };
   return html`${original && html`<${Notice}><span>${S.repeats(original.sequence, visible(original.source))} <a href=${messageHref(original.source, /** @type {any} */ (original.sequence))}>${S.original}</a></span>
       <span class="actions">${original.encoded !== null && html`<button type="button" title=${S.exactHint} disabled=${progress !== null}
         onClick=${() => run([{ encoded: original.encoded ?? "" }], 1)}>${S.exact}</button>`}<a href=${href(["send"], { entity: path })}>${S.anew}</a></span><//>`}
+    ${original === undefined && html`<${Saved} draft=${draft} path=${path} onChoose=${take} />`}
     <form ref=${form} class="send-form" onSubmit=${submit} onKeyDown=${onKeyDown} noValidate>
       <section class="card send-head"><${EntityField} label=${S.to} value=${path} choices=${choices} isTyped=${isTyped} none=${isTyped ? "" : S.choose} error=${errors.entity} onChange=${(/** @type {string} */ next) => { setErrors({}); choose(next); }} />
         <${Field} label=${S.many} error=${errors.count}><input inputmode="numeric" value=${draft.count} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ count: event.target.value })} /><//>
         ${1 < count && html`<${Field} label=${S.start} error=${errors.start}><input inputmode="numeric" value=${draft.start} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ start: event.target.value })} /><//>`}
-        ${1 < count ? html`<p class="hint">${S.manyHint}</p>` : hasCounter(draft) && html`<p class="hint">${S.singleBraces}</p>`}</section>
+        ${1 < count ? html`<p class="hint">${S.manyHint}</p>` : hasCounter(draft) && html`<p class="hint">${S.singleBraces}</p>`}
+        <details class="hint"><summary>${S.templates}</summary>${S.templatesHint}</details>
+        ${hasTemplate(draft) && html`<label class="fills"><input type="checkbox" checked=${draft.fills} onChange=${(/** @type {any} */ event) => change({ fills: event.target.checked })} /> ${S.fills}</label>`}</section>
       <div class="send-columns"><div class="send-main"><${BodyPart} ...${part} /><${ApplicationPart} ...${part} /><${Preview} draft=${draft} /></div>
         <${SystemPart} ...${part} hints=${hints} /></div>
       <${Problem} error=${problem} />

@@ -70,10 +70,41 @@ export const S = {
   start: "Counter from",
   startWrong: "A whole number is needed.",
   manyHint: "{{n}} is the counter, {{n:4}} has four digits at least, {{n%3}} is its remainder: in the body, ids, session, subject and properties.",
+  templates: "Templates",
+  templatesHint: "{{uuid}} is a new id, {{uuid:a}} the same within a message; {{now}} is the time, {{now+10m}} a later one, {{now:unix}} in seconds; {{n}} counts when more than one message is sent.",
+  fills: "Fill in {{…}}",
   singleBraces: "{{n}} stays as it is: it is the counter only when more than one message is sent.",
   preview: "What is sent",
   previewOf: "Message",
   noId: "no id",
+
+  savedMessages: "Saved messages",
+  savedHint: "This browser keeps them until they are deleted, also after you sign out.",
+  savedNone: "None yet",
+  savedChoose: "Choose a message",
+  savedSave: "Save…",
+  savedSaveTitle: "Save the message",
+  savedSaveAction: "Save",
+  savedReplace: "Replace",
+  savedReplaces: "A message of this name is replaced.",
+  savedName: "Name",
+  savedDelete: "Delete",
+  savedWrite: "Save all as a file",
+  savedLoad: "Load a file",
+  savedFile: "body",
+  savedFull: "This browser keeps 200 messages of 1 MiB in all at most.",
+  savedNoList: "The file has no list of messages.",
+  /** @param {string} name */
+  saved: (name) => `${name} was saved.`,
+  /** @param {string} name */
+  savedDeleteTitle: (name) => `Delete the saved message ${name}?`,
+  savedDeleteText: "Messages that were sent stay. This cannot be undone.",
+  /** @param {string} count */
+  savedRead: (count) => (count === "1" ? "1 message was loaded." : `${count} messages were loaded.`),
+  /** @param {string} why */
+  savedNotJson: (why) => `The file is not valid JSON: ${why}`,
+  /** @param {string} at */
+  savedWrong: (at) => `Entry ${at} of the file has no name or no message.`,
 
   /** @param {string} count */
   submit: (count) => (count === "1" ? "Send" : `Send ${count} messages`),

@@ -4,7 +4,7 @@ import { ApiError } from "../../lib/api.js";
 import { base64OfBytes, bytesOfBase64, bytesOfText } from "../../lib/bytes.js";
 import { number } from "../../lib/format.js";
 import { Spelled, laidOut } from "../../lib/json.js";
-import { isoOf, timeOf } from "../../lib/local-time.js";
+import { fieldOf as localOf, isoOf, timeOf } from "../../lib/local-time.js";
 import { S } from "../../strings/send.js";
 
 /** Messages that one form sends. */
@@ -19,27 +19,78 @@ const OF_DEAD_LETTERS = ["DeadLetterReason", "DeadLetterErrorDescription"];
 /** @typedef {{ name: string, type: PropertyType, value: string }} Property */
 /** @typedef {keyof typeof S.fields} FieldName */
 /** @typedef {{ kind: BodyKind, text: string, hex: string, file: { name: string, base64: string } | null, fields: Partial<Record<FieldName, string>>,
- *   scheduled: string, life: string, properties: Property[], count: string, start: string }} Draft */
+ *   scheduled: string, life: string, properties: Property[], count: string, start: string, fills: boolean }} Draft `fills` whether templates are filled */
 /** @typedef {Loose<Schemas["NewMessage"]>} NewMessage */
 
 /** @type {Draft} */
 export const EMPTY = {
-  kind: "text", text: "", hex: "", file: null, fields: {}, scheduled: "", life: "", properties: [], count: "1", start: "1",
+  kind: "text", text: "", hex: "", file: null, fields: {}, scheduled: "", life: "", properties: [], count: "1", start: "1", fills: true,
 };
 export const FIELDS = /** @type {FieldName[]} */ (Object.keys(S.fields));
 
-/** Fills the counter into a text: `{{n}}`, `{{n:4}}` with four digits at least, `{{n%3}}` its remainder.
+/** What the templates of one message become: `n` is the counter, null where it is not counted; `at` the time, in milliseconds; `ids` those that
+ * have a name.
+ * @typedef {{ n: number | null, at: number, ids: Map<string, string> }} Filling */
+
+const TEMPLATE = /\{\{\s*(n|uuid|now)\s*(?:([:%+-])\s*(\w{1,12})\s*)?\}\}/g;
+/** Milliseconds of the units of a shift. */
+const UNITS = /** @type {Record<string, number>} */ ({ s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 });
+
+/** Fills templates: the counter as `{{n}}`, `{{n:4}}` with four digits at least, `{{n%3}}` its remainder; `{{uuid}}`, each another, and `{{uuid:a}}`,
+ * the same within a message; `{{now}}`, `{{now+10m}}` and `{{now:unix}}`. What is no template stays.
  * @param {string} text
- * @param {number} n */
-export const filled = (text, n) => text.replace(/\{\{\s*n\s*(?:([:%])\s*(\d{1,6})\s*)?\}\}/g, (whole, sign, size) => {
-  if (sign === undefined) return String(n);
-  if (sign === ":") return String(n).padStart(Math.min(Number(size), 128), "0");
-  return Number(size) === 0 ? whole : String(n % Number(size));
+ * @param {Filling} filling */
+export const filled = (text, { n, at, ids }) => text.replace(TEMPLATE, (whole, name, sign = "", argument = "") => {
+  if (name === "n") return (n === null ? null : counted(n, sign, argument)) ?? whole;
+  if (name === "now") return timed(at, sign, argument) ?? whole;
+  if (sign === "") return uuid();
+  if (sign !== ":") return whole;
+  if (!ids.has(argument)) ids.set(argument, uuid());
+  return ids.get(argument) ?? whole;
 });
 
+/** @param {number} n
+ * @param {string} sign
+ * @param {string} argument */
+function counted(n, sign, argument) {
+  if (sign === "") return String(n);
+  if (!/^\d{1,6}$/.test(argument)) return null;
+  if (sign === ":") return String(n).padStart(Math.min(Number(argument), 128), "0");
+  return sign !== "%" || Number(argument) === 0 ? null : String(n % Number(argument));
+}
+
+/** @param {number} at
+ * @param {string} sign
+ * @param {string} argument */
+function timed(at, sign, argument) {
+  if (sign === "") return isoOf(at);
+  if (sign === ":") return argument === "unix" ? String(Math.floor(at / 1000)) : null;
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(argument) ?? [];
+  const shift = Number(count) * (UNITS[unit] ?? NaN) * (sign === "+" ? 1 : sign === "-" ? -1 : NaN);
+  const shifted = at + shift;
+  return Math.abs(shifted) < 8.64e15 ? isoOf(shifted) : null;
+}
+
+/** A random UUID [RFC 9562, 5.4]. Pages that came over plain HTTP from another machine have no `randomUUID`. */
+function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
 /** @param {Draft} draft */
-export const hasCounter = ({ kind, text, fields, properties }) =>
-  [kind === "text" || kind === "json" ? text : "", ...Object.values(fields), ...properties.flatMap(({ name, value }) => [name, value])].some((each) => filled(each, 1) !== each);
+const textsOf = ({ kind, text, fields, properties }) =>
+  [kind === "text" || kind === "json" ? text : "", ...Object.values(fields), ...properties.flatMap(({ name, value }) => [name, value])];
+
+/** Whether a draft has a template, besides the counter of a single message.
+ * @param {Draft} draft */
+export const hasTemplate = (draft) => textsOf(draft).some((each) => filled(each, { n: 1 < countOf(draft) ? 1 : null, at: 0, ids: new Map() }) !== each);
+
+/** Whether a draft has a counter.
+ * @param {Draft} draft */
+export const hasCounter = (draft) => textsOf(draft).some((each) => /\{\{\s*n\s*[:%}]/.test(each));
 
 /** @param {Draft} draft */
 export const countOf = ({ count }) => (/^\d+$/.test(count.trim()) ? Number(count) : 0);
@@ -106,8 +157,13 @@ export function mistakesOf(draft) {
 }
 
 /** @param {Draft} draft
- * @param {number} n */
-const filler = (draft, n) => (1 < countOf(draft) ? (/** @type {string} */ text) => filled(text, n) : (/** @type {string} */ text) => text);
+ * @param {number} n
+ * @returns {(text: string) => string} */
+function filler(draft, n) {
+  if (!draft.fills) return (text) => text;
+  const filling = { n: 1 < countOf(draft) ? n : null, at: Date.now(), ids: new Map() };
+  return (text) => filled(text, filling);
+}
 
 /** Makes the message with a number of the counter.
  * @param {Draft} draft without mistakes
@@ -169,8 +225,21 @@ export function draftOf(message, name) {
   }));
   const own = Object.entries(properties ?? {}).filter(([key, value]) => value !== null && !OF_DEAD_LETTERS.includes(key));
   return {
-    ...EMPTY, fields, ...draftOfBody(body, message.content_type, name),
+    // A text of the message may look like a template.
+    ...EMPTY, fills: false, fields, ...draftOfBody(body, message.content_type, name),
     properties: own.map(([key, value]) => ({ name: key, ...typed(value) })),
+  };
+}
+
+/** The draft of a message as the API takes it: what `messageOf` has made of a draft that fills no templates.
+ * @param {any} message as `parseSpelled` reads it
+ * @returns {Draft} */
+export function draftOfNew(message) {
+  const { body, body_base64: base64 = "", scheduled_for: scheduled, time_to_live: life, ...rest } = message;
+  const content = typeof body === "string" ? { text: body } : { base64, size_bytes: bytesOfBase64(base64).length };
+  return {
+    ...draftOf({ ...rest, body: content }, S.savedFile), fills: true, scheduled: scheduled === undefined ? "" : localOf(Date.parse(scheduled)),
+    life: life ?? "", ...(rest.partition_key === undefined ? {} : { fields: { ...draftOf({ ...rest, body: null }, "").fields, partition_key: String(rest.partition_key) } }),
   };
 }
 

@@ -8,7 +8,7 @@ import { isoOf, timeOf } from "../../lib/local-time.js";
 import { visible } from "../../lib/visible.js";
 import { Choice, Field } from "../../components/field.js";
 import { Text } from "../../components/text.js";
-import { FIELDS, countOf, lifeOf, messageOf, mistakesOf, sizeOf } from "./draft.js";
+import { FIELDS, countOf, hasTemplate, lifeOf, messageOf, mistakesOf, sizeOf } from "./draft.js";
 import { S } from "../../strings/send.js";
 
 /** @typedef {import("./draft.js").Draft} Draft */
@@ -84,11 +84,13 @@ export function ApplicationPart({ draft, change, errors }) {
  * @param {{ draft: Draft }} properties */
 export function Preview({ draft }) {
   const count = countOf(draft);
-  if (count < 2 || Object.keys(mistakesOf(draft)).length !== 0) return null;
-  const start = Number(draft.start);
-  const places = [...new Set([0, 1, count - 1])];
-  return html`<section class="card" aria-label=${S.preview}><div class="card-head"><h2>${S.preview}</h2></div><ol class="previews">${places.map((at) => {
-    const { body, message_id: id, session_id: session, properties } = messageOf(draft, start + at);
+  const isShown = (1 < count || (draft.fills && hasTemplate(draft))) && Object.keys(mistakesOf(draft)).length === 0;
+  const places = isShown ? [...new Set([0, 1, count - 1])].filter((at) => 0 <= at && at < count) : [];
+  // Ids are made anew for what is sent: those that are shown change with the form, and with nothing else.
+  const messages = useMemo(() => places.map((at) => messageOf(draft, Number(draft.start) + at)), [draft, isShown]);
+  if (!isShown) return null;
+  return html`<section class="card" aria-label=${S.preview}><div class="card-head"><h2>${S.preview}</h2></div><ol class="previews">${places.map((at, index) => {
+    const { body, message_id: id, session_id: session, properties } = messages[index];
     return html`<li key=${at} value=${at + 1}><span class="number muted">${number(at + 1)}</span><span>${id == null ? html`<span class="muted">${S.noId}</span>` : html`<b><${Text} value=${id} max=${80} /></b>`}
       ${session != null && html` <span class="tag"><${Text} value=${session} max=${60} /></span>`}
       ${properties !== undefined && html` <code class="muted"><${Text} value=${writeJson(properties)} max=${120} /></code>`}
