@@ -1,14 +1,14 @@
 // The first page: is the namespace well, what comes in and goes out, and what needs a person.
 
-import { html, useMemo } from "../lib/html.js";
+import { html } from "../lib/html.js";
 import { matters } from "../lib/attention.js";
 import { number, rate } from "../lib/format.js";
-import { linesOf, useHistory } from "../lib/history.js";
+import { useHistory } from "../lib/history.js";
 import { entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { href } from "../lib/router.js";
 import { can } from "../lib/session.js";
-import { Chart } from "../components/chart.js";
+import { HistoryCharts } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -21,13 +21,33 @@ import { S } from "../strings/overview.js";
 const MATTERS_MAX = 8;
 const BUSIEST_MAX = 8;
 
+/** @type {import("../components/history-charts.js").ChartOfHistory[]} */
+const CHARTS = [
+  {
+    title: S.traffic,
+    format: rate,
+    linesOf: (lines) => [
+      { label: S.in, values: lines.rate("incoming"), tone: "accent" },
+      { label: S.out, values: lines.rate("completed"), tone: "quiet" },
+    ],
+  },
+  {
+    title: S.backlog,
+    linesOf: (lines) => [
+      { label: S.active, values: lines.count("active"), tone: "accent" },
+      { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
+      { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
+    ],
+  },
+];
+
 export default function Overview() {
   const history = useHistory(undefined);
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
     <${Figures} rates=${history.data?.rates} />
     <${FirstSteps} />
     <div class="columns"><${Attention} /><${Busiest} /></div>
-    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
     <${ServerNow} />`;
 }
 
@@ -81,26 +101,4 @@ function Busiest() {
   return html`<section class="card" aria-labelledby="busiest"><div class="card-head"><h2 id="busiest">${S.busiest}</h2></div>
     ${busy.length === 0 ? html`<p class="muted">${hasRates() ? S.busiestNone : C.loading}</p>`
       : html`<${Table} label=${S.busiest} columns=${columns} rows=${busy.slice(0, BUSIEST_MAX)} keyOf=${(/** @type {any} */ row) => row.path} />`}</section>`;
-}
-
-/** @param {{ hour: Schemas["HourShown"] }} properties */
-function Charts({ hour }) {
-  const { times, traffic, backlog } = useMemo(() => {
-    const lines = linesOf(hour);
-    return {
-      times: lines.times,
-      traffic: [
-        { label: S.in, values: lines.rate("incoming"), tone: "accent" },
-        { label: S.out, values: lines.rate("completed"), tone: "quiet" },
-      ],
-      backlog: [
-        { label: S.active, values: lines.count("active"), tone: "accent" },
-        { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
-        { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
-      ],
-    };
-  }, [hour]);
-  return html`<div class="columns">
-    <div class="card"><${Chart} title=${S.traffic} times=${times} lines=${traffic} format=${rate} /></div>
-    <div class="card"><${Chart} title=${S.backlog} times=${times} lines=${backlog} /></div></div>`;
 }

@@ -27,6 +27,10 @@ export const S = {
   notFound: "There is no such page.",
   toOverview: "Go to the overview",
   chartEmpty: "The history begins with the broker's start; the first values come after twenty seconds.",
+  chartKeys: "Drag to zoom, double-click to see all. Keys: arrows move, + zooms, − shows all.",
+  /** @param {string} from @param {string} before */
+  chartPart: (from, before) => `The charts show ${from} to ${before}.`,
+  chartWhole: "Show all",
   /** @param {string} span */
   ago: (span) => `${span} ago`,
   /** @param {string} span */

@@ -1,16 +1,38 @@
 // Counts of an entity by state, and its last hour.
 
-import { linesOf, useHistory } from "../../lib/history.js";
+import { useHistory } from "../../lib/history.js";
 import { rate } from "../../lib/format.js";
-import { html, useMemo } from "../../lib/html.js";
+import { html } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { href } from "../../lib/router.js";
 import { wholeOf } from "../../lib/tree.js";
-import { Chart } from "../../components/chart.js";
+import { HistoryCharts } from "../../components/history-charts.js";
 import { Loaded } from "../../components/notice.js";
 import { Count, Size } from "../../components/time.js";
 import { S } from "../../strings/entity.js";
 import { S as O } from "../../strings/overview.js";
+
+/** @type {import("../../components/history-charts.js").ChartOfHistory[]} */
+const CHARTS = [
+  {
+    title: S.traffic,
+    format: rate,
+    linesOf: (lines) => [
+      { label: S.in, values: lines.rate("incoming"), tone: "accent" },
+      { label: S.out, values: lines.rate("completed"), tone: "quiet" },
+      { label: S.deadLettered, values: lines.rate("dead_lettered"), tone: "alarm" },
+    ],
+  },
+  {
+    title: S.backlog,
+    linesOf: (lines) => [
+      { label: S.active, values: lines.count("active"), tone: "accent" },
+      { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
+      { label: S.deferred, values: lines.count("deferred"), tone: "deferred" },
+      { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
+    ],
+  },
+];
 
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function Now({ entity }) {
@@ -30,7 +52,7 @@ export function Now({ entity }) {
       <div><dt>${S.sessions}</dt><dd>${entity.sessions === 0 ? html`<${Count} value=${0} />` : html`<a href=${href(["sessions", entity.path])}><${Count} value=${entity.sessions} /></a>`}${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
     </dl>
     ${isTopic && html`<p class="muted">${S.topicCounts}</p>`}
-    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
     <section class="card"><div class="card-head"><h2>${S.totals}</h2></div><dl class="pairs totals">
       <dt>${S.incomingTotal}</dt><dd><${Count} value=${entity.incoming} /></dd>
       <dt>${S.completedTotal}</dt><dd><${Count} value=${entity.completed} /></dd>
@@ -38,28 +60,4 @@ export function Now({ entity }) {
       <dt>${S.locksExpiredTotal}</dt><dd><${Count} value=${entity.locks_expired} /></dd>
       <dt>${S.expiredTotal}</dt><dd><${Count} value=${entity.expired} /></dd>
       <dt>${S.deadTotal}</dt><dd><${Count} value=${entity.dead_lettered} /></dd></dl></section>`;
-}
-
-/** @param {{ hour: Schemas["HourShown"] }} properties */
-function Charts({ hour }) {
-  const { times, traffic, backlog } = useMemo(() => {
-    const lines = linesOf(hour);
-    return {
-      times: lines.times,
-      traffic: [
-        { label: S.in, values: lines.rate("incoming"), tone: "accent" },
-        { label: S.out, values: lines.rate("completed"), tone: "quiet" },
-        { label: S.deadLettered, values: lines.rate("dead_lettered"), tone: "alarm" },
-      ],
-      backlog: [
-        { label: S.active, values: lines.count("active"), tone: "accent" },
-        { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
-        { label: S.deferred, values: lines.count("deferred"), tone: "quiet" },
-        { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
-      ],
-    };
-  }, [hour]);
-  return html`<div class="columns">
-    <div class="card"><${Chart} title=${S.traffic} times=${times} lines=${traffic} format=${rate} /></div>
-    <div class="card"><${Chart} title=${S.backlog} times=${times} lines=${backlog} /></div></div>`;
 }
