@@ -2,12 +2,16 @@
 //!
 //! They are the same for all clients and hold no secret. What they show comes from the JSON API, with the credentials of the
 //! reader. Debug builds read them from the source tree at each request; release builds have them inside.
+//!
+//! The page names its files below a directory whose name is a digest of all of them, so that browsers keep them for good and
+//! a reload asks for the page alone. Files import one another by relative paths, and so stay in that directory.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use aws_lc_rs::digest;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
@@ -44,18 +48,30 @@ const HEADERS: [(HeaderName, &str); 6] = [
         HeaderName::from_static("cross-origin-resource-policy"),
         "same-origin",
     ),
-    // A browser asks whether it has the newest version, so that the files of two versions are never mixed.
+    // A browser asks whether it has the newest version, except of what is below the directory of a version.
     (header::CACHE_CONTROL, "no-cache"),
     (header::VARY, "accept-encoding"),
 ];
+
+/// How long a browser keeps a file below the directory of a version: it never becomes another one.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Bytes of the digest in the name of the directory of a version.
+const VERSION_BYTES: usize = 8;
 
 #[derive(RustEmbed)]
 #[folder = "src/console/"]
 struct Files;
 
+/// The name of the directory of this version. Debug builds have none, because their files change.
+static VERSION: LazyLock<Option<String>> =
+    LazyLock::new(|| (!cfg!(debug_assertions)).then(|| version_of(&mut served())));
+
 /// A file as it is sent.
 struct Asset {
+    /// Of the file in the source tree.
     digest: [u8; 32],
+    /// Names the contents.
+    tag: String,
     kind: &'static str,
     plain: Bytes,
     gzip: Bytes,
@@ -83,6 +99,7 @@ pub(crate) fn answer(sign_in: &ConsoleSignIn, path: &str, parts: &Parts) -> Resp
         let response = (kind, sign_in.document()).into_response();
         return with_headers(response, Some(HeaderValue::from_static(POLICY)));
     }
+    let (version, path) = parted(path);
     let Some(asset) = asset(path) else {
         let text = format!("There is nothing at {PREFIX} with this name.\n");
         let response = (StatusCode::NOT_FOUND, text).into_response();
@@ -101,7 +118,64 @@ pub(crate) fn answer(sign_in: &ConsoleSignIn, path: &str, parts: &Parts) -> Resp
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    with_headers(response, asset.policy(issuer.as_deref()))
+    let mut response = with_headers(response, asset.policy(issuer.as_deref()));
+    // Another server's version may be asked for while servers are upgraded: what this one sends for it is not kept. The
+    // policy of the page may change.
+    if path != PAGE && version.is_some() && version == VERSION.as_deref() {
+        response
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, IMMUTABLE);
+    }
+    response
+}
+
+/// Parts the directory of a version, of this server or of another, from the path in it.
+fn parted(path: &str) -> (Option<&str>, &str) {
+    let is_version = |name: &str| {
+        name.len() == 2 * VERSION_BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match path.split_once('/') {
+        Some((version, rest)) if is_version(version) => (Some(version), rest),
+        _ => (None, path),
+    }
+}
+
+/// Returns the paths and digests of the files that browsers use.
+fn served() -> impl Iterator<Item = (String, [u8; 32])> {
+    let paths = Files::iter().filter(|path| kind_of(path).is_some());
+    paths.filter_map(|path| {
+        let file = Files::get(&path)?;
+        Some((path.into_owned(), file.metadata.sha256_hash()))
+    })
+}
+
+/// Returns the name of the directory of a version: it changes with each path and each byte.
+fn version_of(files: &mut dyn Iterator<Item = (String, [u8; 32])>) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for (path, digest) in files {
+        // A path has no line feed, and a digest has a fixed length.
+        context.update(path.as_bytes());
+        context.update(b"\n");
+        context.update(&digest);
+    }
+    hexadecimal(context.finish().as_ref(), VERSION_BYTES)
+}
+
+fn hexadecimal(bytes: &[u8], most: usize) -> String {
+    bytes
+        .iter()
+        .take(most)
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// Returns the page with its files below the directory of a version.
+fn in_version(page: &[u8], version: &str) -> Bytes {
+    let page = String::from_utf8_lossy(page);
+    let below = format!("\"{PREFIX}{version}/");
+    page.replace(&format!("\"{PREFIX}"), &below).into()
 }
 
 /// Adds the headers. A policy is that of a document; with each of many small files it would be half of what is sent.
@@ -114,16 +188,21 @@ fn with_headers(mut response: Response, policy: Option<HeaderValue>) -> Response
     response
 }
 
-/// Returns a file that browsers use. The description of its sources is not one.
-fn asset(path: &str) -> Option<Arc<Asset>> {
+/// Returns the media type of a file that browsers use. The description of the sources is not one.
+fn kind_of(path: &str) -> Option<&'static str> {
     let (_, extension) = path.rsplit_once('.')?;
-    let kind = match extension {
-        "css" => "text/css; charset=utf-8",
-        "html" => "text/html; charset=utf-8",
-        "js" => "text/javascript; charset=utf-8",
-        "svg" => "image/svg+xml",
-        _ => return None,
-    };
+    match extension {
+        "css" => Some("text/css; charset=utf-8"),
+        "html" => Some("text/html; charset=utf-8"),
+        "js" => Some("text/javascript; charset=utf-8"),
+        "svg" => Some("image/svg+xml"),
+        _ => None,
+    }
+}
+
+/// Returns a file that browsers use.
+fn asset(path: &str) -> Option<Arc<Asset>> {
+    let kind = kind_of(path)?;
     let file = Files::get(path)?;
     let digest = file.metadata.sha256_hash();
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,8 +214,13 @@ fn asset(path: &str) -> Option<Arc<Asset>> {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
     };
+    let (plain, tag) = match VERSION.as_deref().filter(|_| path == PAGE) {
+        Some(version) => (in_version(&plain, version), version.to_owned()),
+        None => (plain, hexadecimal(&digest, 16)),
+    };
     let asset = Arc::new(Asset {
         digest,
+        tag,
         kind,
         gzip: compressed(&plain),
         plain,
@@ -172,10 +256,7 @@ impl Asset {
 
     /// Names the contents, and what the policy allows besides: a browser keeps the policy of a page that did not change.
     fn tag(&self, issuer: Option<&str>) -> String {
-        let mut tag = String::from("\"");
-        for byte in self.digest.iter().take(16) {
-            let _ = write!(tag, "{byte:02x}");
-        }
+        let mut tag = format!("\"{}", self.tag);
         if let Some(issuer) = issuer {
             let _ = write!(tag, "-{issuer}");
         }
@@ -340,6 +421,69 @@ mod tests {
         assert_eq!(other.status(), StatusCode::OK);
         let refused = answered("app.js", &[(header::ACCEPT_ENCODING, "gzip;q=0")]);
         assert!(!refused.headers().contains_key(header::CONTENT_ENCODING));
+    }
+
+    #[test]
+    fn the_page_names_its_files_in_the_directory_of_their_version() {
+        let page = Files::get(PAGE).unwrap().data;
+        let text = String::from_utf8(in_version(&page, "0123456789abcdef").to_vec()).unwrap();
+        assert!(text.contains("src=\"/$console/0123456789abcdef/app.js\""));
+        let all = text.matches(PREFIX).count();
+        assert!(1 < all);
+        assert_eq!(text.matches("/$console/0123456789abcdef/").count(), all);
+    }
+
+    #[test]
+    fn a_version_changes_with_each_path_and_each_byte_of_its_files() {
+        let version = |files: &[(&str, u8)]| {
+            version_of(
+                &mut files
+                    .iter()
+                    .map(|(path, byte)| ((*path).to_owned(), [*byte; 32])),
+            )
+        };
+        let one = version(&[("a.js", 1), ("b.js", 2)]);
+        assert_eq!(one, version(&[("a.js", 1), ("b.js", 2)]));
+        assert_eq!(
+            parted(&format!("{one}/lib/a.js")),
+            (Some(one.as_str()), "lib/a.js")
+        );
+        for other in [
+            version(&[("a.js", 1), ("b.js", 3)]),
+            version(&[("a.js", 1), ("c.js", 2)]),
+            version(&[("a.js", 1)]),
+        ] {
+            assert_ne!(one, other);
+        }
+        assert_eq!(served().filter(|(path, _)| path == "app.js").count(), 1);
+        assert!(served().all(|(path, _)| asset(&path).is_some()));
+    }
+
+    #[test]
+    fn browsers_keep_the_files_of_this_version_alone() {
+        let kept = |path: &str| {
+            let response = answered(path, &[]);
+            assert_eq!(response.status(), StatusCode::OK, "{path}");
+            response.headers()[header::CACHE_CONTROL].clone()
+        };
+        let version = VERSION.as_deref().unwrap_or("0123456789abcdef");
+        let immutable = match VERSION.as_deref() {
+            Some(_) => IMMUTABLE,
+            None => HeaderValue::from_static("no-cache"),
+        };
+        assert_eq!(kept(&format!("{version}/lib/html.js")), immutable);
+        assert_eq!(kept(&format!("{version}/styles/base.css")), immutable);
+        for path in [
+            PAGE.to_owned(),
+            format!("{version}/{PAGE}"),
+            "app.js".to_owned(),
+            "00000000000000ff/app.js".to_owned(),
+        ] {
+            assert_eq!(kept(&path), "no-cache", "{path}");
+        }
+        let deeper = format!("{version}/{version}/app.js");
+        assert_eq!(answered(&deeper, &[]).status(), StatusCode::NOT_FOUND);
+        assert_eq!(answered("00ff/app.js", &[]).status(), StatusCode::NOT_FOUND);
     }
 
     #[test]

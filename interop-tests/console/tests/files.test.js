@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { inBrowser, open, url } from "../harness.js";
+import { inBrowser, live, open, url } from "../harness.js";
 
 const run = promisify(execFile);
 const HERE = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -80,6 +80,25 @@ describe("files", { concurrency: true }, () => {
     }
   });
 
+  it("browsers keep the files that the page names, and no others", async () => {
+    const html = await (await fetch(url)).text();
+    const [, version] = /src="\/\$console\/([0-9a-f]{16})\/app\.js"/.exec(html);
+    const named = [...html.matchAll(/"(\/\$console\/[^"]*)"/g)].map(([, path]) => path);
+    assert(30 < named.length);
+    for (const path of named) {
+      assert(path.startsWith(`/$console/${version}/`), path);
+      const answer = await fetch(url + path);
+      assert.equal(answer.headers.get("cache-control"), "public, max-age=31536000, immutable", path);
+      await answer.arrayBuffer();
+    }
+    // A server of another version may be asked while servers are upgraded: what it sends is not kept.
+    for (const path of ["/", "/$console/app.js", "/$console/00000000000000ff/app.js", `/$console/${version}/index.html`, "/$console/sign-in.json"]) {
+      const answer = await fetch(url + path);
+      assert.deepEqual([answer.status, answer.headers.get("cache-control")], [200, "no-cache"], path);
+      await answer.arrayBuffer();
+    }
+  });
+
   it("entities and the administration API keep their addresses", async () => {
     const feed = await fetch(`${url}/$Resources/queues?api-version=2021-05`);
     assert.match(await feed.text(), /<feed/);
@@ -106,5 +125,24 @@ inBrowser("first load", (test) => {
     console.log(`first load: ${bytes} bytes with headers, ${files.size} requests`);
     assert(0 < bytes && bytes <= BYTES_MAX, `${bytes} bytes`);
     assert.deepEqual([...hosts], [url]);
+  });
+
+  test("a reload asks for the page alone", async (page, context) => {
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    const paths = new Map();
+    const kept = new Set();
+    session.on("Network.requestWillBeSent", ({ requestId, request }) => paths.set(requestId, new URL(request.url).pathname));
+    session.on("Network.requestServedFromCache", ({ requestId }) => kept.add(requestId));
+    session.on("Network.responseReceived", ({ requestId, response }) => response.fromDiskCache && kept.add(requestId));
+    await open(page);
+    await page.waitForLoadState("load");
+    paths.clear();
+    await page.reload();
+    await live(page);
+    await page.waitForLoadState("load");
+    const asked = [...paths].filter(([id, path]) => !kept.has(id) && !path.startsWith("/api/")).map(([, path]) => path);
+    assert(40 < kept.size);
+    assert.deepEqual(asked, ["/"]);
   });
 });
