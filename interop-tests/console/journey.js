@@ -48,11 +48,3 @@ export async function signIn(page, connectionString) {
   await page.getByRole("button", { name: "Sign in" }).click();
   await live(page);
 }
-
-/** A token of the secured broker's root key (secured.py). */
-export function rootToken() {
-  const resource = encodeURIComponent(`${securedUrl}/`);
-  const until = Math.floor(Date.now() / 1000) + 600;
-  const signature = createHmac("sha256", "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==").update(`${resource}\n${until}`).digest("base64");
-  return `SharedAccessSignature sr=${resource}&sig=${encodeURIComponent(signature)}&se=${until}&skn=RootManageSharedAccessKey`;
-}
