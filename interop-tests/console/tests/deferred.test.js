@@ -130,10 +130,12 @@ inBrowser("deferred", (test) => {
     await page.mouse.click(x + 8, y + 8);
     assert.deepEqual(await states("parked-twice"), ["deferred", "deferred", "deferred"]);
     await open(page, "#/entity/parked-twice/message/2");
-    await page.getByRole("button", { name: "Put back" }).click();
-    await page.getByRole("dialog").getByText("Put message 2 back?").waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Put back" }).click();
-    await page.getByText("Message 2 is active now.").first().waitFor();
+    await page.getByRole("button", { name: "Make active" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: /^Make active .*message 2/ }).waitFor();
+    assert.deepEqual(await states("parked-twice"), ["deferred", "deferred", "deferred"]);
+    await dialog.getByRole("button", { name: /^Make active/ }).click();
+    await dialog.waitFor({ state: "detached" });
     assert.deepEqual((await states("parked-twice")).toSorted(), ["active", "deferred", "deferred"]);
   });
 

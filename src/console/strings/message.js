@@ -81,9 +81,6 @@ export const S = {
   cancel: "Cancel",
   remove: "Delete",
   /** @param {string} number */
-  activateTitle: (number) => `Put message ${number} back?`,
-  activateText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
-  /** @param {string} number */
   resentDone: (number) => `Message ${number} was sent again.`,
   lockedActions: "A receiver has locked it: nothing can be changed until the lock ends.",
 
