@@ -89,6 +89,10 @@ exit 0
 ENTER = ["unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash"]
 
 BUILT = dict.fromkeys(("make", "install target/", "export PATH="), "it is a build")
+INSTALLED = dict.fromkeys(
+    ("docker ", "sudo ", "tar -xf", "useradd ", "mkdir /etc", "cp packaging", "chgrp ", "chmod ", "systemctl "),
+    "it changes the system: the suites dist and container",
+)
 READERS = "the program is the reader's"
 GONE = "jitney queues delete orders --yes >/dev/null"
 # A certificate of the reader's.
@@ -136,7 +140,7 @@ PAGES = [
         skipped=BUILT | {"pip install": "it is installed", "python first.py": "the suite cli runs it", "1 hello": "the suite cli runs it"},
         before={"jitney serve --ephemeral": "stop; last=", "--tls-cert server.pem": f"kill $!; wait $!; {CERTIFICATE}"},
     ),
-    Page("docs/install.md", skipped=BUILT, before={"$STRING": STRING, "--tls-cert server.pem": CERTIFICATE}),
+    Page("docs/install.md", skipped=BUILT | INSTALLED, before={"$STRING": STRING, "--tls-cert server.pem": CERTIFICATE}),
     Page(
         "docs/from-the-emulator.md",
         # The page's file, with the mistake of which it tells.
