@@ -56,6 +56,9 @@ inBrowser("schedule", (test) => {
     assert.equal(clicks(), 4);
     assert.equal((await message("put-off", 2)).scheduled_for, "2031-02-03T03:05:06Z");
     await until(async () => !(await numbers(page)).includes("2"), "it is not in this time any more");
+    await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+    await until(async () => (await numbers(page)).includes("2"), "it is in this time again");
+    assert.equal((await message("put-off", 2)).scheduled_for, "2045-03-02T00:00:00Z");
   });
 
   test("in four clicks: a bar is chosen, and its message is cancelled", async (page) => {

@@ -22,11 +22,8 @@ export const S = {
   received: (number) => `Message ${number} is locked for you.`,
   inSession: "Messages of entities with message sessions are received by clients that hold the session; here they can be put back.",
 
-  select: "Selected",
   /** @param {string} number */
   selectLabel: (number) => `Select message ${number}`,
-  selectAll: "Select all that are shown",
-  selectNone: "Select none",
   /** @param {string} count */
   putBackAll: (count) => `Put all ${count} back`,
   /** @param {string} count */

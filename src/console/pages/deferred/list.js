@@ -27,13 +27,12 @@ export function DeferredList({ path, follows, selected, onSelect, onReceive, onP
   useFocusKept(".table-box");
   const found = useResource((signal) => read(path, most, signal), [path], [most, ...follows]);
   const { data } = found;
-  const columns = useMemo(() => columnsOf(path, selected, onSelect, onReceive, onPutBack), [path, selected, onReceive, onPutBack]);
+  const columns = useMemo(() => columnsOf(path, onReceive, onPutBack), [path, onReceive, onPutBack]);
   if (data === undefined) return found.error ? html`<${Problem} error=${found.error} onRetry=${found.reload} />` : html`<${Loading} />`;
-  const shown = data.messages.filter(({ lock }) => lock == null).map(({ sequence_number: each }) => digits(each));
-  const isAll = shown.length !== 0 && shown.every((each) => selected.has(each));
-  return html`${can("manage") && 1 < shown.length && html`<div class="tools"><button type="button" class="quiet" onClick=${() => onSelect(new Set(isAll ? [] : shown))}>${isAll ? S.selectNone : S.selectAll}</button></div>`}
-    <${Table} label=${S.messages} columns=${columns} rows=${data.messages} keyOf=${(/** @type {Message} */ row) => digits(row.sequence_number)}
-      hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)} fills=${true} isSorted=${true} rowHeight=${36} />
+  const labelOf = (/** @type {Message} */ { sequence_number: each, lock }) => (lock == null ? S.selectLabel(digits(each)) : null);
+  return html`<${Table} label=${S.messages} columns=${columns} rows=${data.messages} keyOf=${(/** @type {Message} */ row) => digits(row.sequence_number)}
+      hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)} fills=${true} isSorted=${true} rowHeight=${36}
+      ticks=${can("manage") ? { selected, onSelect, labelOf } : undefined} />
     <p class="list-foot muted">${number(data.messages.length)}${data.next == null ? `, ${S.all}` : html` <button type="button" class="quiet" disabled=${found.isLoading} onClick=${() => setMost(most + 5 * STEP)}>${S.more}</button>`}</p>`;
 }
 
@@ -55,17 +54,10 @@ async function read(path, most, signal) {
 }
 
 /** @param {string} path
- * @param {Set<string>} selected
- * @param {(selected: Set<string>) => void} onSelect
  * @param {((number: string) => void) | null} onReceive
  * @param {(number: string) => void} onPutBack
  * @returns {import("../../components/table.js").Column<Message>[]} */
-function columnsOf(path, selected, onSelect, onReceive, onPutBack) {
-  const toggle = (/** @type {string} */ each) => {
-    const next = new Set(selected);
-    if (!next.delete(each)) next.add(each);
-    onSelect(next);
-  };
+function columnsOf(path, onReceive, onPutBack) {
   /** @type {import("../../components/table.js").Column<Message>[]} */
   const columns = [
     { id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(path, row.sequence_number)}>${digits(row.sequence_number)}</a>` },
@@ -77,8 +69,6 @@ function columnsOf(path, selected, onSelect, onReceive, onPutBack) {
   ];
   if (!can("manage")) return columns;
   return [
-    { id: "selected", label: "", cell: (row) => html`<input type="checkbox" aria-label=${S.selectLabel(digits(row.sequence_number))} checked=${selected.has(digits(row.sequence_number))} disabled=${row.lock != null}
-      onChange=${() => toggle(digits(row.sequence_number))} />` },
     ...columns,
     { id: "actions", label: S.actions, align: "end", cell: (row) => {
       const each = digits(row.sequence_number);

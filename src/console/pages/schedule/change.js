@@ -1,6 +1,7 @@
 // A scheduled message gets another time, is sent now, or is cancelled.
 
 import { actOn } from "../../lib/actions.js";
+import { now } from "../../lib/clock.js";
 import { digits, local, utc } from "../../lib/format.js";
 import { html, useState } from "../../lib/html.js";
 import { fieldOf, isoOf, timeOf } from "../../lib/local-time.js";
@@ -47,6 +48,19 @@ export function cancel({ entity, sequence_number: number }, onDone) {
   });
 }
 
+/** How a message gets the time that it had; undefined if that has passed.
+ * @param {Scheduled} message
+ * @param {() => void} onDone
+ * @returns {import("../../components/toast.js").Undo | undefined} */
+function undoOf({ entity, sequence_number: number, scheduled_for: before }, onDone) {
+  if (before == null || Date.parse(before) <= now()) return undefined;
+  return async () => {
+    await actOn(entity, number, { kind: "reschedule", scheduled_for: before });
+    onDone();
+    return S.changed(digits(number), local(before));
+  };
+}
+
 /** @param {{ message: Scheduled, close: () => void, onDone: () => void }} properties */
 function Change({ message, close, onDone }) {
   const { entity, sequence_number: number } = message;
@@ -67,7 +81,7 @@ function Change({ message, close, onDone }) {
     setBusy(true);
     try {
       await actOn(entity, number, { kind: "reschedule", scheduled_for: isoOf(at) });
-      toast(S.changed(digits(number), local(at)));
+      toast(S.changed(digits(number), local(at)), { undo: undoOf(message, onDone) });
       close();
       onDone();
     } catch (refused) {
