@@ -603,8 +603,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
-         *     operator may.
+         * Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. With a
+         *     `Config.json` of the emulator as the body it has the entities of that: if one of them cannot be made, there is no namespace.
+         *     Only the operator may.
          */
         put: operations["make_namespace"];
         post?: never;
@@ -3630,7 +3631,12 @@ export interface operations {
     };
     make_namespace: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The name of the namespace in the body whose entities are made; it may be left out if the body has only one. */
+                from?: string;
+                /** @description Without effect. */
+                namespace?: string;
+            };
             header?: never;
             path: {
                 /** @description Its name: letters, digits and hyphens */
@@ -3638,7 +3644,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ConfigJson"] | null;
+            };
+        };
         responses: {
             201: {
                 headers: {
