@@ -135,7 +135,7 @@ function Form({ name, initial, original, path, choices, choose, isTyped }) {
         ${1 < count && html`<${Field} label=${S.start} error=${errors.start}><input inputmode="numeric" value=${draft.start} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ start: event.target.value })} /><//>`}
         ${1 < count ? html`<p class="hint">${S.manyHint}</p>` : hasCounter(draft) && html`<p class="hint">${S.singleBraces}</p>`}
         <details class="hint"><summary>${S.templates}</summary>${S.templatesHint}</details>
-        ${hasTemplate(draft) && html`<label class="fills"><input type="checkbox" checked=${draft.fills} onChange=${(/** @type {any} */ event) => change({ fills: event.target.checked })} /> ${S.fills}</label>`}</section>
+        ${hasTemplate(draft) && html`<label class="fills-templates"><input type="checkbox" checked=${draft.fills} onChange=${(/** @type {any} */ event) => change({ fills: event.target.checked })} /> ${S.fills}</label>`}</section>
       <div class="send-columns"><div class="send-main"><${BodyPart} ...${part} /><${ApplicationPart} ...${part} /><${Preview} draft=${draft} /></div>
         <${SystemPart} ...${part} hints=${hints} /></div>
       <${Problem} error=${problem} />
