@@ -5,8 +5,8 @@ import { before } from "node:test";
 import { api, inBrowser, open, until } from "../harness.js";
 import { entity, send } from "../seed.js";
 
-/** With them and those of other tests there are nearly as many as the stream of changes has. */
-const COUNT = 9_800;
+/** With those of all other tests they stay below the 10,000 that the stream of changes has. */
+const COUNT = 9_500;
 const TOGETHER = 50;
 /** Milliseconds for a sort or a filter of all of them, on two busy cores. */
 const SLOW = 1_000;
@@ -19,9 +19,9 @@ inBrowser("volume", (test) => {
     await send(api, "many/service-7777", { body: "a" });
   }, { timeout: 100_000 });
 
-  test("ten thousand entities are sorted, filtered and scrolled without delay", async (page) => {
+  test("thousands of entities are sorted, filtered and scrolled without delay", async (page) => {
     await open(page, "#/entities");
-    await page.getByText(/^9,[89]\d\d$|^10,000$/).waitFor();
+    await page.getByText(/^9,[5-9]\d\d$/).waitFor();
     assert(await page.locator("tbody tr").count() < 100, "only rows in sight are elements");
     const first = () => page.locator("tbody .entity-name a").first().textContent();
     const timed = async (what, act) => {
@@ -43,7 +43,7 @@ inBrowser("volume", (test) => {
     await timed("scroll", async () => {
       await page.getByRole("group", { name: "Entities" }).focus();
       await page.keyboard.press("End");
-      await page.getByRole("link", { name: "many/service-9799", exact: true }).waitFor();
+      await page.getByRole("link", { name: "many/service-9499", exact: true }).waitFor();
     });
     assert(await page.locator("tbody tr").count() < 100);
   });

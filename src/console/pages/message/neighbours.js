@@ -1,7 +1,7 @@
 // From one message to the one before it or behind it in the list that it was opened from.
 
 import { number } from "../../lib/format.js";
-import { html, useEffect, useMemo } from "../../lib/html.js";
+import { html, useLayoutEffect, useMemo } from "../../lib/html.js";
 import { neighboursOf } from "../../lib/neighbours.js";
 import { route } from "../../lib/router.js";
 import { S } from "../../strings/message.js";
@@ -13,10 +13,12 @@ const KEYS = /** @type {const} */ ({ k: "previous", j: "next" });
 export function Neighbours() {
   const address = `#${route.value.path}`;
   const found = useMemo(() => neighboursOf(address), [address]);
-  useEffect(() => {
+  // Before the page is shown: a key pressed at once is for this message.
+  useLayoutEffect(() => {
     if (found === null) return undefined;
     const press = (/** @type {KeyboardEvent} */ event) => {
-      const isTyped = event.target instanceof Element && event.target.closest("input, select, textarea, dialog, [contenteditable]") !== null;
+      const isTyped = event.target instanceof Element
+        && event.target.closest("input, select, textarea, dialog, [contenteditable]") !== null;
       if (isTyped || event.ctrlKey || event.altKey || event.metaKey || !(event.key in KEYS)) return;
       const to = found[KEYS[/** @type {keyof typeof KEYS} */ (event.key)]];
       if (to !== null) follow(to);
