@@ -417,15 +417,12 @@ fn fields(
     if let Some(own) = own.filter(|_| has_id && life.is_none() && amended.is_none()) {
         return out.extend_from_slice(own);
     }
-    let changes = Field::ALL.map(|field| {
-        (
-            field.index(),
-            amended.and_then(|amended| amended.field(field)),
-        )
-    });
+    let changes =
+        amended.map(|amended| Field::ALL.map(|field| (field.index(), amended.field(field))));
+    let changes = changes.as_ref().map_or(&[][..], |changes| &changes[..]);
     let change = |index| {
+        let mut changes = changes.iter();
         changes
-            .iter()
             .find(|(at, _)| *at == index)
             .and_then(|(_, value)| *value)
     };
@@ -461,11 +458,13 @@ fn fields(
 fn default_message_id(out: &mut Vec<u8>, id: [u8; 16]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
-    out.extend_from_slice(&[0xa1, 32]);
-    out.extend(
-        id.iter()
-            .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]),
-    );
+    let mut value = [0; 34];
+    let [code, length, text @ ..] = &mut value;
+    (*code, *length) = (0xa1, 32);
+    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(id) {
+        *pair = [digit(byte >> 4), digit(byte & 0xf)];
+    }
+    out.extend_from_slice(&value);
 }
 
 /// Writes the application-properties: those without amendments as the sender had them, then the
