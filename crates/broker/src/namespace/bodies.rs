@@ -116,6 +116,11 @@ impl SharedBodies {
         true
     }
 
+    /// Returns whether topics hold less than when they were taken last.
+    pub(super) fn are_lessened(&self) -> bool {
+        !self.lessened.is_empty()
+    }
+
     /// Takes the topics that hold less than when they were taken last.
     pub(super) fn take_lessened(&mut self) -> BTreeSet<EntityId> {
         std::mem::take(&mut self.lessened)

@@ -125,6 +125,10 @@ impl Namespaces {
 
     /// Notes that topics hold less than before.
     pub(super) fn note_room_in_topics(&mut self) {
+        // It is asked for each message.
+        if !self.bodies.are_lessened() {
+            return;
+        }
         for topic in self.bodies.take_lessened() {
             if !self.forwarding.blocked.is_empty() {
                 self.note_room(topic);
