@@ -447,7 +447,7 @@ pub enum Event {
         /// It says that it brings JMS 2.0.
         is_client_provider: bool,
         /// The product that it says it is.
-        product: Product,
+        product: Box<Product>,
     },
     /// The peer wants a link: answer with `accept_link` or `refuse_link`.
     AttachRequested(LinkId, Box<Attach>),

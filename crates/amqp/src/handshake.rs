@@ -285,7 +285,7 @@ impl Connection {
             hostname: peer.hostname,
             identity: self.handshake.identity.clone(),
             is_client_provider: peer.is_client_provider,
-            product: peer.product,
+            product: Box::new(peer.product),
         });
         Ok(())
     }

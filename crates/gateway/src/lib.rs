@@ -427,7 +427,7 @@ impl Gateway {
             } => {
                 let state = self.connection(connection);
                 state.container_id = container_id;
-                state.product = product;
+                state.product = *product;
                 state.opened_at = cx.now;
                 state.brings_jms = is_client_provider;
                 self.opened(connection, hostname.as_deref());

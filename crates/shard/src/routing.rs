@@ -399,7 +399,7 @@ mod tests {
             hostname: host.map(str::to_owned),
             identity: Identity::Anonymous,
             is_client_provider: false,
-            product: jitney_amqp::Product::default(),
+            product: Box::default(),
         })
     }
 

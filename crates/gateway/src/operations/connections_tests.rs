@@ -135,10 +135,10 @@ fn what_a_client_says_of_itself_is_told_and_cut() {
             hostname: None,
             identity: Identity::Anonymous,
             is_client_provider: false,
-            product: Product {
+            product: Box::new(Product {
                 name: "library".to_owned(),
                 version: "1.2".to_owned(),
-            },
+            }),
         };
         gateway.apply(cx, ONE.0, Report::Event(opened));
         let grant = |whose: &str| Grant {

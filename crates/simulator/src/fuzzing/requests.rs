@@ -7,7 +7,7 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 use super::{NOW, make_entities, parts};
 use jitney_amqp::{
     Attach, DeliveryId, Event, Identity, IncomingTransfer, LinkCredit, LinkId, LinkRole,
-    LinkTarget, Product, SessionId,
+    LinkTarget, SessionId,
 };
 use jitney_base::ids::ConnectionId;
 use jitney_base::time::{Millis, Timestamp};
@@ -76,7 +76,7 @@ impl Client {
             hostname: None,
             identity: Identity::Anonymous,
             is_client_provider: false,
-            product: Product::default(),
+            product: Box::default(),
         }));
         for (node, address) in (0..).zip(NODES) {
             for (link, role) in [

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 use jitney_amqp::{
-    Attach, DeliveryId, Event, IncomingTransfer, LinkCredit, LinkId, LinkRole, LinkTarget, Product,
+    Attach, DeliveryId, Event, IncomingTransfer, LinkCredit, LinkId, LinkRole, LinkTarget,
     SessionId,
 };
 use jitney_base::address::{EntityAddress, SubQueue};
@@ -257,7 +257,7 @@ fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str)
             hostname: Some("first".to_owned()),
             identity: jitney_amqp::Identity::Anonymous,
             is_client_provider: false,
-            product: Product::default(),
+            product: Box::default(),
         };
         gateway.apply(cx, GUEST, Report::Event(opened));
     });
