@@ -23,12 +23,14 @@ ARGS ?=
 # What is fuzzed, and for how many seconds: make fuzz TARGET=engine TIME=600. `fuzz/run --list` prints the targets.
 TARGET ?= engine
 TIME ?= 60
+# What `make deny` looks at. Known vulnerabilities need the network: DENY="advisories bans licenses sources".
+DENY ?= bans licenses sources
 
 CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check lint unit test test-all test-rest dist sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
+.PHONY: help run build check deny lint unit test test-all test-rest dist sim crash mutants mutants-sample fuzz interop bench bench-ha growth instructions ha ha-test certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +47,7 @@ test: unit sim .venv/core ## unit tests, simulation, the Python SDK, kills, host
 
 test-all: test test-rest ## everything CI runs: make test, lints, documentation, planted bugs, and the suites of tier `ci`
 
-test-rest: lint mutants-sample build .venv/made
+test-rest: lint deny mutants-sample build .venv/made
 	interop-tests/run --tier ci
 	-interop-tests/bench/instructions # a report: it fails nothing
 
@@ -58,7 +60,10 @@ lint: ## format, clippy, documentation, and whether the planted bugs still apply
 	tests/mutants --check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
-check: lint unit ## the quick part: lint and unit
+check: lint deny unit ## the quick part: lint, deny and unit
+
+deny: target/tools/bin/cargo-deny ## licences and origins of what is built in, and what must not be
+	target/tools/bin/cargo-deny --locked check $(DENY)
 
 sim: ## the broker under simulation: SEEDS=200 of them from FIRST on, which the commit gives, or the one of SEED=42
 	SEEDS=$(SEEDS) FIRST=$(FIRST) $(if $(SEED),SEED=$(SEED)) $(CHECKED) $(CARGO) test --locked --profile quick --test simulator -- sim:: --nocapture
@@ -123,6 +128,10 @@ clean: ## remove what was built and installed inside the tree
 target/tools/python/made: packaging/requirements.txt
 	$(PYTHON) -m venv --clear target/tools/python
 	target/tools/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+target/tools/bin/cargo-deny: packaging/check-tools.txt
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 xargs $(CARGO) install --quiet --locked --root target/tools <$<
 	touch $@
 
 target/tools/bin/made: packaging/tools.txt
