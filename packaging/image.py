@@ -34,6 +34,7 @@ CONFIG: dict[str, Any] = {
     "Env": [
         "PATH=/usr/bin",
         "JITNEY_DATA_DIR=/data",
+        "JITNEY_IN_CONTAINER=true",
         "JITNEY_ALLOW_ANY_KEY_BEYOND_LOOPBACK=true",
     ],
     "ExposedPorts": {"443/tcp": {}, "5300/tcp": {}, "5671/tcp": {}, "5672/tcp": {}},

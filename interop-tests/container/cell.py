@@ -79,8 +79,9 @@ def image() -> Image:
 
 
 class Cell:
-    def __init__(self, directory: Path, environment: dict[str, str], config: str | None = None):
+    def __init__(self, directory: Path, environment: dict[str, str], config: str | None = None, *, has_init: bool = False):
         self.image = image()
+        self.has_init = has_init
         self.root = directory / "root"
         self.log = directory / "log"
         self.environment = {**self.image.environment, **environment}
@@ -104,7 +105,8 @@ class Cell:
             self.process = subprocess.Popen(
                 [
                     "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={self.root / 'proc'}",
-                    sys.executable, HERE / "inside.py", self.root, self.image.config["User"], json.dumps(self.environment), *self.image.command,
+                    sys.executable, HERE / "inside.py", self.root, self.image.config["User"], "init" if self.has_init else "",
+                    json.dumps(self.environment), *self.image.command,
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )

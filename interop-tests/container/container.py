@@ -327,6 +327,18 @@ def with_keys(directory: Path) -> None:
         cell.close()
 
 
+def with_an_init(directory: Path) -> None:
+    """`docker run --init`: the broker is not process 1."""
+    cell = Cell(directory, MODULES["compose"], has_init=True)
+    try:
+        cell.start(5672, 5300)
+        cell.wait_for_log()
+        round_trip(connection_string(cell), "queue.1")
+        check(cell.end() == 0, f"it did not stop in order\n{cell.told()}")
+    finally:
+        cell.close()
+
+
 def by_the_module(directory: Path) -> None:
     """Testcontainers' own module for Node, unchanged, with an engine that has cells."""
     directory.mkdir(parents=True)
@@ -380,7 +392,7 @@ CHECKS = {
     "S453": without_a_config, "S454": with_a_config, "S455": with_mistakes, "S456": another_port, "S457": administered,
     "S458": stopped_and_started, "S459": by_the_module,
     "S460": by_a_module_for_python,
-    "S461": as_an_image, "S462": with_keys,
+    "S461": as_an_image, "S462": with_keys, "S463": with_an_init,
 }
 
 

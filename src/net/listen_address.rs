@@ -1,15 +1,18 @@
 //! Addresses to listen at, as people write them.
 //!
-//! A port alone is at loopback, or at all addresses for the first process of a container.
+//! A port alone is at loopback, or at all addresses in a container.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The variable that the image sets: the broker is not the first process of a container that has an init.
+const IN_CONTAINER: &str = "JITNEY_IN_CONTAINER";
 
 /// Where the process runs, which gives the default addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Host {
     /// Clients are on the same machine.
     Machine,
-    /// The process is the first one of a container: its clients are outside.
+    /// The process is what a container is for: its clients are outside.
     Container,
 }
 
@@ -17,7 +20,7 @@ impl Host {
     /// Returns where this process runs. The first process of a container has the id 1. A broker that a person starts by hand in
     /// a container, such as one for development, has another.
     pub(crate) fn here() -> Self {
-        if std::process::id() == 1 {
+        if std::process::id() == 1 || std::env::var_os(IN_CONTAINER).is_some() {
             Self::Container
         } else {
             Self::Machine
