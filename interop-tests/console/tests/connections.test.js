@@ -38,7 +38,7 @@ inBrowser("connections", (test) => {
     await page.getByRole("link", { name: "Connections" }).click();
     await heading(page, "Connections");
     const stuck = page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "stuck-worker" });
-    await stuck.getByText(/holds 5 unsettled, the oldest for \d+ s, and nothing has happened for \d+ s, while 3 wait for it/).waitFor(STUCK);
+    await stuck.getByText(/holds 5 unsettled, the oldest for \d+s, and nothing has happened for \d+s, while 3 wait for it/).waitFor(STUCK);
     assert.equal(await page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "flowing-worker" }).count(), 0);
     await row(page, "receives from stuck").getByText("holds 5 unsettled").waitFor();
     await isAccessible(page);
@@ -70,8 +70,8 @@ inBrowser("connections", (test) => {
     });
     await open(page, "#/connections?show=stuck");
     const shown = row(page, "receives from deep");
-    await shown.getByText(/holds 2 unsettled, the oldest for \d+ s/).waitFor();
-    const seconds = Number(/the oldest for (\d+) s/.exec(await shown.textContent())[1]);
+    await shown.getByText(/holds 2 unsettled, the oldest for \d+s/).waitFor();
+    const seconds = Number(/the oldest for (\d+)s/.exec(await shown.textContent())[1]);
     assert(10 <= seconds && seconds <= (Date.now() - Date.parse(since)) / 1000 + 1, `${seconds} s`);
     assert.deepEqual(await page.evaluate(() => [...window.seen].filter((text) => text.includes("No receiver is stuck"))), []);
     await open(page, "#/");

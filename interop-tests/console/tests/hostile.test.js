@@ -90,13 +90,13 @@ inBrowser("hostile", (test) => {
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Send a copy" }).click();
     await heading(page, "Send");
-    await page.getByRole("button", { name: "Lay out" }).click();
+    await page.getByRole("button", { name: "Format" }).click();
     await heading(page, "Send");
     await open(page, `#/entity/${encodeURIComponent("brackets/$DeadLetterQueue")}/message/2`);
     await page.locator("pre.body").getByText("[", { exact: false }).first().waitFor();
   });
 
-  test("compressed bodies are unpacked, up to a bound", async (page) => {
+  test("compressed bodies are decompressed, up to a bound", async (page) => {
     await entity(api, "packed");
     const packed = (text) => ({ body_base64: gzipSync(text).toString("base64") });
     await send(api, "packed", packed('{"order": 7, "note": "<img src=x onerror=alert(1)>"}'), packed("plain text"), packed("0".repeat(64 * 1024 * 1024)),
@@ -113,7 +113,7 @@ inBrowser("hostile", (test) => {
     await open(page, "#/entity/packed/message/3");
     await page.getByText("gzip, 4.0 MiB…").or(page.getByText("gzip, 4 MiB…")).waitFor();
     await open(page, "#/entity/packed/message/4");
-    await page.getByText("It cannot be unpacked.").waitFor();
+    await page.getByText("Cannot decompress it.").waitFor();
     await page.locator("pre.body").getByText("1f 8b 08").waitFor();
     await open(page, "#/entity/packed/message/5");
     await page.locator("pre.body").getByText("read by the broker <b>").waitFor();

@@ -74,7 +74,7 @@ inBrowser("lists of messages", (test) => {
 
   test("all that match are more than those that are loaded", async (page) => {
     await open(page, "#/entity/ticked-many?tab=messages&by=filter&value=even%20%3D%20true");
-    await page.getByRole("button", { name: "Search further" }).waitFor();
+    await page.getByRole("button", { name: "Continue the search" }).waitFor();
     await page.getByRole("checkbox", { name: "Select all that are shown" }).check();
     await bar(page).getByRole("button", { name: "Select all that match" }).click();
     await bar(page).getByText("All that match are selected").waitFor();

@@ -59,7 +59,7 @@ inBrowser("messages", (test) => {
     await page.getByText("Scheduled: it becomes active").waitFor();
   });
 
-  test("by keyboard: conditions are chosen, added and left out", async (page) => {
+  test("by keyboard: conditions are chosen, added and removed", async (page) => {
     await open(page, "#/messages");
     await tabTo(page, /^Search by$/);
     await page.keyboard.press("ArrowDown");
@@ -67,7 +67,7 @@ inBrowser("messages", (test) => {
     await page.keyboard.type("lost");
     await page.keyboard.press("Enter");
     await page.getByText("4 messages found").first().waitFor();
-    await tabTo(page, /^And…$/);
+    await tabTo(page, /^Add a condition$/);
     await page.keyboard.press("Enter");
     await input(page, "Message id").waitFor();
     await tabTo(page, /^Search$/, "button");
@@ -76,7 +76,7 @@ inBrowser("messages", (test) => {
     await page.keyboard.type("lost-1");
     await page.keyboard.press("Enter");
     await page.getByText("1 message found").first().waitFor();
-    await page.getByRole("button", { name: "Leave out: Message id" }).focus();
+    await page.getByRole("button", { name: "Remove: Message id" }).focus();
     await page.keyboard.press("Enter");
     await tabTo(page, /^Search$/, "button");
     await page.keyboard.press("Enter");
@@ -121,7 +121,7 @@ inBrowser("messages", (test) => {
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("stopped at sought").waitFor();
     await isAccessible(page);
-    await page.getByRole("button", { name: "Search further" }).click();
+    await page.getByRole("button", { name: "Continue the search" }).click();
     await until(() => places.length === 3, "the step is asked for again");
     release();
     await page.getByText("all queues searched").first().waitFor();

@@ -51,10 +51,10 @@ inBrowser("signing in at an issuer", (test) => {
     await page.getByText("owner@example").waitFor();
     assert.deepEqual([...authorizations], ["Bearer eyJ"]);
     await page.goto(`${broker.url}/#/entity/guarded`);
-    await page.getByRole("button", { name: "Purge" }).waitFor();
+    await page.getByRole("button", { name: "Delete messages" }).waitFor();
     await page.reload();
     await page.getByText("owner@example").waitFor();
-    await page.getByRole("button", { name: "Purge" }).waitFor();
+    await page.getByRole("button", { name: "Delete messages" }).waitFor();
     assert.deepEqual(issuer.grants, ["authorization_code"]);
     const other = await context.newPage();
     await other.goto(broker.url);
@@ -76,7 +76,7 @@ inBrowser("signing in at an issuer", (test) => {
     await live(page);
     await page.goto(`${broker.url}/#/entity/guarded`);
     await page.getByRole("link", { name: "Properties" }).waitFor();
-    for (const name of ["Purge", "Delete"]) assert.equal(await page.getByRole("button", { name }).count(), 0);
+    for (const name of ["Delete messages", "Delete entity"]) assert.equal(await page.getByRole("button", { name }).count(), 0);
     isContent();
   }, { allow: [/403 \(Forbidden\)/, /401 \(Unauthorized\)/] });
 

@@ -122,7 +122,7 @@ inBrowser("pages", (test) => {
     await open(page, `#/entity/${encodeURIComponent("spaced/$DeadLetterQueue")}/message/1`);
     await page.getByRole("button", { name: "Repair" }).click();
     const body = page.getByRole("textbox", { name: "Body" });
-    const layout = page.getByText(/The layout of the body changes too: 34 B become \d+ B/);
+    const layout = page.getByText(/The format of the body changes too: 34 B become \d+ B/);
     await page.getByText("The values of the body are as they were.").waitFor();
     await page.getByRole("button", { name: "Format" }).click();
     await layout.waitFor();
@@ -145,11 +145,11 @@ inBrowser("pages", (test) => {
     assert.match(await refused.textContent(), new RegExp((await response.json()).detail.slice(0, 20).replace(/[^\w ]/g, ".")));
   }, { allow: [/400 \(Bad Request\)/] });
 
-  test("a purge is confirmed by the name", async (page) => {
+  test("deleting all messages is confirmed by the name", async (page) => {
     await entity(api, "purged");
     await send(api, "purged", { body: "a" }, { body: "b" });
     await open(page, "#/entity/purged");
-    await page.getByRole("button", { name: "Purge" }).click();
+    await page.getByRole("button", { name: "Delete messages" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("heading", { name: "Delete all 2 messages of purged" }).waitFor();
     const button = dialog.getByRole("button", { name: "Delete 2 messages" });

@@ -78,7 +78,7 @@ inBrowser("signing in", (test) => {
     await page.goto(`${securedUrl}/#/entities`);
     await page.locator("tbody a").first().click();
     await page.getByRole("link", { name: "Properties" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: "Purge" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Delete messages" }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Delete" }).count(), 0);
   }, refused);
 

@@ -57,15 +57,18 @@ export const local = (at) => dateTime.format(new Date(at));
 /** @param {number} at milliseconds */
 export const clock = (at) => timeOnly.format(new Date(at));
 
-/** How long something lasts, in its two largest units at most.
+/** How long something lasts, in its two largest units at most: `40m`, `1h 5m`.
  * @param {number} milliseconds */
 export function span(milliseconds) {
   const seconds = Math.round(Math.abs(milliseconds) / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return units(Math.floor(seconds / 3600), "h", Math.floor((seconds % 3600) / 60), "m");
+  return units(Math.floor(seconds / 86_400), "d", Math.floor((seconds % 86_400) / 3600), "h");
 }
+
+/** @param {number} large @param {string} of @param {number} small @param {string} below */
+const units = (large, of, small, below) => `${large}${of}${small === 0 ? "" : ` ${small}${below}`}`;
 
 /** A time, relative to now if that is less than a day away.
  * @param {string} iso */
@@ -76,15 +79,15 @@ export function relative(iso) {
   return ahead < 0 ? S.ago(span(ahead)) : S.ahead(span(ahead));
 }
 
-/** Shows an ISO 8601 duration; the largest that the service has means never.
+/** Shows an ISO 8601 duration as the command line does, `1h 30m`; the largest that the service has means never.
  * @param {string} iso */
 export function duration(iso) {
   const found = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso);
   if (found === null) return iso;
   const [, days, hours, minutes, seconds] = found.map((part) => Number(part ?? 0));
   if (3_650_000 < days) return S.never;
-  const parts = [[days, "d"], [hours, "h"], [minutes, "min"], [seconds, "s"]].filter(([count]) => count !== 0);
-  return parts.length === 0 ? "0 s" : parts.map(([count, unit]) => `${tenth.format(Number(count))} ${unit}`).join(" ");
+  const parts = [[days, "d"], [hours, "h"], [minutes, "m"], [seconds, "s"]].filter(([count]) => count !== 0);
+  return parts.length === 0 ? "0s" : parts.map(([count, unit]) => `${tenth.format(Number(count))}${unit}`).join(" ");
 }
 
 /** Takes a path apart: what is shown of a subscription below its topic.

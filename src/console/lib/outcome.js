@@ -17,7 +17,7 @@ export const kindOf = ({ action }) => (action.kind === "move" && action.to == nu
  * @param {Job} job */
 export function tookOf({ created_at: from, ended_at: to }) {
   const took = Date.parse(to ?? "") - Date.parse(from);
-  return took < 1000 ? `${Math.max(0, took)} ms` : span(took);
+  return took < 1000 ? `${Math.max(0, took)}ms` : span(took);
 }
 
 /** What a job has done, in a sentence with its number, its entity and its time.

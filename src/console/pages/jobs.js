@@ -71,7 +71,7 @@ const duration = ({ created_at: from, ended_at: to }) => (to == null ? now() : D
 function Took({ job }) {
   if (job.ended_at == null) second.value;
   const took = duration(job);
-  return html`<span class="number">${took < 1000 ? `${Math.max(0, Math.round(took))} ms` : span(took)}</span>`;
+  return html`<span class="number">${took < 1000 ? `${Math.max(0, Math.round(took))}ms` : span(took)}</span>`;
 }
 
 /** @type {import("../components/table.js").Column<Job>[]} */

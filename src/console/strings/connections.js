@@ -13,8 +13,8 @@ export const S = {
   address: "Address",
   credit: "Credit",
   unsettled: "Unsettled",
-  oldestLock: "Oldest for",
-  waiting: "Waits for it",
+  oldestLock: "Oldest lock",
+  waiting: "Waiting",
   waitingUnknown: "Which messages its selector matches is not counted.",
   idle: "Idle for",
   notKnown: "not known",
@@ -23,7 +23,7 @@ export const S = {
   /** @param {string} links */
   folded: (links) => `${links} ${links === "1" ? "link" : "links"} for requests`,
   product: "Library",
-  noProduct: "names none",
+  noProduct: "not named",
   transport: "Transport",
   tls: "TLS",
   noTls: "no TLS",
@@ -44,9 +44,9 @@ export const S = {
   roles: {
     sender: "sends to", receiver: "receives from", waiting_receiver: "waits for a session of", coordinator: "transactions", requests: "requests to", responses: "responses of",
   },
-  noCredit: "It takes no message now.",
+  noCredit: "It accepts no message now.",
   rateTitle: "Deliveries a second over this link: messages that it was handed, or batches that it sent.",
-  selector: "takes only",
+  selector: "selector",
 
   receives: "Receives over HTTP that wait",
   mode: "Mode",
@@ -69,7 +69,7 @@ export const S = {
     /** @param {string} locked @param {string} age */
     old: (locked, age) => `holds ${locked} unsettled, the oldest for ${age}`,
     /** @param {string} idle @param {string} waits */
-    silent: (idle, waits) => `takes no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
+    silent: (idle, waits) => `has taken no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
   },
 
   emptyTitle: "No client is connected.",
@@ -108,10 +108,10 @@ export const S = {
   goneText: "A client that connects again has another number.",
   toAll: "All connections",
   id: "Number",
-  host: "Host that it calls",
+  host: "Host name used",
   authorized: "Authorized",
-  authorizedYes: "for something",
-  authorizedNo: "for nothing yet",
+  authorizedYes: "yes",
+  authorizedNo: "not yet",
   noLinks: "It has no links.",
   heldTitle: "Messages that it holds",
   heldNone: "None among the first hundred of its entities.",

@@ -9,7 +9,7 @@ export const S = {
   deferred: "Deferred",
   dead: "Dead letters",
   in: "In /s",
-  out: "Out /s",
+  out: "Completed /s",
   size: "Size",
   receivers: "Receivers",
   filter: "Filter by name",

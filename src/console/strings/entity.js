@@ -7,7 +7,7 @@ export const S = {
   dead: "Dead letters",
   subscriptions: "Subscriptions",
   rules: "Rules",
-  consumers: "Consumers",
+  consumers: "Clients",
   properties: "Properties",
   gone: "There is no such entity now.",
   toEntities: "All entities",
@@ -28,7 +28,7 @@ export const S = {
   out: "Completed",
   deadLettered: "Dead-lettered",
   totals: "Since the broker started",
-  incomingTotal: "Came in",
+  incomingTotal: "In",
   completedTotal: "Completed",
   abandonedTotal: "Abandoned",
   expiredTotal: "Expired",
@@ -36,12 +36,12 @@ export const S = {
   deadTotal: "Dead-lettered",
 
   send: "Send",
-  change: "Change",
+  change: "Edit",
   newSubscription: "New subscription",
   keys: "Keys",
   move: "Move",
-  purge: "Purge",
-  remove: "Delete",
+  purge: "Delete messages",
+  remove: "Delete entity",
   /** @param {string} path */
   removeTitle: (path) => `Delete ${path}?`,
   removeText: "The entity is deleted with its messages, dead letters, subscriptions and rules. This cannot be undone.",
@@ -62,20 +62,23 @@ export const S = {
   moreDescriptions: (count) => `${count} more ${count === "1" ? "description" : "descriptions"}`,
   /** @param {string} count */
   andMore: (count) => `and ${count} more: their messages are in the row of the reason.`,
-  groupsPart: "Not all dead letters are counted here. What is done to a row is done to all messages of its reason and description; the dialog counts them.",
-  groupsMore: "Look at more",
+  groupsPart: 
+    "Not all dead letters are counted yet. An action on a row applies to all messages of its reason and description; "
+    + "its dialog counts them.",
+  groupsMore: "Count more",
   /** @param {string} count */
-  groupsLooked: (count) => `${count} looked at`,
+  groupsLooked: (count) => `${count} counted`,
   refresh: "Refresh",
   resend: "Send again",
+  deleteGroup: "Delete",
   /** @param {string} reason */
   resendLabel: (reason) => `Send again: ${reason}`,
   /** @param {string} reason */
   moveLabel: (reason) => `Move: ${reason}`,
   /** @param {string} reason */
-  purgeLabel: (reason) => `Purge: ${reason}`,
+  purgeLabel: (reason) => `Delete: ${reason}`,
   noDead: "No dead letters.",
-  noDeadText: "Messages come here when they fail too often, expire, or are rejected by a receiver.",
+  noDeadText: "A message is dead-lettered when it fails too often, expires, or is rejected by a receiver.",
 
   number: "Number",
   state: "State",
@@ -96,7 +99,9 @@ export const S = {
   byJsonPath: "JSONPath in the body",
   byReason: "Dead-letter reason",
   byDescription: "Dead-letter description",
-  topicCounts: "Counts of a topic are those of its subscriptions together, beside its own scheduled messages: what comes in is copied to each that wants it, and each copy is completed by itself.",
+  topicCounts: 
+    "Counts of a topic are those of its subscriptions together, beside its own scheduled messages: a message is copied to "
+    + "each subscription whose rules take it, and each copy is completed by itself.",
   published: "Published",
   copiesCompleted: "Copies completed",
   value: "Value",
@@ -105,7 +110,7 @@ export const S = {
   noMatch: "No message matches.",
   /** @param {string} path */
   sendCommand: (path) => `jitney send ${path} --body hello`,
-  continueSearch: "Search further",
+  continueSearch: "Continue the search",
   listEnd: "all shown",
 
   client: "Client",
@@ -114,7 +119,7 @@ export const S = {
   credit: "Credit",
   lockedByLink: "Locked",
   heldSession: "Session",
-  selector: "Takes only",
+  selector: "Selector",
   roles: {
     sender: "sender", receiver: "receiver", waiting_receiver: "waits for a session", coordinator: "transactions", requests: "requests", responses: "responses",
   },
@@ -123,13 +128,13 @@ export const S = {
 
   addRule: "Add a rule",
   /** @param {string} name */
-  changeRule: (name) => `Change rule ${name}`,
+  changeRule: (name) => `Edit rule ${name}`,
   filter: "Filter",
   action: "Action",
   all: "takes every message",
   nothing: "takes no message",
   noRules: "No rule: this subscription takes no message.",
-  noSubscriptions: "This topic has no subscriptions: what is sent to it is dropped.",
+  noSubscriptions: "This topic has no subscriptions: messages that are sent to it are discarded.",
   createdAt: "Created",
   updatedAt: "Updated",
   accessedAt: "Last used",

@@ -11,7 +11,7 @@ export const S = {
   selectMatch: "Select all that match",
   selectEvery: "Select all of the queue",
   /** @param {string} most */
-  tooMany: (most) => `At most ${most} can be selected one by one.`,
+  tooMany: (most) => `The limit is ${most} messages that are selected one by one.`,
   columns: "Columns",
   ofMessages: "Of messages",
   properties: "Application properties",
@@ -30,5 +30,5 @@ export const S = {
   /** @param {string} count */
   downloaded: (count) => `${count} ${count === "1" ? "message was" : "messages were"} downloaded. jitney import messages reads the file.`,
   /** @param {string} count @param {string} size */
-  downloadedPart: (count, size) => `The first ${count} messages were downloaded: a file has at most ${size}. jitney export messages has no such limit.`,
+  downloadedPart: (count, size) => `The first ${count} messages were downloaded: the limit of a file is ${size}. jitney export messages has no limit.`,
 };

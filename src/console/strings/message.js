@@ -11,7 +11,9 @@ export const S = {
   /** @param {string} key */
   byKey: (key) => `Key: ${key}`,
   situation: "Situation",
-  gone: "This queue has no such message now. It was settled, moved, deleted, or its number has changed: a scheduled message gets another when it becomes active.",
+  gone: 
+    "This queue has no such message any more. It was settled, moved or deleted, or it became active: then a scheduled "
+    + "message gets another number.",
   back: "Messages of this queue",
   state: {
     active: "Active: the next receiver that asks gets it.",
@@ -51,9 +53,9 @@ export const S = {
   text: "Text",
   json: "JSON",
   hex: "Hex",
-  unpacked: "Unpacked",
-  notJson: "It is no JSON.",
-  notUnpacked: "It cannot be unpacked.",
+  unpacked: "Decompressed",
+  notJson: "Not valid JSON.",
+  notUnpacked: "Cannot decompress it.",
   foldAll: "Fold all",
   unfoldAll: "Unfold all",
   /** @param {string} key */
@@ -75,24 +77,24 @@ export const S = {
   repair: "Repair",
   deadLetter: "Dead-letter",
   activate: "Make active",
-  changeTime: "Change the time",
-  sendNow: "Send now",
+  changeTime: "Reschedule",
+  sendNow: "Make active",
   move: "Move",
   cancel: "Cancel",
   remove: "Delete",
   /** @param {string} number */
   resentDone: (number) => `Message ${number} was sent again.`,
-  lockedActions: "A receiver has locked it: nothing can be changed until the lock ends.",
+  lockedActions: "A receiver has locked it: nothing can be done to it until the lock ends.",
 
   repairTitle: "Repair and send again",
   repairBody: "Body",
-  repairAction: "Statements that change properties",
+  repairAction: "Statements that edit properties",
   repairActionHint: "SET color = 'red'; REMOVE attempts",
   repairDifference: "Difference",
   repairSame: "The values of the body are as they were.",
   repairFormat: "Format",
   /** @param {string} before @param {string} after */
-  repairLayout: (before, after) => `The layout of the body changes too: ${before} become ${after}. A signature over the body no longer matches.`,
+  repairLayout: (before, after) => `The format of the body changes too: ${before} become ${after}. A signature over the body no longer matches.`,
   repairBraces: "“{{” in a body begins a template of the broker; this text would not be sent as it is.",
   repairSubmit: "Send again",
 };

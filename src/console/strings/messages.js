@@ -5,9 +5,9 @@ export const S = {
   form: "What is searched for",
   by: "Search by",
   value: "Value",
-  add: "And…",
+  add: "Add a condition",
   /** @param {string} name */
-  remove: (name) => `Leave out: ${name}`,
+  remove: (name) => `Remove: ${name}`,
   state: "State",
   anyState: "Any state",
   active: "Active",
@@ -59,10 +59,10 @@ export const S = {
   /** @param {string} queue */
   stoppedAt: (queue) => `stopped at ${queue}`,
   /** @param {string} queue */
-  pausedAt: (queue) => `waits at ${queue}, as many were found`,
+  pausedAt: (queue) => `paused at ${queue}: continue for more`,
   /** @param {string} queue */
-  awayAt: (queue) => `goes on at ${queue} when the broker answers`,
-  further: "Search further",
+  awayAt: (queue) => `continues at ${queue} when the broker answers`,
+  further: "Continue the search",
   done: "all queues searched",
   again: "Search again",
 
@@ -72,5 +72,5 @@ export const S = {
   noneTitle: "No queue has such a message now.",
   noneText: "A message that a receiver has completed is gone, and so is one that expired without dead-lettering. A message to a topic comes only to the subscriptions whose rules take it.",
   toRuleTest: "Test which subscriptions take it",
-  toEntities: "Look at the entities",
+  toEntities: "All entities",
 };

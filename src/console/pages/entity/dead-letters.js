@@ -69,5 +69,5 @@ function Row({ count, first, last, label, description, name, path, selection, re
     <span class="muted number hide-narrow">${digits(first)}${first !== last && ` – ${digits(last)}`}</span>
     ${can("manage") && html`<span class="actions"><button type="button" aria-label=${S.resendLabel(name)} onClick=${begin("redrive")}>${S.resend}</button>
       <button type="button" class="hide-narrow" aria-label=${S.moveLabel(name)} onClick=${begin("move")}>${S.move}</button>
-      <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.purge}</button></span>`}</div>`;
+      <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.deleteGroup}</button></span>`}</div>`;
 }

@@ -66,7 +66,7 @@ export const rangeText = ({ from, before }, { step }) => (DAY <= step ? inYear :
 
 /** How long a step is.
  * @param {number} step */
-export const stepText = (step) => span(step).replace(/ 0 (min|h)$/, "");
+export const stepText = (step) => span(step);
 
 /** @param {number} at */
 function isMidnight(at) {
