@@ -84,7 +84,7 @@ inBrowser("dead letters", (test) => {
     await page.keyboard.press("Control+A");
     await page.keyboard.type('{"amount": 6}');
     await page.locator(".added", { hasText: "6" }).first().waitFor();
-    await tabTo(page, /^Statements that change properties$/);
+    await tabTo(page, /^Statements that edit properties$/);
     await page.keyboard.type("SET amount = 6");
     await page.keyboard.press("Enter");
     await page.locator("main").getByText(/^Dead letter \d+ of .* was sent again\.$/).waitFor();
@@ -135,7 +135,7 @@ inBrowser("dead letters", (test) => {
     };
     await means("Send again: UnknownOrder", "12 dead letters");
     await means("Send again: Invalid", "7 dead letters");
-    await means("Purge: Invalid, too large", "5 dead letters");
+    await means("Delete: Invalid, too large", "5 dead letters");
     await means("Send again: no reason given", "5 dead letters");
     await means("Send again: no reason given, no description given", "2 dead letters");
     await page.getByRole("button", { name: "Move: no reason given, by hand", exact: true }).click();
@@ -178,24 +178,24 @@ inBrowser("dead letters", (test) => {
     };
     await press("#/entity/bookings", "New subscription", "New entity");
     assert.match(page.url(), /kind=subscription&topic=bookings$/);
-    await press("#/entity/bookings", "Change", /bookings/);
+    await press("#/entity/bookings", "Edit", /bookings/);
     assert.match(page.url(), /bookings\/edit$/);
     await press("#/entity/bookings", "Keys", "Settings");
     assert.match(page.url(), /tab=keys&entity=bookings$/);
     const rules = `#/entity/${encodeURIComponent(FAILED)}?tab=rules`;
     await press(rules, "Add a rule", /billing/);
     await page.getByRole("form", { name: "New rule" }).waitFor();
-    await press(rules, "Change rule $Default", /billing/);
+    await press(rules, "Edit rule $Default", /billing/);
     await page.getByRole("form", { name: /\$Default/ }).waitFor();
     await press("#/entity/bookings-led/message/2", "guest-1", "guest-1");
     await open(page, "#/entity/bookings-led/message/1");
-    await page.getByRole("button", { name: "Change the time" }).click();
+    await page.getByRole("button", { name: "Reschedule" }).click();
     const dialog = page.getByRole("dialog");
     const input = dialog.getByLabel("Becomes active");
     const before = await input.inputValue();
-    await dialog.getByRole("button", { name: "+ 1 h" }).click();
+    await dialog.getByRole("button", { name: "+1h" }).click();
     assert.notEqual(await input.inputValue(), before);
-    await dialog.getByRole("button", { name: "Change the time" }).click();
+    await dialog.getByRole("button", { name: "Reschedule" }).click();
     await until(async () => {
       const [{ scheduled_for: due }] = (await api("GET", `${at("bookings-led")}/messages?state=scheduled`)).messages;
       return Date.now() + 3_600_000 + DEADLINE < Date.parse(due);
@@ -207,7 +207,7 @@ inBrowser("dead letters", (test) => {
     await page.getByRole("link", { name: "Entities", exact: true }).click();
     await page.locator("tbody .entity-name a").first().click();
     await page.getByRole("link", { name: "Properties" }).waitFor();
-    for (const name of ["Change", "Keys", "New subscription"]) assert.equal(await page.locator("main").getByRole("link", { name, exact: true }).count(), 0, name);
-    for (const name of ["Move", "Purge", "Delete"]) assert.equal(await page.locator("main").getByRole("button", { name }).count(), 0, name);
+    for (const name of ["Edit", "Keys", "New subscription"]) assert.equal(await page.locator("main").getByRole("link", { name, exact: true }).count(), 0, name);
+    for (const name of ["Move", "Delete"]) assert.equal(await page.locator("main").getByRole("button", { name }).count(), 0, name);
   }, { allow: [/401 \(Unauthorized\)/] });
 });

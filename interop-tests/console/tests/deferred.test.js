@@ -1,4 +1,4 @@
-// Deferred messages: put back, or received by number and settled.
+// Deferred messages: made active, or received by number and settled.
 
 import assert from "node:assert/strict";
 import { before } from "node:test";
@@ -28,15 +28,15 @@ inBrowser("deferred", (test) => {
     await deferred("parked-a", some(5));
   });
 
-  test("the journey by mouse: four clicks to all of them put back", async (page) => {
+  test("the journey by mouse: four clicks to all of them made active", async (page) => {
     await deferred("parked-all", some(3));
     const clicks = await countClicks(page);
     await open(page);
     await page.getByRole("link", { name: "Deferred", exact: true }).click();
     await heading(page, "Deferred");
     await page.getByRole("link", { name: "parked-all" }).click();
-    await page.getByRole("button", { name: "Put all 3 back" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Put back" }).click();
+    await page.getByRole("button", { name: "Make all 3 active" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Make active" }).click();
     await page.getByText("3 messages are active now.").first().waitFor();
     assert.equal(clicks(), 4);
     assert.deepEqual(await states("parked-all"), ["active", "active", "active"]);
@@ -52,7 +52,7 @@ inBrowser("deferred", (test) => {
     await page.getByRole("button", { name: "Receive message 2", exact: true }).click();
     const held = page.getByRole("region", { name: "Message 2" });
     await held.getByText("parked-1").waitFor();
-    await held.getByText(/locked for \d+ s more|locked for 1 min more/).waitFor();
+    await held.getByText(/locked for \d+s more|locked for 1m more/).waitFor();
     await held.getByText("parked 1", { exact: true }).waitFor();
     await held.getByRole("button", { name: "Complete" }).click();
     await page.getByText("Message 2 was completed.").first().waitFor();
@@ -93,15 +93,15 @@ inBrowser("deferred", (test) => {
     const { groups } = await api("GET", `${at("parked-a")}/dead-letters`);
     assert.deepEqual(groups.map(({ reason, description }) => [reason, description]), [["TooLate", "the invoice was cancelled"]]);
     await until(() => page.evaluate(() => document.activeElement !== document.body), "the focus is not lost");
-    await tabTo(page, /^Put back: message 1$/);
+    await tabTo(page, /^Make active: message 1$/);
     await page.keyboard.press("Enter");
-    await page.getByRole("dialog").getByText("Put message 1 of parked-a back?").waitFor();
-    await tabTo(page, /^Put back$/);
+    await page.getByRole("dialog").getByText("Make message 1 of parked-a active?").waitFor();
+    await tabTo(page, /^Make active$/);
     await page.keyboard.press("Enter");
     await page.getByText("Message 1 is active now.").first().waitFor();
   }, { allow: [/404 \(Not Found\)/] });
 
-  test("abandoned and deferred messages stay deferred; those that are selected are put back", async (page) => {
+  test("abandoned and deferred messages stay deferred; those that are selected are made active", async (page) => {
     await deferred("parked-some", some(4));
     await open(page, "#/deferred?entity=parked-some");
     for (const [number, action, said] of [["1", "Abandon", "Message 1 was abandoned."], ["2", "Defer", "Message 2 is deferred again."]]) {
@@ -113,18 +113,18 @@ inBrowser("deferred", (test) => {
     assert.deepEqual(messages.map(({ state }) => state), ["deferred", "deferred", "deferred", "deferred"]);
     await page.getByLabel("Select message 2").check();
     await page.getByLabel("Select message 4").check();
-    await page.getByRole("button", { name: "Put 2 selected back" }).click();
-    await page.getByRole("dialog").getByText("Put 2 selected deferred messages of parked-some back?").waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Put back" }).click();
+    await page.getByRole("button", { name: "Make 2 selected active" }).click();
+    await page.getByRole("dialog").getByText("Make 2 selected deferred messages of parked-some active?").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Make active" }).click();
     await page.getByText("2 messages are active now.").first().waitFor();
     const after = (await api("GET", `${at("parked-some")}/messages?state=deferred`)).messages;
     assert.deepEqual(after.map(({ sequence_number: number }) => number), [1, 3]);
   });
 
-  test("two clicks at once put one message back at most, on its page too", async (page) => {
+  test("two clicks at once make one message active at most, on its page too", async (page) => {
     await deferred("parked-twice", some(3));
     await open(page, "#/deferred?entity=parked-twice");
-    const button = page.getByRole("button", { name: "Put back: message 1", exact: true });
+    const button = page.getByRole("button", { name: "Make active: message 1", exact: true });
     const { x, y } = await button.boundingBox();
     await page.mouse.click(x + 8, y + 8);
     await page.mouse.click(x + 8, y + 8);
@@ -176,7 +176,7 @@ inBrowser("deferred", (test) => {
     await page.locator("tbody").getByText("later").waitFor();
     assert.equal(await page.locator("tbody").getByRole("button").count(), 0);
     await page.goto(`${securedUrl}/#/send?entity=parked-guarded`);
-    await page.getByText("This key does not allow to send.").waitFor();
+    await page.getByText("This key does not allow sending.").waitFor();
     assert.equal(await page.locator("main").getByRole("button").count(), 0);
   }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
 

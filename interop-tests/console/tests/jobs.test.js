@@ -85,7 +85,7 @@ inBrowser("jobs", (test) => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete 4 active messages" }).click();
     await page.getByText("2 of about 4 (50 %)").waitFor();
     assert.equal(await page.getByRole("progressbar").getAttribute("aria-valuenow"), "50");
-    await page.getByText("Others send and receive meanwhile.").waitFor();
+    await page.getByText("Clients send and receive meanwhile.").waitFor();
     await isAccessible(page);
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     assert.equal(clicks(), 4);
@@ -163,9 +163,9 @@ inBrowser("jobs", (test) => {
       assert(await dialog.locator("button[type='submit']").isDisabled(), "what cannot be counted is not done");
       await dialog.getByLabel(label, { exact: true }).fill("1, 2");
     }
-    await dialog.getByText("Change them on the way").click();
+    await dialog.getByText("Edit them on the way").click();
     for (const [label, value, text] of [
-      ["Statements that change properties first", "SET", "action.action: expected"], ["Template of a new body", "{{nothing}}", "action.body: '{{nothing}}'"],
+      ["Statements that edit properties first", "SET", "action.action: expected"], ["Template of a new body", "{{nothing}}", "action.body: '{{nothing}}'"],
       ["Limit", "-1", "Enter a whole number"],
     ]) {
       const before = await dialog.getByLabel(label, { exact: true }).inputValue();
@@ -209,7 +209,7 @@ inBrowser("jobs", (test) => {
       ["selection.enqueued_from", "Enqueued from"], ["selection.enqueued_before", "Enqueued before"], ["limit", "Limit"],
       ["action.reason", "Reason"], ["action.description", "Description"],
     ]) await refuse("dead_letter", named, label);
-    for (const [named, label] of [["action.to", "To"], ["action.action", "Statements that change properties first"], ["action.body", "Template of a new body"]]) {
+    for (const [named, label] of [["action.to", "To"], ["action.action", "Statements that edit properties first"], ["action.body", "Template of a new body"]]) {
       await refuse("move", named, label);
     }
     for (const named of ["action", "action.to", "action.kind", "action.body", "entity", "selection.reason", undefined]) await refuse("dead_letter", named);

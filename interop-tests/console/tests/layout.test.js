@@ -84,7 +84,7 @@ inBrowser("layout", (test) => {
 
   test("no dialog cuts off a button", async (page) => {
     await open(page, "#/schedule?entity=laid-out");
-    await page.getByRole("button", { name: /^Change message/ }).first().click();
+    await page.getByRole("button", { name: /^Reschedule message/ }).first().click();
     await page.getByLabel("Becomes active").waitFor();
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 });

@@ -1,4 +1,4 @@
-// What becomes active when: the histogram, its zoom, and messages that get another time, are sent now or are cancelled.
+// What becomes active when: the histogram, its zoom, and messages that are rescheduled, made active or cancelled.
 
 import assert from "node:assert/strict";
 import { before } from "node:test";
@@ -45,13 +45,13 @@ inBrowser("schedule", (test) => {
     const before = await range(page);
     await drag(page, 0.93, 0.99);
     await until(async () => (await range(page)) !== before && (await numbers(page)).length === 10, "those of this time are listed");
-    await page.getByRole("button", { name: "Change message 2", exact: true }).click();
+    await page.getByRole("button", { name: "Reschedule message 2", exact: true }).click();
     const field = page.getByLabel("Becomes active");
     await field.waitFor();
     assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("type")), "datetime-local");
     await page.getByRole("dialog").getByText("UTC").waitFor();
     await field.fill("2031-02-03T04:05:06");
-    await page.getByRole("button", { name: "Change the time" }).click();
+    await page.getByRole("button", { name: "Reschedule", exact: true }).click();
     await page.getByText(/Message 2 becomes active/).first().waitFor();
     assert.equal(clicks(), 4);
     assert.equal((await message("put-off", 2)).scheduled_for, "2031-02-03T03:05:06Z");
@@ -84,10 +84,10 @@ inBrowser("schedule", (test) => {
     await open(page);
     await page.getByRole("link", { name: "Schedule", exact: true }).click();
     const row = page.locator("tbody tr").filter({ hasText: "hurried" });
-    await row.getByRole("button", { name: "Send now: message 1" }).click();
-    await page.getByRole("dialog").getByText("Send message 1 of hurried now?").waitFor();
+    await row.getByRole("button", { name: "Make active: message 1" }).click();
+    await page.getByRole("dialog").getByText("Make message 1 of hurried active?").waitFor();
     assert.equal((await message("hurried", 1)).state, "scheduled");
-    await page.getByRole("dialog").getByRole("button", { name: "Send now" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Make active" }).click();
     await page.getByText("Message 1 is active now.").first().waitFor();
     assert.equal(clicks(), 3);
     await row.waitFor({ state: "detached" });
@@ -122,12 +122,12 @@ inBrowser("schedule", (test) => {
     await page.reload();
     await live(page);
     await until(async () => (await numbers(page)).join() === "1", "a reload keeps the selection");
-    await tabTo(page, /^Change message 1$/);
+    await tabTo(page, /^Reschedule message 1$/);
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
-    await tabTo(page, /^\+ 1 d$/);
+    await tabTo(page, /^\+1d$/);
     await page.keyboard.press("Enter");
-    await tabTo(page, /^Change the time$/);
+    await tabTo(page, /^Reschedule$/);
     await page.keyboard.press("Enter");
     await page.getByText(/Message 1 becomes active/).first().waitFor();
     assert.equal((await message("keyed", 1)).scheduled_for, at(24).replace(".000", ""));
@@ -180,9 +180,9 @@ inBrowser("schedule", (test) => {
 
   test("a time that is none is refused at its field", async (page) => {
     await open(page, "#/schedule?entity=alarms");
-    await page.getByRole("button", { name: "Change message 1", exact: true }).click();
+    await page.getByRole("button", { name: "Reschedule message 1", exact: true }).click();
     await page.getByLabel("Becomes active").fill("");
-    await page.getByRole("button", { name: "Change the time" }).click();
+    await page.getByRole("button", { name: "Reschedule", exact: true }).click();
     await page.getByRole("alert").getByText("A time is needed.").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -196,7 +196,7 @@ inBrowser("schedule", (test) => {
     }
     await page.setViewportSize({ width: 360, height: 740 });
     await open(page, "#/schedule?entity=alarms");
-    await page.getByRole("button", { name: "Change message 1", exact: true }).click();
+    await page.getByRole("button", { name: "Reschedule message 1", exact: true }).click();
     await page.getByLabel("Becomes active").waitFor();
     await isAccessible(page);
   }, { allow: [/404 \(Not Found\)/] });

@@ -20,32 +20,34 @@ export const S = {
   numberNeeded: "A sequence number is needed.",
   /** @param {string} number */
   received: (number) => `Message ${number} is locked for you.`,
-  inSession: "Messages of entities with message sessions are received by clients that hold the session; here they can be put back.",
+  inSession: "Messages of entities with message sessions are received by clients that hold the session; here they can be made active.",
 
   /** @param {string} number */
   selectLabel: (number) => `Select message ${number}`,
   /** @param {string} count */
-  putBackAll: (count) => `Put all ${count} back`,
+  putBackAll: (count) => `Make all ${count} active`,
   /** @param {string} count */
-  putBackSelected: (count) => `Put ${count} selected back`,
-  putBack: "Put back",
+  putBackSelected: (count) => `Make ${count} selected active`,
+  putBack: "Make active",
   /** @param {string} number */
-  putBackLabel: (number) => `Put back: message ${number}`,
+  putBackLabel: (number) => `Make active: message ${number}`,
   /** @param {string} count @param {string} path */
-  putBackTitle: (count, path) => `Put all ${count} deferred messages of ${path} back?`,
+  putBackTitle: (count, path) => `Make all ${count} deferred messages of ${path} active?`,
   /** @param {string} number @param {string} path */
-  putBackOneTitle: (number, path) => `Put message ${number} of ${path} back?`,
+  putBackOneTitle: (number, path) => `Make message ${number} of ${path} active?`,
   putBackOneText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} count @param {string} path */
-  putBackSelectedTitle: (count, path) => `Put ${count} selected deferred ${count === "1" ? "message" : "messages"} of ${path} back?`,
-  putBackText: "They become active at once, and the next receiver that asks gets them. Those that come while the job runs, and those that a receiver has locked, stay as they are.",
+  putBackSelectedTitle: (count, path) => `Make ${count} selected deferred ${count === "1" ? "message" : "messages"} of ${path} active?`,
+  putBackText: 
+    "They become active at once, and the next receiver that asks gets them. Messages that are deferred while the job runs, "
+    + "and those that a receiver has locked, stay as they are.",
   /** @param {string} number */
   active: (number) => `Message ${number} is active now.`,
   /** @param {string} changed @param {string} skipped */
   putBackDone: (changed, skipped) => `${changed} ${changed === "1" ? "message is" : "messages are"} active now${skipped === "0" ? "." : `; ${skipped} stayed as they are.`}`,
   /** @param {string} id */
-  jobRuns: (id) => `Job ${id} puts them back.`,
-  toJob: "Look at the job",
+  jobRuns: (id) => `Job ${id} is making them active.`,
+  toJob: "Open the job",
 
   messages: "Messages",
   messageId: "Message id",
@@ -68,9 +70,9 @@ export const S = {
   ended: "The lock has ended: the message is deferred again.",
   lockLeft: "Time of the lock that is left",
   dismiss: "Dismiss",
-  page: "Its page",
+  page: "Open",
   complete: "Complete",
-  completeHint: "Done: it is removed.",
+  completeHint: "Done: it is deleted.",
   abandon: "Abandon",
   abandonHint: "Given back; it stays deferred, and the delivery counts as failed.",
   defer: "Defer",
@@ -90,5 +92,5 @@ export const S = {
     /** @param {string} number */
     dead_letter: (number) => `Message ${number} was dead-lettered.`,
   },
-  notAllowed: "This key does not allow to put messages back or to settle them: that needs the right Manage.",
+  notAllowed: "This key does not allow making messages active or settling them: that needs the right Manage.",
 };

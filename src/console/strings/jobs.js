@@ -51,7 +51,9 @@ export const S = {
   ofUnknown: (done) => `${done} so far`,
   /** @param {string} span */
   left: (span) => `about ${span} left`,
-  others: "Others send and receive meanwhile. Messages that came after its beginning are left alone, and those that a receiver has locked.",
+  others: 
+    "Clients send and receive meanwhile. Messages that arrived after the start of the job, and those that a receiver has "
+    + "locked, are not changed.",
   result: {
     /** @param {string} count @param {string} done */
     completed: (count, done) => `Completed: ${messages(count)} ${done}.`,
@@ -115,7 +117,7 @@ export const S = {
   stateMissing: "Choose at least one state.",
   conditions: "Which messages",
   chosen: "Conditions:",
-  changes: "Change them on the way",
+  changes: "Edit them on the way",
   fields: {
     session_id: "Session id", reason: "Dead-letter reason", description: "Dead-letter description", without_reason: "No reason given",
     without_description: "No description given", filter: "SQL filter", text: "Text in the body", json_path: "JSONPath in the body",
@@ -129,7 +131,7 @@ export const S = {
   to: "To",
   toNone: "choose an entity",
   toMissing: "Choose the entity that gets them.",
-  statements: "Statements that change properties first",
+  statements: "Statements that edit properties first",
   statementsHint: "SET color = 'red'; REMOVE attempts",
   body: "Template of a new body",
   bodyHint: "{{body}} is the body, {{body:/a/0}} a value of it, {{property:NAME}} a property; empty leaves it as it is.",
@@ -142,7 +144,7 @@ export const S = {
 
   counting: "Counting",
   partlyCounted: "Not all messages were counted yet.",
-  countOn: "Count on",
+  countOn: "Count more",
   /** @param {string} count */
   lockedStay: (count) => `${messages(count)} more ${count === "1" ? "is" : "are"} locked by a receiver, and ${count === "1" ? "stays as it is" : "stay as they are"}.`,
   /** @param {string} count */

@@ -14,7 +14,9 @@ export const S = {
   step: (step) => `${step} a bar`,
   /** @param {string} time @param {string} count */
   bar: (time, count) => `${time}: ${count} ${count === "1" ? "message" : "messages"}`,
-  help: "Drag over a time to zoom in, click a bar to see its messages. Keys: arrows move, Shift and arrows or Space select, + and − zoom, Page Up and Page Down move on, 0 shows all.",
+  help:
+    "Drag over a time to zoom in, click a bar to see its messages. Keys: arrows move, Shift and arrows or Space select, "
+    + "+ and − zoom, Page Up and Page Down move on, 0 shows all.",
   zoomIn: "Zoom in",
   zoomOut: "Zoom out",
   earlier: "Earlier",
@@ -52,31 +54,31 @@ export const S = {
   command: "jitney schedule orders --in 10m --body later",
   sendOne: "Schedule one here",
 
-  change: "Change",
-  sendNow: "Send now",
+  change: "Reschedule",
+  sendNow: "Make active",
   cancel: "Cancel",
   actions: "Actions",
   /** @param {string} number */
-  changeLabel: (number) => `Change message ${number}`,
+  changeLabel: (number) => `Reschedule message ${number}`,
   /** @param {string} number */
-  sendLabel: (number) => `Send now: message ${number}`,
+  sendLabel: (number) => `Make active: message ${number}`,
   /** @param {string} number */
   cancelLabel: (number) => `Cancel message ${number}`,
   /** @param {string} number */
-  changeTitle: (number) => `Message ${number}: another time`,
+  changeTitle: (number) => `Reschedule message ${number}`,
   newTime: "Becomes active",
   /** @param {string} utc */
   newTimeHint: (utc) => `${utc}. A time that has passed makes it active at once.`,
   timeNeeded: "A time is needed.",
-  shift: "Move it",
-  shifts: /** @type {const} */ ([["− 1 h", -3_600_000], ["+ 10 min", 600_000], ["+ 1 h", 3_600_000], ["+ 1 d", 86_400_000]]),
-  save: "Change the time",
+  shift: "Shift",
+  shifts: /** @type {const} */ ([["−1h", -3_600_000], ["+10m", 600_000], ["+1h", 3_600_000], ["+1d", 86_400_000]]),
+  save: "Reschedule",
   /** @param {string} number @param {string} time */
   changed: (number, time) => `Message ${number} becomes active ${time}.`,
   /** @param {string} number */
   sent: (number) => `Message ${number} is active now.`,
   /** @param {string} number @param {string} path */
-  sendTitle: (number, path) => `Send message ${number} of ${path} now?`,
+  sendTitle: (number, path) => `Make message ${number} of ${path} active?`,
   sendText: "It becomes active at once, gets another sequence number, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} number */
   cancelTitle: (number) => `Cancel message ${number}?`,
