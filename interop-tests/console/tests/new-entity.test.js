@@ -1,4 +1,4 @@
-// Entities and their rules are made, changed and deleted.
+// Entities and their rules are created, edited and deleted.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -47,7 +47,7 @@ inBrowser("new entity", (test) => {
     await heading(page, "New entity");
     await page.getByLabel("Name", { exact: true }).click();
     await type(page, "mouse-orders", "mouse-failed");
-    await button(page, "Make queue").click();
+    await button(page, "Create queue").click();
     await page.getByRole("link", { name: "mouse-orders" }).first().waitFor();
     await page.getByText("Topic", { exact: true }).click();
     await page.getByLabel("Name", { exact: true }).click();
@@ -56,7 +56,7 @@ inBrowser("new entity", (test) => {
       await tabTo(page, new RegExp(`^Subscription\\s*${at + 2}$`));
       await type(page, name, expression);
     }
-    await button(page, "Make topic and 3 subscriptions").click();
+    await button(page, "Create topic and 3 subscriptions").click();
     await page.getByRole("link", { name: "mouse-news/Subscriptions/urgent" }).waitFor();
     const namespace = await exported(page, () => button(page, "Export as Config.json").click());
     assert.equal(clicks(), 8);
@@ -91,7 +91,7 @@ inBrowser("new entity", (test) => {
     await page.keyboard.press("Enter");
     await made("keys-news/Subscriptions/urgent");
     await makesAll(page, "keys");
-    await page.locator(".announcements", { hasText: "keys-news was made." }).waitFor({ state: "attached" });
+    await page.locator(".announcements", { hasText: "keys-news was created." }).waitFor({ state: "attached" });
     await page.getByRole("heading", { name: "New entity" }).focus();
     await tabTo(page, /^Export as Config\.json$/);
     await exported(page, () => page.keyboard.press("Enter"));
@@ -129,21 +129,21 @@ inBrowser("new entity", (test) => {
     assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "failed", "a reload loses nothing");
   }, refused);
 
-  test("a filter that is refused leaves no subscription that takes everything, and the rest is made then", async (page) => {
+  test("a filter that is refused leaves no subscription that takes everything, and the rest is created then", async (page) => {
     await open(page, "#/new-entity?kind=topic");
     await page.getByLabel("Name", { exact: true }).fill("partly");
     await page.getByLabel(/^Subscription\s*1$/).fill("good");
     await page.getByLabel(/^SQL filter\s*1$/).fill("a = 1");
     await page.getByLabel(/^Subscription\s*2$/).fill("bad");
     await page.getByLabel(/^SQL filter\s*2$/).fill("a =");
-    await button(page, "Make topic and 2 subscriptions").click();
+    await button(page, "Create topic and 2 subscriptions").click();
     await page.getByText(/filter\.expression: expected a property/).waitFor();
     assert.equal(await page.getByLabel(/^SQL filter\s*2$/).getAttribute("aria-invalid"), "true");
     await assert.rejects(get("partly/Subscriptions/bad"));
     assert.equal((await rulesOf("partly/Subscriptions/good"))[0].filter.expression, "a = 1");
     await isAccessible(page);
     await page.getByLabel(/^SQL filter\s*2$/).fill("a = 2");
-    await button(page, "Make the rest").click();
+    await button(page, "Create the rest").click();
     await page.locator(".made").getByRole("link", { name: "partly/Subscriptions/bad" }).waitFor();
     assert.equal((await rulesOf("partly/Subscriptions/bad"))[0].filter.expression, "a = 2");
   }, refused);
@@ -158,25 +158,25 @@ inBrowser("new entity", (test) => {
     await page.getByText("Correlation", { exact: true }).click();
     await page.getByLabel("Property 1", { exact: true }).selectOption("subject");
     await page.getByLabel(/^Value\s*1$/).fill("paid");
-    await button(page, "And…").click();
+    await button(page, "Add a property").click();
     await page.getByLabel("Name of the property 2").fill("amount");
     await page.getByLabel("Type 2").selectOption("number");
     await page.getByLabel(/^Value\s*2$/).fill("x");
     await page.getByLabel("Action").fill("SET");
-    await button(page, "Make subscription").click();
-    await page.getByText("x: It is no number.").waitFor();
+    await button(page, "Create subscription").click();
+    await page.getByText("x: Not a number.").waitFor();
     assert.equal(await page.getByLabel(/^Value\s*2$/).getAttribute("aria-invalid"), "true");
     assert.equal(await page.getByLabel(/^Value\s*1$/).getAttribute("aria-invalid"), null);
     await page.getByLabel(/^Value\s*2$/).fill("5");
-    await button(page, "Make subscription").click();
+    await button(page, "Create subscription").click();
     await page.getByText(/^action: expected the name of a property/).waitFor();
     assert.equal(await page.getByLabel("Action").getAttribute("aria-invalid"), "true");
     await assert.rejects(get("related/Subscriptions/one"), "a refused rule leaves no subscription");
     await page.getByLabel("Action").fill("SET color = 'red'");
-    await page.getByLabel("Lock duration").fill("1 min 30 s");
+    await page.getByLabel("Lock duration").fill("1m 30s");
     await page.getByLabel("Requires session").check();
     await isAccessible(page);
-    await button(page, "Make subscription").click();
+    await button(page, "Create subscription").click();
     await page.locator(".made").getByRole("link", { name: "related/Subscriptions/one" }).waitFor();
     const [{ filter, action }] = await rulesOf("related/Subscriptions/one");
     assert.deepEqual(filter, { kind: "correlation", subject: "paid", properties: { amount: 5 } });
@@ -198,8 +198,8 @@ inBrowser("new entity", (test) => {
       await isTyped;
       await request.continue();
     });
-    await button(page, "Make topic and 1 subscription").click();
-    await button(page, "Making").waitFor();
+    await button(page, "Create topic and 1 subscription").click();
+    await button(page, "Creating").waitFor();
     await page.getByLabel(/^Subscription\s*2$/).fill("second");
     typed();
     await page.getByText(/filter\.expression: expected a property/).waitFor();
@@ -209,13 +209,13 @@ inBrowser("new entity", (test) => {
   test("properties are changed, and a conflict is explained", async (page) => {
     await entity(api, "changed", "queue", { max_delivery_count: 5, user_metadata: "old" });
     await open(page, edit("changed"));
-    await heading(page, "Change changed");
+    await heading(page, "Edit changed");
     await page.getByLabel("Max delivery count").fill("7");
     await page.getByText("1 property is changed.").waitFor();
     await page.reload();
     assert.equal(await page.getByLabel("Max delivery count").inputValue(), "7", "a reload loses nothing");
     await button(page, "Save").click();
-    await page.getByText("changed was changed.").first().waitFor();
+    await page.getByText("changed was updated.").first().waitFor();
     await page.getByText("Nothing is changed.").waitFor();
     assert.equal((await get("changed")).properties.max_delivery_count, 7);
     // Someone else is faster.
@@ -226,11 +226,11 @@ inBrowser("new entity", (test) => {
     });
     await page.keyboard.press("Enter");
     const conflict = page.getByRole("alert").filter({ hasText: "It was changed by someone else meanwhile." });
-    await conflict.getByRole("row", { name: /Lock duration 1 min 2 min 1 min/ }).waitFor();
+    await conflict.getByRole("row", { name: /Lock duration 1m 2m 1m/ }).waitFor();
     assert.equal(await conflict.getByRole("row").count(), 2);
     await isAccessible(page);
-    await button(page, "Put my changes on top").click();
-    assert.equal(await page.getByLabel("Lock duration").inputValue(), "2 min");
+    await button(page, "Keep my changes").click();
+    assert.equal(await page.getByLabel("Lock duration").inputValue(), "2m");
     await button(page, "Save").click();
     await page.getByText("Nothing is changed.").waitFor();
     const after = (await get("changed")).properties;
@@ -240,7 +240,7 @@ inBrowser("new entity", (test) => {
     await page.keyboard.press("Enter");
     await page.getByText(/properties.lock_duration: found/).waitFor();
     await button(page, "Revert").click();
-    assert.equal(await page.getByLabel("Lock duration").inputValue(), "2 min");
+    assert.equal(await page.getByLabel("Lock duration").inputValue(), "2m");
   }, refused);
 
   test("by keyboard: properties are changed, and an entity is deleted by its name", async (page) => {
@@ -250,7 +250,7 @@ inBrowser("new entity", (test) => {
     await page.keyboard.press("Control+a");
     await page.keyboard.type("30 s");
     await page.keyboard.press("Enter");
-    await page.locator(".announcements", { hasText: "ended was changed." }).waitFor({ state: "attached" });
+    await page.locator(".announcements", { hasText: "ended was updated." }).waitFor({ state: "attached" });
     assert.equal((await get("ended")).properties.lock_duration, "PT30S");
     await page.getByRole("heading", { level: 1 }).focus();
     await tabTo(page, /^Delete$/, "button");
@@ -264,26 +264,26 @@ inBrowser("new entity", (test) => {
     await page.getByText("There is no such entity now.").waitFor();
   }, refused);
 
-  test("rules are made, changed and deleted; a change of another is seen", async (page) => {
+  test("rules are created, edited and deleted; a change of another is seen", async (page) => {
     const path = "ruled/Subscriptions/one";
     await entity(api, "ruled", "topic");
     await entity(api, path, "subscription");
     await open(page, edit(path));
     await button(page, "Add a rule").click();
-    await button(page, "Make the rule").click();
+    await button(page, "Create the rule").click();
     await page.getByText("The rule needs a name.").waitFor();
     await page.getByLabel("Name of the rule").fill("wanted");
     await page.getByRole("textbox", { name: "SQL filter" }).fill("color =");
-    await button(page, "Make the rule").click();
+    await button(page, "Create the rule").click();
     await page.getByText(/filter\.expression: expected/).waitFor();
     await page.reload();
     assert.equal(await page.getByRole("textbox", { name: "SQL filter" }).inputValue(), "color =", "a reload loses nothing");
     await page.getByRole("textbox", { name: "SQL filter" }).fill("color = 'red'");
     await page.getByLabel("Action").fill("SET seen = 1");
     await isAccessible(page);
-    await button(page, "Make the rule").click();
-    await page.getByText("The rule wanted was made.").first().waitFor();
-    await button(page, "Change the rule wanted").click();
+    await button(page, "Create the rule").click();
+    await page.getByText("The rule wanted was created.").first().waitFor();
+    await button(page, "Edit the rule wanted").click();
     assert.match(page.url(), /rule=wanted/);
     await page.getByRole("textbox", { name: "SQL filter" }).fill("color = 'blue'");
     // Someone else is faster.
@@ -292,7 +292,7 @@ inBrowser("new entity", (test) => {
     await button(page, "Save the rule").click();
     await page.getByRole("alert").getByText("color = 'green'").waitFor();
     await button(page, "Save the rule").click();
-    await page.getByText("The rule wanted was changed.").first().waitFor();
+    await page.getByText("The rule wanted was updated.").first().waitFor();
     assert.deepEqual((await rulesOf(path)).find(({ name }) => name === "wanted").filter, { kind: "sql", expression: "color = 'blue'" });
     await button(page, "Delete the rule $Default").click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
@@ -316,14 +316,14 @@ inBrowser("new entity", (test) => {
     await open(page, edit(path));
     await page.getByRole("heading", { name: "hostile-0" }).waitFor();
     assert.equal(await page.locator("main img, main script, main b:not(.number), main i").count(), 0);
-    await button(page, "Change the rule hostile-3").click();
+    await button(page, "Edit the rule hostile-3").click();
     assert.equal(await page.getByLabel(/^Value\s*1$/).inputValue(), HOSTILE[3]);
     await open(page, "#/new-entity");
     await page.getByLabel("Name", { exact: true }).fill(HOSTILE[0]);
     await page.keyboard.press("Enter");
     await page.getByText(`found '${HOSTILE[0]}'`).waitFor();
     await open(page, edit(HOSTILE[0]));
-    await heading(page, `Change ${HOSTILE[0]}`);
+    await heading(page, `Edit ${HOSTILE[0]}`);
     assert.equal(await page.locator("main img").count(), 0);
   }, refused);
 
@@ -349,7 +349,7 @@ inBrowser("new entity", (test) => {
     assert.equal(await page.getByRole("link", { name: "New entity" }).count(), 0);
     for (const address of ["#/new-entity", edit("guarded")]) {
       await page.goto(`${securedUrl}/${address}`);
-      await page.getByText("the right Manage is needed").waitFor();
+      await page.getByText("needs the right Manage").waitFor();
       assert.equal(await page.locator("main form").count(), 0);
     }
   }, refused);

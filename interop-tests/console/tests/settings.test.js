@@ -55,16 +55,16 @@ inBrowser("settings", (test) => {
     await live(page);
   }, refused);
 
-  test("by mouse: a rule is made, its connection string copied, its keys rotated, its rights changed, and it is deleted", async (page, context) => {
+  test("by mouse: a rule is created, its connection string copied, its keys rotated, its rights edited, and it is deleted", async (page, context) => {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     await open(page, "#/settings?tab=keys&entity=keyed");
     await page.getByText("keyed has no keys of its own.").waitFor();
     await page.getByLabel("Name", { exact: true }).fill("app");
-    await button(page, "Make").click();
+    await button(page, "Create").click();
     await page.getByText(/Rights: found 'none'; allowed/).waitFor();
     await isAccessible(page);
     await page.getByLabel("Send", { exact: true }).check();
-    await button(page, "Make").click();
+    await button(page, "Create").click();
     const card = page.getByRole("region", { name: "app", exact: true });
     await card.waitFor();
     const [made] = await keysOf("keyed");
@@ -87,15 +87,15 @@ inBrowser("settings", (test) => {
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The primary key of app was rotated.").first().waitFor();
     assert.notEqual((await keysOf("keyed"))[0].primary_key, made.primary_key);
-    await button(page, "Change rights of app").click();
+    await button(page, "Edit rights of app").click();
     await page.getByRole("dialog").getByLabel("Listen").check();
     await button(page, "Save").click();
-    await page.getByText("The rights of app were changed.").first().waitFor();
+    await page.getByText("The rights of app were updated.").first().waitFor();
     const [changed] = await keysOf("keyed");
     assert.deepEqual(changed.rights, ["send", "listen"]);
     assert.equal(changed.secondary_key, rotated.secondary_key, "its keys stay");
     await page.getByLabel("Name", { exact: true }).fill("app");
-    await button(page, "Make").click();
+    await button(page, "Create").click();
     await page.getByText("There is a rule of this name").waitFor();
     await button(page, "Delete app").click();
     assert(await page.getByRole("dialog").getByRole("button", { name: "Delete" }).isDisabled());
@@ -127,7 +127,7 @@ inBrowser("settings", (test) => {
     assert.notEqual((await keysOf("keyed-by-keys"))[0].primary_key, before_);
   });
 
-  test("a key that was made signs in, and one that was rotated does not", async (page, context) => {
+  test("a key that was created signs in, and one that was rotated does not", async (page, context) => {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     await signIn(page, ROOT);
     await page.goto(`${securedUrl}/#/settings`);
@@ -135,7 +135,7 @@ inBrowser("settings", (test) => {
     await page.goto(`${securedUrl}/#/settings?tab=keys&entity=guarded`);
     await page.getByLabel("Name", { exact: true }).fill("made");
     await page.getByLabel("Manage", { exact: true }).check();
-    await button(page, "Make").click();
+    await button(page, "Create").click();
     const card = page.getByRole("region", { name: "made", exact: true });
     await card.getByRole("button", { name: "Copy connection string" }).first().click();
     await card.getByRole("button", { name: "Copied" }).waitFor();
@@ -180,19 +180,19 @@ inBrowser("settings", (test) => {
     ).replace("{", "{ // a file that people write");
     await page.getByLabel("File", { exact: true }).setInputFiles({ name: "Config.json", mimeType: "application/json", buffer: Buffer.from(text) });
     const row = (name) => page.locator(".named li").filter({ has: page.getByText(name, { exact: true }) });
-    await row("imported-new").getByText("is made").waitFor();
+    await row("imported-new").getByText("is created").waitFor();
     await row("imported").getByText("LockDuration: PT1M → PT2M").waitFor();
-    await row("imported-same").getByText("is as it is").waitFor();
-    await row("imported-topic/Subscriptions/one").getByText("its rules change").waitFor();
-    await row("imported-topic/Subscriptions/two").getByText("is made").waitFor();
+    await row("imported-same").getByText("unchanged").waitFor();
+    await row("imported-topic/Subscriptions/one").getByText("its rules are updated").waitFor();
+    await row("imported-topic/Subscriptions/two").getByText("is created").waitFor();
     await isAccessible(page);
     await page.reload();
-    await row("imported-new").getByText("is made").waitFor();
+    await row("imported-new").getByText("is created").waitFor();
     await assert.rejects(api("GET", "/entities/imported-new"), "nothing happens before it is applied");
     await button(page, "Apply").click();
-    await page.getByText("These could not be made or changed").waitFor();
+    await page.getByText("These could not be created or updated").waitFor();
     await page.getByRole("alert").getByText(/RequiresSession/).waitFor();
-    await row("imported-new").getByText("is as it is").waitFor();
+    await row("imported-new").getByText("unchanged").waitFor();
     assert.equal((await api("GET", "/entities/imported")).properties.lock_duration, "PT2M");
     assert.equal((await api("GET", "/entities/keyed")).properties.requires_session, false);
   }, refused);

@@ -1,7 +1,7 @@
 // Texts of the log of administrative operations.
 
 export const S = {
-  lead: "The last administrative operations, the newest first: who, from where, and what changed. Keys are left out.",
+  lead: "The last administrative operations, the newest first: who, from where, and what changed. Keys are not shown.",
   filters: "Which operations",
   who: "Who",
   whoHint: "Name or address",
@@ -19,18 +19,18 @@ export const S = {
   number: "Number",
   peer: "Address",
   detail: "What changed",
-  noDetail: "nothing further",
+  noDetail: "no details",
   noEntity: "the namespace",
   entry: "Operation",
   /** @param {string} number */
   entryTitle: (number) => `Operation ${number}`,
-  entryGone: "This entry is not in the log now: the broker keeps the last thousand.",
+  entryGone: "This entry is not in the log any more: the broker keeps the last thousand.",
   details: "Show the whole entry",
   /** @param {string} shown @param {string} read */
   count: (shown, read) => (shown === read ? shown : `${shown} of ${read}`),
   end: "all shown",
   emptyTitle: "No administrative operation yet.",
-  emptyText: "What is made, changed or deleted by any interface is written here.",
+  emptyText: "What is created, edited or deleted through any interface is written here.",
   emptyCommand: "jitney audit",
   noneTitle: "No operation matches.",
   forbiddenTitle: "The log needs the right Manage.",

@@ -26,12 +26,12 @@ export const S = {
   goTo: (name) => `Show the namespace ${name}`,
   /** @param {string} name */
   now: (name) => `The namespace ${name} is shown now.`,
-  drop: "Drop",
+  drop: "Delete",
   /** @param {string} name */
-  dropLabel: (name) => `Drop the namespace ${name}`,
+  dropLabel: (name) => `Delete the namespace ${name}`,
   /** @param {string} name */
-  dropTitle: (name) => `Drop the namespace ${name}?`,
+  dropTitle: (name) => `Delete the namespace ${name}?`,
   dropText: "All its entities and messages are deleted, and its connections are closed. This cannot be undone.",
   /** @param {string} name */
-  dropped: (name) => `The namespace ${name} was dropped.`,
+  dropped: (name) => `The namespace ${name} was deleted.`,
 };

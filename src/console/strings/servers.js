@@ -40,7 +40,7 @@ export const S = {
   clock: "Clock offset",
   clockTitle: "The clock of the server that answers less the database's; beyond a second it is not followed, and this server takes no namespaces",
   /** @param {string} millis */
-  millis: (millis) => `${millis} ms`,
+  millis: (millis) => `${millis}ms`,
   configuration: "Configuration",
   noConfiguration: "default",
   configurationTitle: "The number of the configuration that all servers apply; it grows with each change of a server's file",

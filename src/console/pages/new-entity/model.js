@@ -20,14 +20,14 @@ const [all, receiving, roots] = [["queue", "topic", "subscription"], ["queue", "
 export const FIELDS = /** @type {any} */ ([
   { name: "forward_dead_letters_to", type: "path", group: "ways", kinds: receiving },
   { name: "forward_to", type: "path", group: "ways", kinds: receiving },
-  { name: "lock_duration", type: "duration", group: "delivery", kinds: receiving, example: "1 min" },
+  { name: "lock_duration", type: "duration", group: "delivery", kinds: receiving, example: "1m" },
   { name: "max_delivery_count", type: "number", group: "delivery", kinds: receiving, example: "10" },
   { name: "default_time_to_live", type: "duration", group: "delivery", kinds: all, example: "never" },
   { name: "dead_letter_on_expiration", type: "boolean", group: "delivery", kinds: receiving },
   { name: "dead_letter_on_filter_error", type: "boolean", group: "delivery", kinds: ["subscription"] },
   { name: "requires_session", type: "boolean", group: "kind", kinds: receiving, isFixed: true },
   { name: "requires_duplicate_detection", type: "boolean", group: "kind", kinds: roots, isFixed: true },
-  { name: "duplicate_detection_window", type: "duration", group: "kind", kinds: roots, example: "10 min" },
+  { name: "duplicate_detection_window", type: "duration", group: "kind", kinds: roots, example: "10m" },
   { name: "max_size_megabytes", type: "number", group: "limits", kinds: roots, example: "1024" },
   { name: "max_message_kilobytes", type: "number", group: "limits", kinds: roots, example: "1024" },
   { name: "auto_delete_on_idle", type: "duration", group: "limits", kinds: all, example: "never" },
@@ -44,7 +44,7 @@ export const DEFAULTS = { dead_letter_on_filter_error: true };
 
 const UNITS = /** @type {Record<string, string>} */ ({ d: "D", day: "D", days: "D", h: "H", hour: "H", hours: "H", m: "M", min: "M", minute: "M", minutes: "M", s: "S", sec: "S", second: "S", seconds: "S" });
 
-/** Reads a duration as people write it, `1 h 30 min`; what it cannot read is left to the broker, which says what is allowed.
+/** Reads a duration as people write it, `1h 30m`; what it cannot read is left to the broker, which says what is allowed.
  * @param {string} text */
 export function isoOfDuration(text) {
   const trimmed = text.trim();
