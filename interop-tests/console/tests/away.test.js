@@ -32,8 +32,8 @@ inBrowser("away", (test) => {
     await page.waitForFunction(() => performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/styles/settings.css")));
     await control("kill");
     try {
-      await page.getByRole("alert").getByText("The broker does not answer.").waitFor();
-      await page.getByRole("status").getByText("The broker does not answer.").waitFor();
+      await page.getByRole("alert").getByText("Cannot reach the broker.").waitFor();
+      await page.getByRole("status").getByText("Cannot reach the broker.").waitFor();
       await isAccessible(page);
       // What was known is still shown, and pages can be changed.
       await page.locator("#navigation").getByRole("link", { name: "Entities" }).click();
@@ -52,7 +52,7 @@ inBrowser("away", (test) => {
     let isBlocked = true;
     await page.route("**/api/v1/**", (route) => (isBlocked ? route.abort() : route.continue()));
     await page.goto(url);
-    await page.getByRole("heading", { name: "The broker is away" }).waitFor();
+    await page.getByRole("heading", { name: "Cannot reach the broker" }).waitFor();
     isBlocked = false;
     await heading(page, "Overview");
   }, { allow: [/ERR_FAILED/] });

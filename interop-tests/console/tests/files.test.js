@@ -28,6 +28,45 @@ async function sources() {
   }));
 }
 
+/** Words that no text of the console has, and what is written instead. */
+const BANNED = [
+  [/\bmak(e|es|ing)\b(?!.*\bactive\b)/i, "create"],
+  [/\bmade\b(?! active)/i, "created"],
+  [/^Change\b/, "Edit"],
+  [/\bdrop(s|ped)?\b/i, "delete, or discard"],
+  [/(?<!jitney )\bpurge/i, "delete"],
+  [/\bput .*\bback\b|\bsend .*\bnow\b/i, "make active"],
+  [/\baway\b/i, "cannot reach"],
+  [/\b(it|this|that|which) is no\b|” is no\b/i, "is not a, not valid"],
+  [/\bat most\b|\bso many\b/i, "limit"],
+  [/\blook(s|ed)? (at|further)\b|\bits page\b/i, "open, count, continue"],
+  [/\blays? out\b|\blayout\b/i, "format"],
+  [/\b(leave|left) out\b/i, "remove"],
+  [/^And…/, "what is added"],
+  [/\bmeant\b/i, "will be"],
+  [/\bconsumers?\b/i, "clients, or receivers"],
+  [/\bbeg[au]n\b|\bbegin a\b/i, "start"],
+  [/\bgo(es)? on\b/i, "continue"],
+  [/\bunpack/i, "decompress"],
+  [/\d (ms|s|min|h|d)\b/, "30s, 10m, 1h"],
+  [/\b(whoever|nobody|somebody|everybody)\b/i, "who is meant"],
+];
+
+/** All texts of the console: the strings of `strings/`, and what its functions make of two. */
+async function texts() {
+  const found = [];
+  const walk = (value, name) => {
+    if (typeof value === "string") found.push({ name, text: value });
+    else if (typeof value === "function") walk(value(...Array(value.length).fill("2")), name);
+    else for (const [key, each] of Object.entries(value ?? {})) walk(each, `${name}.${key}`);
+  };
+  for (const { name, text } of await sources()) {
+    if (name.startsWith("strings/")) walk(await import(`data:text/javascript,${encodeURIComponent(text)}`), name);
+  }
+  assert(1_000 < found.length, `${found.length} texts`);
+  return found;
+}
+
 describe("files", { concurrency: true }, () => {
   it("the types are right", () => passes("node_modules/typescript/bin/tsc", "-p", "."));
   it("vendored files are those of their packages", () => passes("vendor.mjs", "--check"));
@@ -38,6 +77,25 @@ describe("files", { concurrency: true }, () => {
     const forbidden = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function|DOMParser|srcdoc/;
     for (const { name, text } of await sources()) {
       if (!name.startsWith("vendor/")) assert(!forbidden.test(text), `${name}: ${forbidden.exec(text)}`);
+    }
+  });
+
+  it("texts have the words of the command line and of the documents", async () => {
+    const wrong = [];
+    for (const { name, text } of await texts()) {
+      for (const [word, instead] of BANNED) if (word.test(text)) wrong.push(`${name}: “${text}”: write ${instead}`);
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  it("commands that are shown are those of the binary", async () => {
+    const { binary } = JSON.parse(await readFile(process.env.JITNEY_BROKER_STATE, "utf8"));
+    const commands = (await texts()).filter(({ text }) => /^jitney [a-z]/.test(text));
+    assert(10 < commands.length);
+    for (const { name, text } of commands) {
+      // What is not known is refused before the help is printed.
+      const words = text.replace("ADDRESS", "127.0.0.1").split(" ").slice(1);
+      await run(binary, [...words, "--help"]).catch(({ stderr }) => assert.fail(`${name}: ${text}: ${stderr}`));
     }
   });
 

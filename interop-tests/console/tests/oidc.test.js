@@ -89,10 +89,10 @@ inBrowser("signing in at an issuer", (test) => {
   test("an answer that was not asked for is refused, and its words are not shown", async (page) => {
     issuer.state = "another";
     await signIn(page, "owner");
-    await page.getByRole("alert").getByText("not begun in this tab").waitFor();
+    await page.getByRole("alert").getByText("not started in this tab").waitFor();
     assert.equal(page.url(), `${broker.url}/`);
     await page.goto(`${broker.url}/?error=access_denied&error_description=Call+us&state=another`);
-    await page.getByRole("alert").getByText("not begun in this tab").waitFor();
+    await page.getByRole("alert").getByText("not started in this tab").waitFor();
     assert.equal(await page.getByText("Call us").count(), 0);
     issuer.reset();
     issuer.nonce = "another";
@@ -104,7 +104,7 @@ inBrowser("signing in at an issuer", (test) => {
     await live(page);
     await page.goto(`${broker.url}/?code=x&state=another`);
     await live(page);
-    await page.getByRole("alert").getByText("not begun in this tab").waitFor();
+    await page.getByRole("alert").getByText("not started in this tab").waitFor();
     assert.deepEqual(issuer.grants, ["authorization_code"]);
   });
 
@@ -150,7 +150,7 @@ inBrowser("signing in at an issuer", (test) => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await button(page).waitFor();
     await page.goto(answers[0]);
-    await page.getByRole("alert").getByText("not begun in this tab").waitFor();
+    await page.getByRole("alert").getByText("not started in this tab").waitFor();
     assert.deepEqual(issuer.grants, ["authorization_code"]);
   });
 

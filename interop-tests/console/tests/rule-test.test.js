@@ -117,7 +117,7 @@ inBrowser("rule-test", (test) => {
     await page.getByText("Read as application properties").waitFor();
     await card(page, "missing").getByText("takes it", { exact: true }).waitFor();
     await box(page).fill('{"colour": "red"');
-    await page.getByRole("alert").getByText("It is no JSON").waitFor();
+    await page.getByRole("alert").getByText("Not valid JSON").waitFor();
     await box(page).fill('{"subject": "a", "colour": "red"}');
     await page.getByRole("alert").getByText("'colour' is not known").waitFor();
   }, { allow: [/400 \(Bad Request\)/] });

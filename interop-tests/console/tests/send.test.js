@@ -35,7 +35,7 @@ inBrowser("send", (test) => {
     assert.equal(clicks(), 4);
     const [message] = await messages("aaa-first");
     assert.equal(message.body.text, "hello");
-    await page.getByRole("link", { name: "Look at it" }).first().click();
+    await page.getByRole("link", { name: "Open the message" }).first().click();
     await heading(page, "Message 1");
   });
 
@@ -203,7 +203,7 @@ inBrowser("send", (test) => {
       await page.keyboard.type(text);
     }
     await page.keyboard.press("Control+Enter");
-    await page.getByRole("alert").getByText("It is no JSON").waitFor();
+    await page.getByRole("alert").getByText("Not valid JSON").waitFor();
     await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the field with the mistake has the cursor");
     await page.keyboard.press("Control+End");
     await page.keyboard.type("}");
@@ -224,7 +224,7 @@ inBrowser("send", (test) => {
     await body(page).fill("00 ff 1b5z");
     await page.getByLabel("Message id").fill("bytes");
     await submit(page).click();
-    await page.getByRole("alert").getByText("“z” is no hex digit.").waitFor();
+    await page.getByRole("alert").getByText("“z” is not a hex digit.").waitFor();
     await body(page).fill("00 ff\n1b 5b");
     await page.getByLabel("Becomes active").fill("2031-01-02T03:04:05");
     await page.getByText("2031-01-02 02:04:05 UTC").waitFor();

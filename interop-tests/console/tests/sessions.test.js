@@ -81,11 +81,11 @@ inBrowser("sessions", (test) => {
     await state.locator(".escape").getByText("\\u{202e}").waitFor();
     await state.getByText("Hex", { exact: true }).click();
     await state.locator("pre").getByText("7b 22 73 74 65 70").waitFor();
-    await state.getByRole("button", { name: "Change" }).click();
+    await state.getByRole("button", { name: "Edit" }).click();
     const dialog = page.getByRole("dialog");
     const field = dialog.getByRole("textbox", { name: "State" });
     await field.fill('{"step": ');
-    await dialog.getByRole("alert").getByText("This is no JSON.").waitFor();
+    await dialog.getByRole("alert").getByText("Not valid JSON.").waitFor();
     assert(await dialog.getByRole("button", { name: "Set the state" }).isDisabled());
     await isAccessible(page);
     await field.fill('{"step": 4}');
@@ -95,7 +95,7 @@ inBrowser("sessions", (test) => {
     await dialog.getByRole("alert").getByText("pairs of hex digits").waitFor();
     await field.fill("ff fe 00");
     await page.reload();
-    await state.getByRole("button", { name: "Change" }).click();
+    await state.getByRole("button", { name: "Edit" }).click();
     assert.equal(await field.inputValue(), "ff fe 00", "a reload loses nothing");
     await dialog.getByRole("button", { name: "Set the state" }).click();
     await state.locator("pre").getByText("ff fe 00").waitFor();
@@ -156,7 +156,7 @@ inBrowser("sessions", (test) => {
     await page.goto(`${securedUrl}/#/sessions/guarded/a`);
     await heading(page, "a");
     await page.getByRole("region", { name: "Situation" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: /Dead-letter|Set|Change|Clear|job/ }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: /Dead-letter|Set|Edit|Clear|job/ }).count(), 0);
   }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
 
   test("axe finds nothing, and at 360 pixels nothing is wider than the page", async (page) => {

@@ -157,7 +157,7 @@ inBrowser("signing in", (test) => {
   }, refused);
 
   test("plain HTTP to another machine is warned of, and works without the browser's cryptography and locks", async (page) => {
-    const warning = page.getByText("This page came over plain HTTP");
+    const warning = page.getByText("This page was loaded over plain HTTP");
     await page.goto(securedUrl);
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     assert.equal(await warning.count(), 0, "loopback is no other machine");

@@ -22,7 +22,7 @@ export async function actOn(entity, number, action) {
   const numbers = /** @type {number[]} */ ([number]);
   const job = await call("start_job", { query: { wait: WAIT_SECONDS }, body: { entity, selection: { numbers }, action } });
   if (job.changed === 1) return job;
-  throw new Error(job.error ?? job.last_skipped ?? `Job ${job.id} has changed nothing: the message is not there any more, or a receiver has locked it.`);
+  throw new Error(job.error ?? job.last_skipped ?? "The message is no longer there, or a receiver has locked it.");
 }
 
 /** Messages that a selection may name by number. */

@@ -20,10 +20,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The broker did not answer. */
+/** The broker cannot be reached. */
 export class AwayError extends Error {
   constructor() {
-    super("The broker does not answer.");
+    super("Cannot reach the broker.");
     this.name = "AwayError";
   }
 }

@@ -4,8 +4,8 @@ export const S = {
   topic: "Topic or subscription",
   choose: "Choose a topic or a subscription",
   noTopics: "No topic yet.",
-  noTopicsText: "Rules belong to the subscriptions of topics. Make a topic and a subscription first.",
-  command: "jitney create topic news",
+  noTopicsText: "Rules belong to the subscriptions of topics. Create a topic and a subscription first.",
+  command: "jitney topics create news",
 
   message: "Message",
   by: "Which message",
@@ -15,7 +15,7 @@ export const S = {
   pasteHint: "As the API sends and shows messages, as an SDK prints them, or only its application properties. It is tested as you type.",
   example: '{\n  "subject": "order placed",\n  "properties": { "region": "EU", "priority": 7 }\n}',
   /** @param {string} why */
-  notJson: (why) => `It is no JSON: ${why}.`,
+  notJson: (why) => `Not valid JSON: ${why}.`,
   notObject: "A JSON object is needed.",
   asProperties: "Read as application properties, because it has no property of a message.",
   firstOf: "The first message of the list is tested.",
@@ -25,7 +25,7 @@ export const S = {
   queue: "Where it is",
   chooseQueue: "Choose a queue",
   number: "Number",
-  look: "Look at it",
+  look: "Open the message",
   pick: "Messages to pick from",
   noMessages: "No messages there now.",
   messageId: "Message id",
@@ -39,7 +39,7 @@ export const S = {
   again: "Test again",
   /** @param {string} takes @param {string} all */
   summary: (takes, all) => (takes === "0" ? `None of ${all} subscriptions takes it.` : `${takes} of ${all} subscriptions ${takes === "1" ? "takes" : "take"} it.`),
-  dropped: "The topic drops it: no subscription gets it.",
+  dropped: "The topic discards it: no subscription gets it.",
   show: "Subscriptions shown",
   all: "All",
   taking: "Take it",

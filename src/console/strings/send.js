@@ -4,7 +4,7 @@ export const S = {
   to: "To",
   choose: "Choose a queue or a topic",
   toNeeded: "A queue or a topic is needed.",
-  notAllowed: "This key does not allow to send.",
+  notAllowed: "This key does not allow sending.",
   notAllowedText: "Sign in with a key that has the right Send.",
 
   body: "Body",
@@ -15,25 +15,25 @@ export const S = {
   file: "File",
   /** @param {string} size */
   size: (size) => size,
-  layOut: "Lay out",
+  layOut: "Format",
   hexHint: "Two digits a byte; spaces and lines do not count.",
   /** @param {string} name @param {string} size */
   fileChosen: (name, size) => `${name}, ${size}`,
   chooseFile: "Choose a file",
   noFile: "A file is needed.",
   /** @param {string} at */
-  notHex: (at) => `“${at}” is no hex digit.`,
+  notHex: (at) => `“${at}” is not a hex digit.`,
   oddHex: "The last byte has one digit only.",
   /** @param {string} why */
-  notJson: (why) => `It is no JSON: ${why}.`,
+  notJson: (why) => `Not valid JSON: ${why}.`,
 
   fields: {
     message_id: "Message id", correlation_id: "Correlation id", subject: "Subject", content_type: "Content type", session_id: "Session id",
     partition_key: "Partition key", reply_to: "Reply to", to: "To (address)",
   },
-  idHint: "Empty: the broker gives none.",
+  idHint: "Empty: none.",
   sessionNeeded: "This queue has message sessions: each message needs one.",
-  duplicates: "Duplicates are detected: a second message with this id is dropped.",
+  duplicates: "Duplicates are detected: a second message with this id is discarded.",
   jsonType: "application/json",
   system: "Properties",
   when: "Time",
@@ -61,8 +61,8 @@ export const S = {
   removeLabel: (name) => `Remove the property ${name}`,
   nameNeeded: "A name is needed.",
   nameTwice: "Another property has this name.",
-  notInteger: "It is no integer.",
-  notDecimal: "It is no number.",
+  notInteger: "Not an integer.",
+  notDecimal: "Not a number.",
 
   many: "How many",
   /** @param {string} most */
@@ -92,7 +92,7 @@ export const S = {
   savedWrite: "Save all as a file",
   savedLoad: "Load a file",
   savedFile: "body",
-  savedFull: "This browser keeps 200 messages of 1 MiB in all at most.",
+  savedFull: "The limit is 200 messages with 1 MiB in total.",
   savedNoList: "The file has no list of messages.",
   /** @param {string} name */
   saved: (name) => `${name} was saved.`,
@@ -116,11 +116,11 @@ export const S = {
   stopped: "Stopped.",
 
   /** @param {string} number @param {string} path */
-  repeats: (number, path) => `A copy of message ${number} of ${path}. Change what is to be different, and send it.`,
+  repeats: (number, path) => `A copy of message ${number} of ${path}. Edit it as needed, and send it.`,
   exact: "Send an exact copy",
   exactHint: "An exact copy keeps every AMQP type, and what this form does not show.",
   original: "The original",
-  anew: "An empty form",
+  anew: "New message",
 
   /** @param {string} path @param {string} number */
   sentOne: (path, number) => `Sent to ${path}: message ${number}.`,
@@ -129,13 +129,13 @@ export const S = {
   /** @param {string} path @param {string} count */
   sentMany: (path, count) => `${count} messages were sent to ${path}.`,
   /** @param {string} count */
-  dropped: (count) => (count === "1" ? "One was dropped as a duplicate." : `${count} were dropped as duplicates.`),
-  toMessage: "Look at it",
-  toMessages: "Look at them",
+  dropped: (count) => (count === "1" ? "One was discarded as a duplicate." : `${count} were discarded as duplicates.`),
+  toMessage: "Open the message",
+  toMessages: "Open the messages",
   /** @param {string} count @param {string} why */
-  partly: (count, why) => `${count} were sent, and then no more: ${why}`,
+  partly: (count, why) => `${count} were sent, then sending stopped: ${why}`,
   sentHere: "Sent from here",
-  again: "Forget this list",
+  again: "Clear the list",
   /** @param {string} count */
   messages: (count) => (count === "1" ? "1 message" : `${count} messages`),
   /** @param {string} first @param {string} last */

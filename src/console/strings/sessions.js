@@ -54,7 +54,7 @@ export const S = {
   body: "Body",
   deliveries: "Deliveries",
   enqueued: "Enqueued",
-  searchOn: "Look further",
+  searchOn: "Continue the search",
   /** @param {string} count */
   shown: (count) => `${count} shown`,
   allShown: "all shown",
@@ -63,7 +63,7 @@ export const S = {
   stateNone: "It has no state. Its receivers keep there how far they are.",
   stateEmpty: "Its state has no bytes, which is not the same as none.",
   set: "Set a state",
-  change: "Change",
+  change: "Edit",
   clearState: "Clear",
   clearTitle: "Clear the state of this session?",
   clearText: "Its receivers begin as if they had never seen it. This cannot be undone.",
@@ -77,6 +77,6 @@ export const S = {
   hex: "Hex",
   save: "Set the state",
   heldNotice: "A receiver holds the session, and may overwrite what is set here.",
-  notJson: "This is no JSON.",
+  notJson: "Not valid JSON.",
   notHex: "Write bytes as pairs of hex digits: 7b 22 61 22 7d.",
 };

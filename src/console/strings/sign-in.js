@@ -12,7 +12,7 @@ export const S = {
   operatorWrong: "This is not the operator's key of this broker.",
   operatorCommand: "cat jitney-data/operator.key",
   operatorCommandLabel: "On the broker's machine:",
-  by: "Sign in by",
+  by: "Sign in with",
   byConnectionString: "Connection string",
   byOperator: "Operator's key",
   byIssuer: "Identity provider",
@@ -23,14 +23,14 @@ export const S = {
   /** @param {string} words */
   issuerSays: (words) => `The identity provider says: ${words}`,
   /** @param {string} reason */
-  issuerUnavailable: (reason) => `The broker does not know where to sign in: ${reason}`,
+  issuerUnavailable: (reason) => `The broker cannot tell where to sign in: ${reason}`,
   /** @param {string} endpoint @param {string} origin */
   issuerAway: (endpoint, origin) => `${endpoint} does not answer, or does not allow pages of ${origin} to ask for tokens (CORS).`,
   /** @param {string} endpoint @param {number} status */
   noToken: (endpoint, status) => `${endpoint} answered ${status} without a token.`,
   noIssuer: "this console has no identity provider.",
   otherIssuer: "The answer is not of the identity provider that this broker trusts.",
-  stateWrong: "The sign-in was not begun in this tab, or was answered before. Sign in again.",
+  stateWrong: "The sign-in was not started in this tab, or was answered before. Sign in again.",
   /** @param {string} why */
   idTokenWrong: (why) => `The identity provider's answer is not for this sign-in (${why}). Sign in again.`,
   endsSoon: "Your sign-in ends in a few minutes. Sign in again to stay; you come back to this page.",
@@ -40,5 +40,5 @@ export const S = {
   namespaceHint: "Only if it is not the one of this page's address.",
   submit: "Sign in",
   busy: "Signing in",
-  away: "The broker does not answer. This page tries again by itself.",
+  away: "Cannot reach the broker. This page tries again by itself.",
 };
