@@ -9,9 +9,9 @@ import asyncio
 import socket
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 SASL_HEADER, AMQP_HEADER = b"AMQP\x03\x01\x00\x00", b"AMQP\x00\x01\x00\x00"
 NULL, TRUE, FALSE = b"\x40", b"\x41", b"\x42"
@@ -23,10 +23,20 @@ FRAME_BYTES = 65_536
 PIECE_BYTES = 32_000
 # The session window of a peer that does not want one to matter.
 WIDE = 0x7FFF_FFFF
+# How long an open or an attach waits for the broker's, seconds: longer than a broker that has too much to do takes.
+ANSWER_WAIT = 60.0
 
 
 # A shared access key's name and the key.
 Key = tuple[str, str]
+T = TypeVar("T")
+
+
+async def bounded(what: Awaitable[T], seconds: float) -> T:
+    """Waits so long at most, TimeoutError. Who is cancelled meanwhile ends, which is not so with `asyncio.wait_for` before Python 3.12: it
+    goes on if the answer has just come, and whoever cancelled it waits for ever."""
+    async with asyncio.timeout(seconds):
+        return await what
 
 
 def string(text: str) -> bytes:
@@ -324,7 +334,7 @@ class Peer(asyncio.Protocol):
         await loop.sock_connect(own, ("127.0.0.1", port))
         _, peer = await loop.create_connection(lambda: cls(window), sock=own)
         peer.write(hello(key, container or f"adversary-{id(peer):x}", window, idle, jms, host))
-        await peer.opened
+        await bounded(peer.opened, ANSWER_WAIT)
         return peer
 
     # --- what is written ---------------------------------------------------------------------------------------------------------
@@ -357,7 +367,7 @@ class Peer(asyncio.Protocol):
 
     async def sender(self, address: str) -> Link:
         link = self.attach(FALSE, composite(0x28), composite(0x29, string(address)), b"\x50\x00\x50\x00")
-        await link.attached
+        await bounded(link.attached, ANSWER_WAIT)
         return link
 
     async def receiver(
@@ -367,7 +377,7 @@ class Peer(asyncio.Protocol):
         aim = composite(0x29, string(target)) if target else composite(0x29)
         link = self.attach(TRUE, composite(0x28, string(address)), aim, modes)
         link.handler = handler
-        await link.attached
+        await bounded(link.attached, ANSWER_WAIT)
         return link
 
     def transfer(

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, AsyncIterator
 
-from amqp import TRUE, Key, attach, binary, int32, int64, source, string, symbol_map, target
+from amqp import TRUE, Key, attach, binary, bounded, int32, int64, source, string, symbol_map, target
 from scene import Scene
 from tools import LISTEN, PATIENCE, ROOT, SEND, Node, say, status_of, token
 
@@ -36,9 +36,9 @@ class Answer:
 
 async def ask(scene: Scene, method: str, path: str, key: Key, *, namespace: str = "attacked", body: object = None, within: float = 60) -> Answer:
     """One request to the JSON API, whose answer is read."""
-    reader, writer = await send_request(scene, method, path, key, namespace=namespace, body=body)
+    reader, writer = await bounded(send_request(scene, method, path, key, namespace=namespace, body=body), within)
     try:
-        said = await asyncio.wait_for(reader.read(), within)
+        said = await bounded(reader.read(), within)
     finally:
         writer.close()
     if not said:
@@ -416,7 +416,7 @@ async def ask_atom(scene: Scene, path: str, limit: int = HEAD) -> tuple[asyncio.
 async def read_atom(scene: Scene, path: str) -> Answer:
     reader, writer = await ask_atom(scene, path)
     try:
-        said = await asyncio.wait_for(reader.read(), 60)
+        said = await bounded(reader.read(), 60)
     finally:
         writer.close()
     return Answer(int(said.split(b" ", 2)[1]) if said else 0, said)
@@ -506,7 +506,7 @@ async def states_that_are_read_over_amqp(scene: Scene) -> None:
         if reads:
             mine = symbol_map({"com.microsoft:session-filter": string(f"s{number}")})
             link = peer.attach(TRUE, source("grouped", mine), target("x"))
-            await asyncio.wait_for(link.attached, PATIENCE)
+            await bounded(link.attached, PATIENCE)
         node = await Node(peer, "grouped/$management").attach()
         if reads:
             nodes.append(node)
@@ -548,7 +548,7 @@ async def states_without_end_over_amqp(scene: Scene) -> None:
             peers.append(peer)
             mine = symbol_map({"com.microsoft:session-filter": string(f"s{number}")})
             link = peer.attach(TRUE, source("grouped", mine), target("x"))
-            await asyncio.wait_for(link.attached, PATIENCE)
+            await bounded(link.attached, PATIENCE)
             node = await Node(peer, "grouped/$management").attach()
             state = {"session-id": string(f"s{number}"), "session-state": binary(bytes(STATE))}
             node.ask("com.microsoft:set-session-state", state)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from amqp import WIDE, Ended, Link, Peer, body_of, int32, int64, message, request
+from amqp import WIDE, Ended, Link, Peer, body_of, bounded, int32, int64, message, request
 
 Role = Callable[..., Awaitable[Any]]
 
@@ -67,7 +67,7 @@ class Load:
     async def _told(self, expected: str, within: float) -> Any:
         loop = asyncio.get_running_loop()
         try:
-            kind, value = await asyncio.wait_for(loop.run_in_executor(None, self.pipe.recv), within)
+            kind, value = await bounded(loop.run_in_executor(None, self.pipe.recv), within)
         except (TimeoutError, asyncio.TimeoutError):
             # The thread that reads ends with the pipe.
             self.process.terminate()
@@ -160,7 +160,7 @@ async def flood(
             while waiting and link.ended is None and time.monotonic() < deadline:
                 peer.changed.clear()
                 try:
-                    await asyncio.wait_for(peer.changed.wait(), 1)
+                    await bounded(peer.changed.wait(), 1)
                 except (TimeoutError, asyncio.TimeoutError):
                     pass
             if link.ended:
@@ -383,7 +383,7 @@ async def persist(port: int, role: Callable[[Peer], Awaitable[Any]], retries: Co
 
     while True:
         try:
-            return await asyncio.wait_for(enter(), 30)
+            return await bounded(enter(), 30)
         except (OSError, Ended, asyncio.TimeoutError) as error:
             retries[type(error).__name__] += 1
             await asyncio.sleep(wait)

@@ -11,7 +11,7 @@ import os
 import time
 
 import loads
-from amqp import WIDE, Ended, Peer, int32, int64, request
+from amqp import WIDE, Ended, Peer, bounded, int32, int64, request
 from loads import Load, Sent
 from disk import SlowDisk
 from scene import Attack, Scene, Stage, all_accepted, all_answered, check_numbers
@@ -61,7 +61,7 @@ async def senders_that_do_not_finish(scene: Scene) -> None:
             for link in [await peer.sender("flood") for _ in range(60)]:
                 peer.transfer(link, bytes(900_000), more_to_come=True)
                 # A broker that does not read all of it is right.
-                await asyncio.wait_for(peer.flush(), 0.5)
+                await bounded(peer.flush(), 0.5)
         except (Ended, asyncio.TimeoutError):
             continue
     await asyncio.sleep(1)

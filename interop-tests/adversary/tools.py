@@ -16,7 +16,7 @@ from functools import partial
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from amqp import FALSE, TRUE, Ended, Key, Link, Peer, composite, int32, int64, request, request_with, string
+from amqp import FALSE, TRUE, Ended, Key, Link, Peer, bounded, composite, int32, int64, request, request_with, string
 from scene import Scene
 
 ROOT: Key = ("root", "key-of-root")
@@ -54,7 +54,7 @@ async def http(
         proof = f"Authorization: {authorization}\r\n" if authorization else ""
         head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{proof}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode() + body)
-        said = await asyncio.wait_for(reader.read(), patience)
+        said = await bounded(reader.read(), patience)
         return Answer(int(said.split(b" ", 2)[1]), said.decode(errors="replace"))
     finally:
         writer.close()
@@ -77,7 +77,7 @@ async def finish(peer: Peer) -> None:
         peer.close()
     except Ended:
         return
-    await asyncio.wait_for(peer.lost, PATIENCE)
+    await bounded(peer.lost, PATIENCE)
 
 
 async def until(peer: Peer, condition, within: float = PATIENCE) -> bool:
@@ -89,7 +89,7 @@ async def until(peer: Peer, condition, within: float = PATIENCE) -> bool:
             return condition()
         peer.changed.clear()
         try:
-            await asyncio.wait_for(peer.changed.wait(), min(left, 1))
+            await bounded(peer.changed.wait(), min(left, 1))
         except (TimeoutError, asyncio.TimeoutError):
             pass
     return True
@@ -100,7 +100,7 @@ async def has_link(peer: Peer, role: bytes, where: bytes, name: str = "") -> Lin
     empty = composite(0x28 if role == FALSE else 0x29)
     link = peer.attach(role, where if role == TRUE else empty, empty if role == TRUE else where, name=name)
     try:
-        await asyncio.wait_for(link.attached, PATIENCE)
+        await bounded(link.attached, PATIENCE)
         # The detach comes right behind; credit for a sender does too.
         await until(peer, lambda: link.ended is not None or (role == FALSE and 0 < link.credit), 0.5)
     except Ended:
@@ -131,7 +131,7 @@ class Node:
         self.peer.transfer(self.requests, payload, lambda _: None)
 
     async def answer(self, within: float = PATIENCE) -> bytes:
-        return await asyncio.wait_for(self.answers.get(), within)
+        return await bounded(self.answers.get(), within)
 
     async def answered(self, count: int, within: float = PATIENCE) -> int:
         """Waits for so many answers, or until there is no peer any more; returns how many came."""

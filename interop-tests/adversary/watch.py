@@ -12,6 +12,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from amqp import bounded  # noqa: E402
 from broker import Broker as AnyBroker, write_json  # noqa: E402
 
 MEBIBYTE = 1024 * 1024
@@ -72,7 +73,7 @@ class Watch:
         while True:
             began = time.monotonic()
             try:
-                status = await asyncio.wait_for(self._ask(), HEALTH_WAIT)
+                status = await bounded(self._ask(), HEALTH_WAIT)
             except (OSError, TimeoutError, asyncio.TimeoutError, asyncio.IncompleteReadError) as error:
                 status = repr(error)
             self.health.append(time.monotonic() - began)
@@ -116,7 +117,7 @@ class Pair:
     async def _ask(self, word: str, within: float) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(f"{word}\n".encode())
-        line = await asyncio.wait_for(self.process.stdout.readline(), within)
+        line = await bounded(self.process.stdout.readline(), within)
         assert line, "the pair has ended"
         return json.loads(line)
 

@@ -7,7 +7,7 @@ import struct
 import time
 
 from amqp import (
-    BATCH, COORDINATOR, DISPOSITION, FALSE, NULL, TRANSFER, TRUE, Ended, Peer, attach, batch, binary, composite, frame, grouped, int32, int64,
+    BATCH, COORDINATOR, DISPOSITION, FALSE, NULL, TRANSFER, TRUE, Ended, Peer, attach, batch, binary, bounded, composite, frame, grouped, int32, int64,
     listed, message, request, section, selector, sends, source, string, symbol_map, target, text_map, uint,
 )
 from scene import Scene
@@ -189,7 +189,7 @@ async def a_subscription_of_somebody_else(scene: Scene) -> None:
     owner = await scene.connect(ROOT, container="owner", jms=True)
     where = source("news", durable=True, capability="topic")
     mine = owner.attach(TRUE, where, target("x"), name="kept")
-    await asyncio.wait_for(mine.attached, 10)
+    await bounded(mine.attached, 10)
     await finish(owner)
     await send(scene, "news", composite(0x73, string("kept")) + section(0x75, b"\xa0\x04kept"))
     path = "news/Subscriptions/kept$owner$D"

@@ -7,7 +7,7 @@ import base64
 import os
 import time
 
-from amqp import FALSE, TRUE, Ended, Peer, message, source, target
+from amqp import FALSE, TRUE, Ended, Peer, bounded, message, source, target
 from scene import Scene
 from tools import LISTEN, PATIENCE, ROOT, SEND, finish, has_link, requests_are_answered, send, until
 
@@ -36,7 +36,7 @@ async def messages_that_do_not_end(scene: Scene) -> None:
             for link in [await peer.sender("mine") for _ in range(40)]:
                 peer.transfer(link, bytes(900_000), more_to_come=True)
                 # A broker that does not read all of it is right.
-                await asyncio.wait_for(peer.flush(), 0.2)
+                await bounded(peer.flush(), 0.2)
         except (Ended, TimeoutError):
             continue
     for peer in peers:
@@ -55,7 +55,7 @@ async def senders_that_never_read(scene: Scene) -> None:
         for _ in range(900):
             for peer in peers:
                 peer.transfer(peer.links[0], message(os.urandom(2_000)), lambda _accepted: None)
-                await asyncio.wait_for(peer.flush(), 0.2)
+                await bounded(peer.flush(), 0.2)
     except (Ended, TimeoutError):
         pass
     for peer in peers:

@@ -10,7 +10,7 @@ import struct
 import time
 
 from amqp import (
-    COORDINATOR, FALSE, NULL, SASL_HEADER, Ended, Peer, attach, composite, hello, request_with, section, sends, string, target,
+    COORDINATOR, FALSE, NULL, SASL_HEADER, Ended, Peer, attach, bounded, composite, hello, request_with, section, sends, string, target,
 )
 from scene import Scene
 from tools import ROOT, Node, finish, hold_requests, http, is_there, requests_are_answered, say, send, status_of, token, until
@@ -130,7 +130,7 @@ async def more_connections_than_an_address_may_have(scene: Scene) -> None:
         assert b"200 OK" in await read_all(reader), "another address is turned away"
         other.close()
         try:
-            said = await asyncio.wait_for(late.read(1), 0.5)
+            said = await bounded(late.read(1), 0.5)
             raise AssertionError(f"there was a place for one more: {said!r}")
         except TimeoutError:
             pass
@@ -283,7 +283,7 @@ async def hostile_http(scene: Scene) -> None:
         reader, writer = await connect(scene)
         writer.write(request)
         # The broker may go on reading, or not: its answer is what matters.
-        said = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ADMISSION + SLACK)
+        said = await bounded(reader.readuntil(b"\r\n\r\n"), ADMISSION + SLACK)
         writer.close()
         assert status in said[:40], f"{request[:60]!r}: {said[:200]!r}"
         assert b"panic" not in said
@@ -310,7 +310,7 @@ async def requests_that_are_refused_without_end(scene: Scene) -> None:
             try:
                 while time.monotonic() < ends:
                     writer.write(head * 20)
-                    said = await asyncio.wait_for(reader.read(65_536), 5)
+                    said = await bounded(reader.read(65_536), 5)
                     if not said:
                         break
                     refused += said.count(b"HTTP/1.1 4")

@@ -341,7 +341,9 @@ def message(id_: str, session: str | None = None):
 
 
 async def answered(call: Awaitable):
-    return await asyncio.wait_for(call, ANSWER_SECONDS)
+    # Not `asyncio.wait_for`, which before Python 3.12 goes on where it is cancelled as the answer comes.
+    async with asyncio.timeout(ANSWER_SECONDS):
+        return await call
 
 
 class Load:

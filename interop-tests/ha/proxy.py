@@ -259,7 +259,8 @@ class Balancer(Proxy):
     async def _check(self, target: Target) -> None:
         while True:
             try:
-                target.well = await asyncio.wait_for(is_ready(target.health), CHECK_DEADLINE)
+                async with asyncio.timeout(CHECK_DEADLINE):
+                    target.well = await is_ready(target.health)
             except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError):
                 target.well = False
             if not target.well:
