@@ -1089,7 +1089,7 @@ def a_namespace_that_is_new_in_the_file_is_served_without_a_restart(world: World
         assert found["configured"] and found["shard"] == 1, found
         assert api("GET", "entities/made?namespace=fresh")["kind"] == "queue"
         audited = [(it["operation"], it["actor"]) for it in api("GET", "audit?namespace=fresh")["entries"]]
-        assert ("make_namespace", "the configuration file") in audited, audited
+        assert ("create_namespace", "the configuration file") in audited, audited
         assert api.ask("DELETE", "namespaces/fresh")[0] == 409, "the file has it"
         host = f"fresh.localhost:{broker.amqp_port}"
         connection = f"Endpoint=sb://{host};SharedAccessKeyName=boss;SharedAccessKey={rule['PrimaryKey']};UseDevelopmentEmulator=true"

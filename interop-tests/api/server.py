@@ -87,7 +87,7 @@ def namespaces_are_made_and_dropped(world) -> None:
     status, problem = api.ask("DELETE", f"namespaces/{first['name']}")
     assert status == 409 and "is the first" in problem["detail"], problem
     operations = [one["operation"] for one in api("GET", "audit?limit=20")["entries"]]
-    assert "drop_namespace" not in operations, "the audit log of another namespace has it"
+    assert "delete_namespace" not in operations, "the audit log of another namespace has it"
 
 
 def a_namespace_is_made_with_the_entities_of_a_file(world) -> None:

@@ -182,8 +182,8 @@ def passes(run: Run, processes: int, *arguments: str) -> None:
     assert len(run.brokers()) == processes, f"{len(run.brokers())} brokers were started"
     run.check_that_all_have_stopped()
     tests = run.example.tests
-    assert run.logged("make_namespace") == tests, "a namespace was not made"
-    wait_for(lambda: run.logged("drop_namespace") == tests, STOP_SECONDS, "a namespace was not deleted")
+    assert run.logged("create_namespace") == tests, "a namespace was not created"
+    wait_for(lambda: run.logged("delete_namespace") == tests, STOP_SECONDS, "a namespace was not deleted")
 
 
 def a_broker_stops_with_a_test_process_that_is_killed(name: str) -> None:

@@ -160,7 +160,7 @@ impl Shell {
     pub(super) async fn activate(&self, args: &ActivateArgs) -> Result<ExitCode, CommandError> {
         let place = args.selection.place();
         args.job
-            .confirm(&format!("Activate messages of {place}?"))?;
+            .confirm(&format!("Make messages of {place} active?"))?;
         let action = Action::Activate {};
         self.job(&place, &args.selection, action, &args.job).await
     }

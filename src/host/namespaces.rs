@@ -20,7 +20,7 @@ use jitney_base::rights::Key;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Denied;
 use jitney_config::{Configuration, fits_namespace};
-use jitney_gateway::operations::{DropNamespace, MakeNamespace};
+use jitney_gateway::operations::{DeleteNamespace, CreateNamespace};
 use jitney_gateway::request::{Request, Requester};
 use jitney_shard::routing::{Routes, ShardIndex};
 
@@ -172,7 +172,7 @@ impl ServerNamespaces {
         self.record(&mut placement, changed).await?;
         let shard = self.shards.index_of(number);
         let shard = shard.expect("namespaces are placed in shards that are there");
-        let request = MakeNamespace {
+        let request = CreateNamespace {
             name: name.clone(),
             rules: self.root_key.iter().map(root_rule).collect(),
         };
@@ -229,12 +229,12 @@ impl ServerNamespaces {
         self.configured.store(Arc::new(names_of(config).collect()));
     }
 
-    /// Drops a namespace with its entities and their messages, and returns once that is durable.
+    /// Deletes a namespace with its entities and their messages, and returns once that is durable.
     ///
     /// # Errors
     ///
     /// It is still there; some of its entities may have gone.
-    pub(crate) async fn drop_one(
+    pub(crate) async fn delete_one(
         &self,
         name: &str,
         authority: Authority,
@@ -245,7 +245,7 @@ impl ServerNamespaces {
         if !routes.has(&name) {
             return Err(NamespaceError::Unknown(name));
         }
-        self.check_drop(&name, NamespaceError::First)?;
+        self.check_deletion(&name, NamespaceError::First)?;
         let shard = routes.shard_of(Some(&name));
         let shard = shard.ok_or(NamespaceError::Stopping)?;
         // From now on no client finds it.
@@ -262,7 +262,7 @@ impl ServerNamespaces {
     }
 
     /// Checks that a namespace is not the first, nor one that the configuration names.
-    pub(crate) fn check_drop(
+    pub(crate) fn check_deletion(
         &self,
         name: &str,
         is_first: fn(String) -> NamespaceError,
@@ -285,7 +285,7 @@ impl ServerNamespaces {
     ) -> Result<(), NamespaceError> {
         let deadline = Instant::now() + limits::DROP_WAIT.as_duration();
         loop {
-            let request = DropNamespace {
+            let request = DeleteNamespace {
                 name: name.to_owned(),
             };
             let is_gone = self.request(shard, name, authority.clone(), request);
@@ -436,7 +436,7 @@ mod tests {
         let namespaces = served();
         for configured in [&["two"][..], &["one", "two"]] {
             namespaces.set_configured(&named(configured));
-            let refused = |name| namespaces.drop_one(name, Authority::everything());
+            let refused = |name| namespaces.delete_one(name, Authority::everything());
             let first = refused("ONE").await.unwrap_err();
             assert!(
                 matches!(&first, NamespaceError::First(name) if name == "one"),
@@ -448,14 +448,14 @@ mod tests {
                 "{configured}"
             );
         }
-        let first = namespaces.check_drop("one", NamespaceError::FirstOfStore);
+        let first = namespaces.check_deletion("one", NamespaceError::FirstOfStore);
         let text = first.unwrap_err().to_string();
         assert!(
             text.contains("`jitney store delete one`") && !text.contains("file"),
             "{text}"
         );
         namespaces.set_configured(&named(["one"]));
-        namespaces.check_drop("two", NamespaceError::First).unwrap();
+        namespaces.check_deletion("two", NamespaceError::First).unwrap();
     }
 
     #[tokio::test]

@@ -125,7 +125,7 @@ pub(crate) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
     let mut done = Reloaded::default();
     for namespace in &reload.namespaces {
         if reload.new.contains(&namespace.name) {
-            make_namespace(gateway, cx, &namespace.name, &reload.actor);
+            create_namespace(gateway, cx, &namespace.name, &reload.actor);
         }
         if let Some(keys) = &reload.keys {
             describe_namespace(gateway, cx, namespace, keys.root_key.as_ref());
@@ -152,11 +152,11 @@ pub(crate) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
 }
 
 /// Makes a namespace that the configuration names since it was read again.
-fn make_namespace(gateway: &mut Gateway, cx: &mut StepContext<'_>, name: &str, actor: &Actor) {
+fn create_namespace(gateway: &mut Gateway, cx: &mut StepContext<'_>, name: &str, actor: &Actor) {
     let namespaces = gateway.namespaces_mut();
     namespaces.add_namespace(name);
     let prefix = namespaces.prefix_of(name);
-    namespaces.audit(cx, actor, "make_namespace", &prefix, name);
+    namespaces.audit(cx, actor, "create_namespace", &prefix, name);
 }
 
 /// Sets the keys and the tier of a namespace.

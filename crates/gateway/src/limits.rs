@@ -94,7 +94,7 @@ pub const REST_WAIT_MAX: Millis = Millis::from_secs(60);
 /// while it is read.
 pub const REST_BATCH_MESSAGES_MAX: usize = 15_885;
 /// Entities that one step of the dropping of a namespace deletes.
-pub const DROPPED_ENTITIES: usize = 10;
+pub const DELETED_ENTITIES: usize = 10;
 /// Bytes of the body of a request of the administration API: the longest that clients write, a
 /// correlation filter with all that a message's properties may hold, is some 100 KiB.
 pub const ADMIN_BODY_BYTES_MAX: usize = 256 * 1024;

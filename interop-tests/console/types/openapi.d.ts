@@ -607,10 +607,10 @@ export interface paths {
          *     `Config.json` of the emulator as the body it has the entities of that: if one of them cannot be made, there is no namespace.
          *     Only the operator may.
          */
-        put: operations["make_namespace"];
+        put: operations["create_namespace"];
         post?: never;
         /** Drops a namespace with all its entities and messages, and closes its connections. Only the operator may. */
-        delete: operations["drop_namespace"];
+        delete: operations["delete_namespace"];
         options?: never;
         head?: never;
         patch?: never;
@@ -680,7 +680,7 @@ export interface paths {
          * Makes a backup of the data directory, and answers when it is durable. Only the operator may. A server whose namespaces are in
          *     a store refuses it: the database is backed up.
          */
-        post: operations["make_backup"];
+        post: operations["create_backup"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3629,7 +3629,7 @@ export interface operations {
             };
         };
     };
-    make_namespace: {
+    create_namespace: {
         parameters: {
             query?: {
                 /** @description The name of the namespace in the body whose entities are made; it may be left out if the body has only one. */
@@ -3668,7 +3668,7 @@ export interface operations {
             };
         };
     };
-    drop_namespace: {
+    delete_namespace: {
         parameters: {
             query?: never;
             header?: never;
@@ -3793,7 +3793,7 @@ export interface operations {
             };
         };
     };
-    make_backup: {
+    create_backup: {
         parameters: {
             query?: never;
             header?: never;

@@ -29,7 +29,7 @@ export default function Audit({ query }) {
 
 /** What the broker writes; others that it comes to write are added as they are read. */
 const OPERATIONS = [
-  "create", "update", "delete", "create_rule", "update_rule", "delete_rule", "start_job", "cancel_job", "set_session_state", "lock", "make_namespace", "drop_namespace", "settle",
+  "create", "update", "delete", "create_rule", "update_rule", "delete_rule", "start_job", "cancel_job", "set_session_state", "lock", "create_namespace", "delete_namespace", "settle",
   "close_connection", "close_link",
 ];
 

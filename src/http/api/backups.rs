@@ -14,7 +14,7 @@ use jitney_gateway::operations::Note;
 
 /// Makes a backup of the data directory, and answers when it is durable. Only the operator may. A server whose namespaces are in
 /// a store refuses it: the database is backed up.
-#[utoipa::path(post, path = "/api/v1/server/backups", operation_id = "make_backup", tag = "server",
+#[utoipa::path(post, path = "/api/v1/server/backups", operation_id = "create_backup", tag = "server",
     request_body = BackupRequest,
     responses((status = 200, body = BackupMade), (status = "4XX", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]

@@ -45,7 +45,7 @@ pub(super) struct MakeQuery {
 /// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. With a
 /// `Config.json` of the emulator as the body it has the entities of that: if one of them cannot be made, there is no namespace.
 /// Only the operator may.
-#[utoipa::path(put, path = "/api/v1/namespaces/{name}", operation_id = "make_namespace", tag = "server",
+#[utoipa::path(put, path = "/api/v1/namespaces/{name}", operation_id = "create_namespace", tag = "server",
     params(("name" = String, Path, description = "Its name: letters, digits and hyphens"), MakeQuery),
     request_body = Option<ConfigJson>,
     responses((status = 201, body = Namespace), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
@@ -105,21 +105,21 @@ async fn make_here(
     if refused.is_empty() {
         return Ok(made);
     }
-    namespaces.drop_one(&made.name, authority).await?;
+    namespaces.delete_one(&made.name, authority).await?;
     Err(Problem::bad_request(refused.join("\n")))
 }
 
-/// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.
-#[utoipa::path(delete, path = "/api/v1/namespaces/{name}", operation_id = "drop_namespace", tag = "server",
+/// Deletes a namespace with all its entities and messages, and closes its connections. Only the operator may.
+#[utoipa::path(delete, path = "/api/v1/namespaces/{name}", operation_id = "delete_namespace", tag = "server",
     params(("name" = String, Path, description = "Its name")),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
+pub(super) async fn delete_one(call: &Call<'_>, name: &str) -> Answer {
     let authority = call.authorize_operator()?;
     let namespaces = &call.server.namespaces;
     match &call.server.fleet {
-        Some(fleet) => drop_in_store(namespaces, fleet, name).await?,
-        None => namespaces.drop_one(name, authority).await?,
+        Some(fleet) => delete_in_store(namespaces, fleet, name).await?,
+        None => namespaces.delete_one(name, authority).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -139,18 +139,18 @@ async fn make_in_store(fleet: &Fleet, name: &str) -> Result<NamespaceInfo, Probl
     })
 }
 
-/// Drops a namespace of the store that servers share, and returns once all that it had is gone.
+/// Deletes a namespace of the store that servers share, and returns once all that it had is gone.
 ///
 /// # Errors
 ///
 /// It is still there, or it is in quarantine with a part of what it had.
-async fn drop_in_store(
+async fn delete_in_store(
     namespaces: &ServerNamespaces,
     fleet: &Fleet,
     name: &str,
 ) -> Result<(), Problem> {
     let name = name.to_lowercase();
-    namespaces.check_drop(&name, NamespaceError::FirstOfStore)?;
+    namespaces.check_deletion(&name, NamespaceError::FirstOfStore)?;
     match fleet.remove_namespace(&name).await {
         Ok(()) => Ok(()),
         Err(NotDone::Unknown(name)) => Err(NamespaceError::Unknown(name).into()),

@@ -110,7 +110,7 @@ routes! {
     "GET" ["messages"] => search::search();
     "GET" ["namespaces"] => namespaces::list();
     "PUT" ["namespaces", name] => namespaces::make(name, body);
-    "DELETE" ["namespaces", name] => namespaces::drop_one(name);
+    "DELETE" ["namespaces", name] => namespaces::delete_one(name);
     "GET" ["receives"] => receives::list();
     "DELETE" ["receives", id] => receives::end(id);
     "GET" ["server"] => server::get();

@@ -12,7 +12,7 @@ use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 /// Make a namespace without entities, for the operator, unless it is there. It is not recorded here: the server knows which
 /// namespaces a shard has.
 #[derive(Debug)]
-pub struct MakeNamespace {
+pub struct CreateNamespace {
     /// Its name.
     pub name: String,
     /// Its authorization rules.
@@ -22,12 +22,12 @@ pub struct MakeNamespace {
 /// Take a step of the dropping of a namespace, for the operator: delete some of its entities, with their messages, close its
 /// connections, and end its receives. If it has none of them left, it is gone.
 #[derive(Debug)]
-pub struct DropNamespace {
+pub struct DeleteNamespace {
     /// Its name.
     pub name: String,
 }
 
-impl Request for MakeNamespace {
+impl Request for CreateNamespace {
     type Answer = ();
 
     fn run(
@@ -40,12 +40,12 @@ impl Request for MakeNamespace {
         gateway.namespaces.add_namespace(&self.name);
         gateway.set_authorization(&self.name, self.rules);
         let prefix = gateway.namespaces.prefix_of(&self.name);
-        gateway.audit(cx, requester, "make_namespace", &prefix, &self.name);
+        gateway.audit(cx, requester, "create_namespace", &prefix, &self.name);
         Ok(())
     }
 }
 
-impl Request for DropNamespace {
+impl Request for DeleteNamespace {
     /// Whether it is gone.
     type Answer = bool;
 
@@ -64,7 +64,7 @@ impl Request for DropNamespace {
         for connection in gateway.connections_of(&prefix) {
             let refusal = Refusal {
                 condition: Condition::ConnectionForced,
-                description: "An operator has dropped the namespace.".to_owned(),
+                description: "An operator has deleted the namespace.".to_owned(),
             };
             gateway.replies.push(QueuedReply {
                 connection,
@@ -73,11 +73,11 @@ impl Request for DropNamespace {
             });
         }
         gateway.end_receives(cx, |_, _, receive| {
-            let text = "An operator has dropped the namespace.";
+            let text = "An operator has deleted the namespace.";
             let is_in = receive.prefix == prefix;
             is_in.then(|| Denied::new(DeniedKind::NotFound, text, ""))
         });
-        let most = limits::DROPPED_ENTITIES;
+        let most = limits::DELETED_ENTITIES;
         let paths = gateway.namespaces.some_entities(name, most);
         for path in &paths {
             gateway.delete_entity(cx, path);
@@ -87,7 +87,7 @@ impl Request for DropNamespace {
         if !paths.is_empty() || has_clients {
             return Ok(false);
         }
-        gateway.audit(cx, requester, "drop_namespace", &prefix, name);
+        gateway.audit(cx, requester, "delete_namespace", &prefix, name);
         gateway.set_authorization(name, Vec::new());
         gateway.namespaces.remove_namespace(name);
         Ok(true)

@@ -48,7 +48,7 @@ function Namespace({ of: { name, shard, first, configured }, onDropped }) {
   const drop = () => confirm({
     title: S.dropTitle(name), text: S.dropText, name, action: S.drop,
     run: async () => {
-      await call("drop_namespace", { path: { name } });
+      await call("delete_namespace", { path: { name } });
       toast(S.dropped(name));
       onDropped();
     },
