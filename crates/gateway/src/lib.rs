@@ -88,11 +88,11 @@ pub enum Report {
 #[derive(Debug)]
 pub enum Reply {
     /// Accept a link.
-    AcceptLink(LinkId, Accept),
+    AcceptLink(LinkId, Box<Accept>),
     /// Refuse a link.
     RefuseLink(LinkId, Denied),
     /// Send a message.
-    Deliver(LinkId, Handover),
+    Deliver(LinkId, Box<Handover>),
     /// A drain is complete: credit up to this limit is used up.
     Drained(LinkId, u32),
     /// Settle a message that was received.

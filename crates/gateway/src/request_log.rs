@@ -39,6 +39,7 @@ pub(crate) struct Settled {
 }
 
 /// Returns whether lines are written.
+#[inline]
 pub(crate) fn is_on() -> bool {
     enabled!(target: TARGET, Level::INFO)
 }

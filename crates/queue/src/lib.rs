@@ -172,7 +172,7 @@ pub enum Delivery {
     /// Its drain is complete: its credit up to this limit is used up.
     Drained(ConsumerId, u32),
     /// A message.
-    Message(ConsumerId, Handover),
+    Message(ConsumerId, Box<Handover>),
     /// The message session that it waited for.
     SessionGranted(ConsumerId, SessionGrant),
     /// No message session came free within the wait: the receiver is refused.

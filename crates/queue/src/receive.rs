@@ -491,7 +491,7 @@ impl Queue {
         let handed = ordinals
             .into_iter()
             .filter_map(|at| self.hand_over(cx, at, NO_ONE, mode));
-        Ok(handed.collect())
+        Ok(handed.map(|handover| *handover).collect())
     }
 
     /// Ends the locks that are over: each counts as a failed delivery.
@@ -547,39 +547,40 @@ impl Queue {
         ordinal: u64,
         receiver: ConsumerId,
         mode: ReceiveMode,
-    ) -> Option<Handover> {
+    ) -> Option<Box<Handover>> {
         match mode {
             ReceiveMode::PeekLock => {
                 let origin = self.origin();
                 let has_sessions = self.sessions.is_some();
-                let (body, mut stamps, name, is_deferred) =
-                    self.index.update(ordinal, |entry| {
-                        entry.locked = true;
-                        let is_deferred = entry.state == StoredState::Deferred;
-                        let name = entry.message_session.as_ref();
-                        let name = name.filter(|_| has_sessions).cloned();
-                        let stamps = stamps(origin, entry);
-                        entry.acquired = Acquired::Perhaps;
-                        (entry.body, stamps, name, is_deferred)
-                    })?;
+                let (mut handover, name, is_deferred) = self.index.update(ordinal, |entry| {
+                    entry.locked = true;
+                    let is_deferred = entry.state == StoredState::Deferred;
+                    let name = entry.message_session.as_ref();
+                    let name = name.filter(|_| has_sessions).cloned();
+                    let handover = Box::new(Handover {
+                        token: LockToken::NIL,
+                        mode,
+                        body: entry.body,
+                        stamps: stamps(origin, entry),
+                    });
+                    entry.acquired = Acquired::Perhaps;
+                    (handover, name, is_deferred)
+                })?;
                 self.deferred_locked += usize::from(is_deferred);
-                self.count_delivered(cx.now, stamps.enqueued_time);
+                self.count_delivered(cx.now, handover.stamps.enqueued_time);
                 let (token, until) = self.lock(cx, ordinal, receiver, name.as_ref());
+                handover.token = token;
                 // The message session has the lock. .NET takes a message for lost at this time, without a request.
                 let message_until = if name.is_some() {
                     Timestamp::END_OF_9999
                 } else {
                     until
                 };
+                let stamps = &mut handover.stamps;
                 stamps.locked_until = Some(message_until);
                 stamps.lock_token = Some(token.to_uuid());
                 stamps.delivered = true;
-                Some(Handover {
-                    token,
-                    mode,
-                    body,
-                    stamps,
-                })
+                Some(handover)
             }
             ReceiveMode::ReceiveAndDelete => {
                 let entry = self.remove(cx, ordinal)?;
@@ -589,12 +590,12 @@ impl Queue {
                 let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
                 let mut stamps = stamps(self.origin(), &entry);
                 stamps.delivered = true;
-                Some(Handover {
+                Some(Box::new(Handover {
                     token,
                     mode,
                     body: entry.body,
                     stamps,
-                })
+                }))
             }
         }
     }

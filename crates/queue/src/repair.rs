@@ -54,7 +54,7 @@ impl Queue {
             self.returned.remove(&ordinal);
             self.hand_over(cx, ordinal, NO_ONE, ReceiveMode::PeekLock)
         });
-        let locked = locked.collect();
+        let locked = locked.map(|handover| *handover).collect();
         self.check();
         Ok(locked)
     }

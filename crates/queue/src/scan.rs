@@ -334,11 +334,13 @@ impl Queue {
                 self.returned.remove(&ordinal);
                 self.hand_over(cx, ordinal, id, mode)
             }
-            ScanMode::Browse => self.index.get(ordinal).map(|entry| Handover {
-                token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),
-                mode: ReceiveMode::ReceiveAndDelete,
-                body: entry.body,
-                stamps: stamps(self.origin(), &entry),
+            ScanMode::Browse => self.index.get(ordinal).map(|entry| {
+                Box::new(Handover {
+                    token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),
+                    mode: ReceiveMode::ReceiveAndDelete,
+                    body: entry.body,
+                    stamps: stamps(self.origin(), &entry),
+                })
             }),
         };
         if let Some(handover) = handover {

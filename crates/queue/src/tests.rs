@@ -139,7 +139,7 @@ pub(super) fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
             Delivery::Message(_, handover) => Some(handover),
             _ => None,
         });
-    handovers.collect()
+    handovers.map(|handover| *handover).collect()
 }
 
 pub(super) fn numbers(handovers: &[Handover]) -> Vec<i64> {

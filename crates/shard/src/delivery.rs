@@ -18,7 +18,7 @@ pub enum Outgoing {
     /// Close the connection, for this reason.
     Close(Refusal),
     /// Send a message, whose bytes these are.
-    Deliver(LinkId, Handover, Bytes),
+    Deliver(LinkId, Box<Handover>, Bytes),
     /// Anything else.
     Reply(Reply),
     /// Answer a request with these messages.

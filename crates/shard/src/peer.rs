@@ -29,7 +29,7 @@ pub struct Peer {
     rendered: Vec<u8>,
     written: Written,
     /// Messages that were received and deleted, but had no credit left when they came here.
-    stalled: BTreeMap<LinkId, VecDeque<(Handover, Bytes)>>,
+    stalled: BTreeMap<LinkId, VecDeque<(Box<Handover>, Bytes)>>,
     is_closed: bool,
 }
 
@@ -173,7 +173,7 @@ impl Peer {
 
     fn carry_out(&mut self, reply: Reply) -> ReplyEffect {
         match reply {
-            Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
+            Reply::AcceptLink(link, accept) => self.engine.accept_link(link, *accept),
             Reply::RefuseLink(link, denied) => self
                 .engine
                 .refuse_link(link, jitney_gateway::denied::refusal(denied)),
@@ -220,7 +220,7 @@ impl Peer {
         ReplyEffect::None
     }
 
-    fn deliver(&mut self, link: LinkId, handover: Handover, body: Bytes) {
+    fn deliver(&mut self, link: LinkId, handover: Box<Handover>, body: Bytes) {
         self.rendered.clear();
         let rest = jitney_message::render_front(&mut self.rendered, &body, &handover.stamps);
         let (settle_mode, tag) = match handover.mode {

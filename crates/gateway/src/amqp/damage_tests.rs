@@ -43,7 +43,7 @@ fn receive(bench: &mut Bench, path: &str, mode: ReceiveMode) -> Handover {
             Delivery::Message(_, handover) => Some(handover),
             _ => None,
         });
-        given.next().unwrap()
+        *given.next().unwrap()
     })
 }
 

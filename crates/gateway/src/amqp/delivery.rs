@@ -24,7 +24,7 @@ impl Gateway {
                     continue;
                 }
                 Delivery::Message(consumer, handover) if is_receive(consumer) => {
-                    self.hand_to_receive(cx, consumer, durable_after, handover);
+                    self.hand_to_receive(cx, consumer, durable_after, *handover);
                     continue;
                 }
                 Delivery::Drained(consumer, limit) => {
@@ -69,7 +69,7 @@ impl Gateway {
             let name = Some(name);
             links.insert(link, Link::Receiver { queue, name });
         }
-        Reply::AcceptLink(link, session_accept(grant))
+        Reply::AcceptLink(link, Box::new(session_accept(grant)))
     }
 
     /// Removes the link of a receiver that its queue has removed; its connection may be gone too.

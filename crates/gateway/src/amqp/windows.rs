@@ -27,6 +27,9 @@ use jitney_base::time::{ClockStep, Timestamp};
 use jitney_broker::namespace::{Denied, DeniedKind, StepContext};
 use jitney_queue::Allowance;
 
+/// Namespaces with nothing that waits are kept up to so many namespaces in all: most have something again at once.
+const EMPTY_NAMESPACES: usize = 64;
+
 /// The bytes that wait to be written on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
@@ -66,7 +69,7 @@ pub(crate) struct Windows {
     share: u64,
     /// Bytes that all connections have waiting, without the first ones of each, which do not count.
     counted: u64,
-    /// Those of each namespace that has some, by the prefix of its entities' paths.
+    /// Those of each namespace that has some, by the prefix of its entities' paths, and of some that had some before.
     by_namespace: BTreeMap<String, u64>,
     /// While a connection is handed only what does not count: when connections are closed.
     closes_at: Option<Timestamp>,
@@ -129,10 +132,13 @@ impl Windows {
             return;
         }
         self.counted = self.counted.saturating_sub(before).saturating_add(now);
-        let own = self.by_namespace.get(prefix).copied().unwrap_or_default();
-        match own.saturating_sub(before).saturating_add(now) {
-            0 => drop(self.by_namespace.remove(prefix)),
-            own => drop(self.by_namespace.insert(prefix.to_owned(), own)),
+        let Some(own) = self.by_namespace.get_mut(prefix) else {
+            self.by_namespace.insert(prefix.to_owned(), now);
+            return;
+        };
+        *own = own.saturating_sub(before).saturating_add(now);
+        if *own == 0 && EMPTY_NAMESPACES < self.by_namespace.len() {
+            self.by_namespace.remove(prefix);
         }
     }
 
