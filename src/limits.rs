@@ -130,8 +130,33 @@ pub const DECODED_BYTES_MAX: usize = 256 * 1024;
 pub const HISTORY_INTERVAL: Millis = Millis::from_secs(10);
 /// Intervals in the history: an hour.
 pub const HISTORY_INTERVALS: usize = 360;
-/// Entities that have a history. Each takes 16 KiB at most: 36 bytes for each interval in which something happened.
+/// The length of the intervals of the last day.
+pub const HISTORY_DAY_INTERVAL: Millis = Millis::from_secs(300);
+/// Intervals of the last day.
+pub const HISTORY_DAY_INTERVALS: usize = 288;
+/// The length of the intervals of the last week.
+pub const HISTORY_WEEK_INTERVAL: Millis = Millis::from_secs(1_800);
+/// Intervals of the last week.
+pub const HISTORY_WEEK_INTERVALS: usize = 336;
+/// Entities that have a history. Each takes 36 KiB at most: 36 bytes for each interval in which something happened.
 pub const HISTORY_ENTITIES_MAX: usize = 1_000;
+/// Bytes of all histories, where memory has no limit: 900 entities to which something happens all the time.
+pub const HISTORY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Series in the file of the history: those of entities and namespaces that a server has, and of as many that others have now.
+pub const HISTORY_SERIES_MAX: usize = 2 * (HISTORY_ENTITIES_MAX + NAMESPACES_MAX);
+/// Bytes of a name in that file.
+pub const HISTORY_NAME_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of that file: 45 of what takes 36 in memory, and names.
+pub const HISTORY_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Between looks that lie further apart, the process stood still or the clock was set: that time is a gap.
+pub const HISTORY_PAUSE: Millis = Millis::from_secs(60);
+/// How long after the start the history is written first. Each pause is twice the one before, up to
+/// [`HISTORY_WRITE_INTERVAL`]: a process that is killed loses at most half of what it has seen.
+pub const HISTORY_WRITE_FIRST: Millis = Millis::from_secs(10);
+/// How often the history is written.
+pub const HISTORY_WRITE_INTERVAL: Millis = Millis::from_secs(300);
+/// How long the stop waits until the history is written.
+pub const HISTORY_STOP_WAIT: Millis = Millis::from_secs(2);
 /// Intervals over which rates are taken: a minute.
 pub const RATE_INTERVALS: usize = 6;
 /// The time between two looks at what clients follow.
@@ -310,6 +335,10 @@ pub const ISSUER_FILE_REFRESH: Millis = Millis::from_secs(10);
 /// The pause before a token with an unknown key causes the next read of a file.
 pub const ISSUER_FILE_REQUEST_PAUSE: Millis = Millis::from_secs(1);
 
+const _: () = assert!(HISTORY_INTERVAL.as_millis() < HISTORY_PAUSE.as_millis());
+const _: () = assert!(HISTORY_WRITE_FIRST.as_millis() <= HISTORY_WRITE_INTERVAL.as_millis());
+const _: () = assert!(HISTORY_STOP_WAIT.as_millis() < STOP_WAIT.as_millis());
+const _: () = assert!(45 * (HISTORY_BYTES_MAX as u64) / 36 < HISTORY_FILE_BYTES_MAX);
 const _: () = assert!(TOKEN_BYTES_MAX + 4096 <= HTTP_HEAD_CROWDED_BYTES_MAX);
 const _: () = assert!(HTTP_HEAD_CROWDED_BYTES_MAX <= HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= WEBSOCKET_MESSAGE_BYTES_MAX);

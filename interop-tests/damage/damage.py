@@ -6,7 +6,8 @@ told") is the end of the newest segment: zeros there look like a log that was ne
 
 Two directories are damaged: one as a crash leaves it, and one with a checkpoint and a key that the broker made (root.key).
 
-And a broker whose disk is full: it waits for space, and ends in order when it is told to.
+And a broker whose disk is full: it waits for space, and ends in order when it is told to. And the history of the entities, of which nothing
+else depends: it outlives the broker, and is ignored if it is damaged.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import threading
 import time
 import traceback
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -379,6 +381,72 @@ def every_file_at_dozens_of_places(places: Places, dice: random.Random) -> None:
     assert set(outcomes[ROOT_KEY]) == {"refused", "another key"}, outcomes
 
 
+def history_of(broker: Broker) -> dict:
+    """The last hour of the queue."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http_port}/api/v1/entities/{QUEUE}/history", timeout=10) as answer:
+        return json.load(answer)
+
+
+def incoming(history: dict) -> int:
+    return sum(point["incoming"] for point in history["points"])
+
+
+def wait_for(condition: Callable[[], bool], complaint: str, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.05)
+
+
+def a_history_outlives_its_broker_and_is_no_obstacle_when_it_is_damaged(places: Places, _: random.Random) -> None:
+    def test(place: Place) -> None:
+        file = place.data / "history.bin"
+        broker = place.broker()
+        broker.start()
+        wait_for(file.exists, "no history is written")
+        send(place, broker, range(COUNT, COUNT + 5))
+        assert broker.stop() == 0
+        # The stop has written what came after the first look.
+        written = file.read_bytes()
+        broker.start()
+        found = history_of(broker)
+        assert incoming(found) == 5 and found["points"][-1]["active"] == COUNT + 5, found
+        wait_for(lambda: file.read_bytes() != written, "the history is not written while the broker runs")
+        known = history_of(broker)["points"]
+        broker.kill()
+        time.sleep(0.1)
+        broker.start()
+        found = history_of(broker)["points"]
+        # Points of the last seconds may have come after the last write.
+        assert sum(point["incoming"] for point in found) == 5 and set(point["at"] for point in found) <= set(point["at"] for point in known), (found, known)
+        # The time in which no broker ran is in no interval.
+        wait_for(lambda: len(history_of(broker)["points"]) > len(found), "the history does not go on")
+        broker.kill()
+        for change in (flip, cut, zero):
+            whole = file.read_bytes()
+            change(file, len(whole) // 2)
+            broker.log.unlink(missing_ok=True)
+            broker.start()
+            lines = [line for line in broker.log.read_text().splitlines() if "history" in line]
+            assert len(lines) == 1 and "history.bin" in lines[0] and "begins anew" in lines[0], broker.log.read_text()
+            assert incoming(history_of(broker)) == 0
+            broker.kill()
+            file.write_bytes(whole)
+        # One of a later release.
+        newer = bytearray(file.read_bytes())
+        newer[8] = 2
+        file.write_bytes(newer)
+        broker.log.unlink(missing_ok=True)
+        broker.start()
+        wait_for_line(broker, "its version is 2, and this release knows 1")
+        found, damaged = drain(place, broker)
+        assert found == set(range(COUNT + 5)) and damaged == 0, (found, damaged)
+        assert broker.stop() == 0
+        assert file.read_bytes()[8] == 1
+
+    places.each(places.crashed, test, [()])
+
+
 def changes(whole: Place, name: Path, dice: random.Random) -> Iterable[tuple]:
     """What is done to a file, each time at another place."""
     path = whole.data / name
@@ -435,6 +503,7 @@ TESTS = [
     messages_of_a_queue_whose_record_is_lost_are_in_a_queue_of_their_own,
     every_file_at_dozens_of_places,
     a_broker_that_waits_for_space_ends_when_it_is_told_to,
+    a_history_outlives_its_broker_and_is_no_obstacle_when_it_is_damaged,
 ]
 
 

@@ -1,90 +1,89 @@
-//! The last hour of the entities: their messages by state, and how many came and went, in equal intervals.
+//! The history of entities: their messages by state, and how many came and went, in intervals over an hour, a day and a week.
 //!
-//! Every shard reports its counters at the end of each interval. An interval in which nothing happened to an entity takes no
-//! memory. The history begins with the process.
+//! Every shard reports its counters at equal times. An interval in which nothing happened to an entity takes no memory. What all
+//! take together is bounded: where it is too much, the namespace that takes the most loses the older half of its longest part. With
+//! a data directory the history is written to a file from time to time, and read at the start (`format.rs`).
+//!
+//! | file | |
+//! |---|---|
+//! | `rings.rs` | intervals of three ranges |
+//! | `series.rs` | what happened to an entity in them |
+//! | `namespace.rs` | both, of one namespace |
+//! | `format.rs` | the format of the file |
+//! | `file.rs` | when it is read and written |
 
-use std::collections::{BTreeMap, VecDeque};
+mod file;
+mod format;
+mod namespace;
+mod rings;
+mod series;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tracing::warn;
 
 use super::owner_message::ShardReport;
 use super::shards::Shards;
 use crate::limits;
 use crate::system::clock::Clock;
-use jitney_base::address::{self, SubQueue};
+use jitney_base::address;
 use jitney_base::time::Timestamp;
-use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
+use jitney_broker::namespace::Statistics;
+
+use file::HistoryFile;
+pub(crate) use namespace::Past;
+use namespace::{Forgot, NamespaceHistory, NamespaceLook, NewEntities};
+pub(crate) use rings::Range;
+use series::{IntervalCounts, Series, Sums};
 
 /// The history of all entities that have one, and of namespaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct History {
-    kept: Mutex<KeptSeries>,
+    kept: Mutex<KeptHistories>,
+    /// Where it is kept, if it is.
+    file: Option<HistoryFile>,
+    bytes_max: usize,
 }
 
-#[derive(Debug, Default)]
-struct KeptSeries {
-    /// The ends of the intervals.
-    ends: VecDeque<Timestamp>,
-    /// By the name of the namespace, and the key of the path; that of a namespace as a whole is empty.
-    series: BTreeMap<(String, String), Series>,
+/// The histories of namespaces, by their names in lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct KeptHistories {
+    namespaces: BTreeMap<String, NamespaceHistory>,
 }
 
-/// The history of one entity, or of a namespace.
-#[derive(Debug, Default)]
-struct Series {
-    counted: Counters,
-    /// Intervals in which something happened, with their ends.
-    points: VecDeque<(Timestamp, Point)>,
-    /// The messages before the first of those.
-    before: Gauges,
-    is_reported: bool,
+/// What a look has found.
+#[derive(Debug)]
+struct Look {
+    namespaces: BTreeMap<String, NamespaceLook>,
+    others: OtherNamespaces,
 }
 
-/// Counters since the process started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counters {
-    incoming: u64,
-    published: u64,
-    completed: u64,
-    dead_lettered: u64,
+/// The namespaces that a look has not found.
+#[derive(Debug, PartialEq, Eq)]
+enum OtherNamespaces {
+    /// These are there, and all others were dropped.
+    Are(BTreeSet<String>),
+    /// They may be at another server, and come back.
+    Elsewhere,
 }
 
-/// Messages by state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Gauges {
-    pub(crate) active: u32,
-    pub(crate) deferred: u32,
-    pub(crate) scheduled: u32,
-    pub(crate) dead_letters: u32,
-}
-
-/// What queues have counted together, and the messages in them.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    counted: Counters,
-    messages: Gauges,
-}
-
-/// What the counters of a new series were before its first interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NewSeries {
-    Zero,
-    Unknown,
-}
-
-/// What happened in an interval, and the messages at its end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Point {
-    /// Messages that came in; for a namespace those that arrived at queues and subscriptions.
-    pub(crate) incoming: u32,
-    /// Messages that came in to topics.
-    pub(crate) published: u32,
-    /// Messages that were completed, or received and deleted.
-    pub(crate) completed: u32,
-    /// Messages that were dead-lettered.
-    pub(crate) dead_lettered: u32,
-    pub(crate) messages: Gauges,
+/// A part of the history of an entity.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Extract {
+    /// The intervals, the oldest first.
+    pub(crate) past: Vec<Past>,
+    /// The one that has begun.
+    #[cfg(test)]
+    pub(crate) current: Option<Past>,
+    /// Of the last minute.
+    pub(crate) rates: Option<Rates>,
 }
 
 /// Messages per second.
@@ -96,397 +95,284 @@ pub(crate) struct Rates {
     pub(crate) dead_lettered: f64,
 }
 
-/// Takes the history of all shards until they end.
+/// Takes the history of all shards until they end, and writes it.
 pub(crate) async fn record(history: Arc<History>, clock: Arc<Clock>, shards: Arc<Shards>) {
     let mut ticks = interval(limits::HISTORY_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pause = limits::HISTORY_WRITE_FIRST.as_duration();
+    let mut due = None;
+    let mut writing: Option<JoinHandle<()>> = None;
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
+        let now = tokio::select! {
+            now = ticks.tick() => now,
             () = shards.closed() => return,
+        };
+        history.look(&clock, &shards).await;
+        // A disk may take long, and has one file at a time to write.
+        let is_writing = writing.as_ref().is_some_and(|it| !it.is_finished());
+        if now < *due.get_or_insert(now + pause) || is_writing {
+            continue;
         }
-        let most = limits::HISTORY_ENTITIES_MAX / shards.count();
-        let reports = shards.reports(most).await;
-        history.take(clock.now(), &reports);
+        pause = (2 * pause).min(limits::HISTORY_WRITE_INTERVAL.as_duration());
+        due = Some(now + pause);
+        writing = history.write_in_background(&clock);
     }
 }
 
 impl History {
-    fn kept(&self) -> MutexGuard<'_, KeptSeries> {
+    /// Reads the history of a data directory, if there is one; it takes up to so many bytes.
+    pub(crate) fn open(directory: Option<&Path>, bytes_max: usize) -> Self {
+        let file = directory.map(HistoryFile::new);
+        let mut kept = file.as_ref().map(HistoryFile::read).unwrap_or_default();
+        kept.fit(bytes_max);
+        Self {
+            kept: Mutex::new(kept),
+            file,
+            bytes_max,
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptHistories> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends an interval.
-    fn take(&self, now: Timestamp, reports: &[(u32, ShardReport)]) {
-        let statistics = reports.iter();
-        let statistics = statistics.map(|(_, report)| &report.statistics.gateway.namespaces);
-        self.kept().take(now, statistics);
+    /// Asks all shards, and takes what they report.
+    async fn look(&self, clock: &Clock, shards: &Shards) {
+        let most = limits::HISTORY_ENTITIES_MAX / shards.count();
+        let reports = shards.reports(most).await;
+        let look = look_at(&reports, shards);
+        self.take(clock.now(), look);
     }
 
-    /// Returns the intervals of an entity that ended after a time, the oldest first; of a namespace as a whole if the path is
-    /// empty. It is `None` if the entity has no history.
+    fn take(&self, now: Timestamp, look: Look) {
+        let mut kept = self.kept();
+        kept.take(now, look);
+        kept.fit(self.bytes_max);
+    }
+
+    /// Writes the file, if there is one, in a thread that may wait.
+    fn write_in_background(self: &Arc<Self>, clock: &Clock) -> Option<JoinHandle<()>> {
+        self.file.as_ref()?;
+        let (history, now) = (Arc::clone(self), clock.now());
+        Some(tokio::task::spawn_blocking(move || history.write(now)))
+    }
+
+    fn write(&self, now: Timestamp) {
+        if let Some(file) = &self.file {
+            file.write(|| format::encode(&self.kept(), now));
+        }
+    }
+
+    /// Takes what has happened since the last look, and writes it: the broker stops. It waits for a while only.
+    pub(crate) async fn finish(self: &Arc<Self>, clock: &Clock, shards: &Shards) {
+        if self.file.is_none() {
+            return;
+        }
+        let wait = limits::HISTORY_STOP_WAIT.as_duration();
+        let finish = async {
+            // An owner that is stuck reports nothing.
+            let _ = timeout(wait / 2, self.look(clock, shards)).await;
+            if let Some(written) = self.write_in_background(clock) {
+                // It panics only with the broker.
+                let _ = written.await;
+            }
+        };
+        if timeout(wait, finish).await.is_err() {
+            warn!("the history was not written in time: its last minutes are lost");
+        }
+    }
+
+    /// Returns the intervals of an entity that ended after a time, within a range; of a namespace as a whole if the path is empty.
+    /// It is `None` if the entity has no history.
     pub(crate) fn of(
         &self,
-        namespace: &str,
-        path: &str,
+        entity: EntityName<'_>,
+        range: Range,
         after: Timestamp,
-    ) -> Option<Vec<(Timestamp, Point)>> {
+    ) -> Option<Extract> {
         let kept = self.kept();
-        let series = kept.series.get(&key(namespace, path))?;
-        let first = kept.ends.partition_point(|end| *end <= after);
-        Some(series.expand(kept.ends.range(first..)))
+        let namespace = kept.namespaces.get(&entity.namespace.to_lowercase())?;
+        let series = namespace.series.get(&address::key(entity.path))?;
+        Some(Extract {
+            past: namespace.past(series, range, after),
+            #[cfg(test)]
+            current: namespace.current(series, range),
+            rates: namespace.rates(series),
+        })
     }
 
     /// Returns the rates of an entity over the last minute, or since the process started if that is less.
-    pub(crate) fn rates(&self, namespace: &str, path: &str) -> Option<Rates> {
+    pub(crate) fn rates(&self, entity: EntityName<'_>) -> Option<Rates> {
         let kept = self.kept();
-        let series = kept.series.get(&key(namespace, path))?;
-        let last = *kept.ends.back()?;
-        let first = kept.ends.len().saturating_sub(limits::RATE_INTERVALS + 1);
-        let begin = *kept.ends.get(first)?;
-        let seconds = last.since(begin).as_duration().as_secs_f64();
-        if seconds == 0.0 {
-            return None;
-        }
-        let mut sum = [0_u32; 4];
-        for (end, point) in series.points.iter().rev() {
-            if *end <= begin {
-                break;
-            }
-            let counts = [
-                point.incoming,
-                point.published,
-                point.completed,
-                point.dead_lettered,
-            ];
-            for (sum, count) in sum.iter_mut().zip(counts) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        let rates = sum.map(|sum| f64::from(sum) / seconds);
-        let [incoming, published, completed, dead_lettered] = rates;
-        Some(Rates {
-            incoming,
-            published,
-            completed,
-            dead_lettered,
-        })
+        let namespace = kept.namespaces.get(&entity.namespace.to_lowercase())?;
+        let series = namespace.series.get(&address::key(entity.path))?;
+        namespace.rates(series)
     }
 }
 
-fn key(namespace: &str, path: &str) -> (String, String) {
-    (namespace.to_lowercase(), address::key(path))
+/// An entity, or a namespace as a whole: then the path is empty.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntityName<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) path: &'a str,
 }
 
-impl KeptSeries {
-    fn take<'a>(&mut self, now: Timestamp, reports: impl Iterator<Item = &'a Statistics>) {
-        let new = if self.ends.is_empty() {
-            NewSeries::Unknown
-        } else {
-            NewSeries::Zero
-        };
-        self.ends.push_back(now);
-        if limits::HISTORY_INTERVALS < self.ends.len() {
-            self.ends.pop_front();
+/// Sorts what shards have reported by namespaces.
+fn look_at(reports: &[(u32, ShardReport)], shards: &Shards) -> Look {
+    let routes = shards.routes();
+    let reported: BTreeSet<u32> = reports.iter().map(|(number, _)| *number).collect();
+    let statistics = reports.iter();
+    let statistics = statistics.map(|(_, report)| &report.statistics.gateway.namespaces);
+    let mut look = Look::of(statistics);
+    let mut names = BTreeSet::new();
+    for (name, shard) in routes.namespaces() {
+        names.insert(name.to_owned());
+        let number = shard.and_then(|shard| shards.number(shard));
+        // One without entities is in no report.
+        if number.is_some_and(|number| reported.contains(&number)) {
+            look.namespaces.entry(name.to_owned()).or_default();
         }
-        let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
+    }
+    look.others = if routes.is_shared() {
+        OtherNamespaces::Elsewhere
+    } else {
+        OtherNamespaces::Are(names)
+    };
+    look
+}
+
+impl Look {
+    fn of<'a>(reports: impl Iterator<Item = &'a Statistics>) -> Self {
+        let mut namespaces: BTreeMap<String, NamespaceLook> = BTreeMap::new();
         for report in reports {
             for entity in &report.entities {
-                let sum = sums.entry(entity.namespace.clone()).or_default();
+                let look = namespaces.entry(entity.namespace.clone()).or_default();
                 for (queue, statistics) in &entity.queues {
-                    sum.add_queue(*queue, statistics, statistics.arrived);
+                    look.whole.add_queue(*queue, statistics, statistics.arrived);
                 }
-                // What one counted that was among the others until now is not of this interval.
-                let new = if report.others.is_empty() {
-                    new
-                } else {
-                    NewSeries::Unknown
-                };
-                let series = self.series.entry(key(&entity.namespace, &entity.path));
-                series.or_default().take(now, Sums::of(entity), new);
+                let key = address::key(&entity.path);
+                look.entities.insert(key, Sums::of(entity));
             }
             for ((namespace, queue), others) in &report.others {
-                let sum = sums.entry(namespace.clone()).or_default();
-                sum.add_queue(*queue, others, others.arrived);
+                let look = namespaces.entry(namespace.clone()).or_default();
+                look.whole.add_queue(*queue, others, others.arrived);
+                look.new = NewEntities::Unknown;
             }
         }
-        for (namespace, sums) in sums {
-            let series = self.series.entry((namespace, String::new()));
-            series.or_default().take(now, sums, new);
+        Self {
+            namespaces,
+            others: OtherNamespaces::Elsewhere,
         }
-        let oldest = self.ends.front().copied().unwrap_or(now);
-        self.series.retain(|_, series| {
-            series.forget(oldest);
-            std::mem::take(&mut series.is_reported)
-        });
     }
 }
 
-impl Series {
-    /// Takes counters and messages at the end of an interval.
-    fn take(&mut self, now: Timestamp, sums: Sums, new: NewSeries) {
-        let Sums { counted, messages } = sums;
-        let is_new = self.points.is_empty() && self.counted == Counters::default();
-        let before = if is_new && new == NewSeries::Unknown {
-            counted
-        } else {
-            self.counted
-        };
-        let more = |now: u64, before: u64| narrow(now.saturating_sub(before));
-        let point = Point {
-            incoming: more(counted.incoming, before.incoming),
-            published: more(counted.published, before.published),
-            completed: more(counted.completed, before.completed),
-            dead_lettered: more(counted.dead_lettered, before.dead_lettered),
-            messages,
-        };
-        self.counted = counted;
-        self.is_reported = true;
-        let last = self.points.back();
-        let unchanged = Point {
-            messages: last.map_or(self.before, |(_, last)| last.messages),
-            ..Point::default()
-        };
-        if point != unchanged {
-            self.points.push_back((now, point));
-        }
-    }
-
-    fn forget(&mut self, oldest: Timestamp) {
-        while let Some((_, point)) = self.points.pop_front_if(|(end, _)| *end < oldest) {
-            self.before = point.messages;
-        }
-    }
-
-    /// Returns the point of each interval, by its end.
-    fn expand<'a>(&self, ends: impl Iterator<Item = &'a Timestamp>) -> Vec<(Timestamp, Point)> {
-        let mut points = self.points.iter().peekable();
-        let mut messages = self.before;
-        let mut found = Vec::new();
-        for &end in ends {
-            let mut point = Point::default();
-            while let Some((at, next)) = points.next_if(|(at, _)| *at <= end) {
-                messages = next.messages;
-                if *at == end {
-                    point = *next;
-                }
+impl KeptHistories {
+    fn take(&mut self, now: Timestamp, mut look: Look) {
+        self.namespaces.retain(|name, history| {
+            if let Some(found) = look.namespaces.remove(name) {
+                history.take(now, found);
+                return true;
             }
-            point.messages = messages;
-            found.push((end, point));
-        }
-        found
-    }
-}
-
-impl Gauges {
-    fn add(&mut self, other: Self) {
-        self.active = self.active.saturating_add(other.active);
-        self.deferred = self.deferred.saturating_add(other.deferred);
-        self.scheduled = self.scheduled.saturating_add(other.scheduled);
-        self.dead_letters = self.dead_letters.saturating_add(other.dead_letters);
-    }
-}
-
-impl Sums {
-    fn of(entity: &EntityStatistics) -> Self {
-        let mut found = Self::default();
-        for (queue, statistics) in &entity.queues {
-            let incoming = statistics.counters.incoming;
-            found.add_queue(*queue, statistics, incoming);
-        }
-        found
-    }
-
-    /// Adds a queue, of whose messages so many count as incoming.
-    fn add_queue(&mut self, kind: SubQueue, queue: &QueueStatistics, incoming: u64) {
-        let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let (active, deferred) = (size(queue.active), size(queue.deferred));
-        match kind {
-            SubQueue::Main => {
-                let counted = &mut self.counted;
-                counted.incoming += incoming;
-                counted.published += queue.published;
-                counted.completed += queue.counters.completed;
-                counted.dead_lettered += queue.counters.dead_lettered.iter().sum::<u64>();
-                self.messages.add(Gauges {
-                    active,
-                    deferred,
-                    scheduled: size(queue.scheduled),
-                    dead_letters: 0,
-                });
-            }
-            SubQueue::DeadLetter => self.messages.add(Gauges {
-                dead_letters: active.saturating_add(deferred),
-                ..Gauges::default()
-            }),
-            SubQueue::TransferDeadLetter => {}
-        }
-    }
-}
-
-fn narrow(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use jitney_queue::{EntityKind, Status};
-
-    fn at(step: i64) -> Timestamp {
-        Timestamp::from_millis(1_000_000 + step * 10_000)
-    }
-
-    fn statistics(queues: &[(&str, u64, u64)]) -> Statistics {
-        let entities = queues.iter().map(|&(path, incoming, completed)| {
-            let mut queue = QueueStatistics {
-                active: usize::try_from(incoming - completed).unwrap(),
-                arrived: incoming,
-                ..QueueStatistics::default()
+            history.pause();
+            let is_there = match &look.others {
+                OtherNamespaces::Are(names) => names.contains(name),
+                OtherNamespaces::Elsewhere => true,
             };
-            queue.counters.incoming = incoming;
-            queue.counters.completed = completed;
-            EntityStatistics {
-                namespace: "ns".to_owned(),
-                path: path.to_owned(),
-                kind: EntityKind::Queue,
-                status: Status::Active,
-                requires_session: false,
-                queues: vec![(SubQueue::Main, queue)],
-            }
+            let oldest = Range::Week.begin(now);
+            is_there && history.newest().is_some_and(|newest| oldest < newest)
         });
-        Statistics {
-            entities: entities.collect(),
-            ..Statistics::default()
+        for (name, found) in look.namespaces {
+            let history = self.namespaces.entry(name).or_default();
+            history.take(now, found);
         }
     }
 
-    fn take(history: &History, step: i64, queues: &[(&str, u64, u64)]) {
-        history.kept().take(at(step), [statistics(queues)].iter());
+    /// Returns the bytes that it takes.
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        let sizes = self.namespaces.values().map(NamespaceHistory::bytes);
+        sizes.sum()
     }
 
-    fn counts(history: &History, path: &str, after: i64) -> Vec<(u32, u32, u32)> {
-        let points = history.of("NS", path, at(after)).unwrap();
-        let counts = points
-            .into_iter()
-            .map(|(_, point)| (point.incoming, point.completed, point.messages.active));
-        counts.collect()
-    }
-
-    #[test]
-    fn each_interval_has_what_happened_in_it() {
-        let history = History::default();
-        take(&history, 0, &[("a", 5, 0)]);
-        take(&history, 1, &[("a", 5, 0), ("b", 3, 3)]);
-        take(&history, 2, &[("a", 12, 4), ("b", 3, 3)]);
-        assert_eq!(counts(&history, "A", -1), [(0, 0, 5), (0, 0, 5), (7, 4, 8)]);
-        assert_eq!(counts(&history, "b", 0), [(3, 3, 0), (0, 0, 0)]);
-        assert_eq!(counts(&history, "", 1), [(7, 4, 8)]);
-        assert_eq!(history.of("ns", "c", at(0)), None);
-    }
-
-    #[test]
-    fn what_comes_into_a_namespace_is_what_can_be_completed_there() {
-        let entity = |path: &str, kind, published, arrived, completed| {
-            let mut queue = QueueStatistics {
-                arrived,
-                published,
-                ..QueueStatistics::default()
+    /// Keeps to so many bytes.
+    fn fit(&mut self, bytes_max: usize) {
+        let sizes = self.namespaces.iter();
+        let sizes = sizes.map(|(name, history)| (name.clone(), history.bytes()));
+        let mut sizes: BTreeMap<String, usize> = sizes.collect();
+        // No file has more.
+        let mut series: usize = self.namespaces.values().map(|it| it.series.len()).sum();
+        while limits::NAMESPACES_MAX < sizes.len() || limits::HISTORY_SERIES_MAX < series {
+            let Some(name) = self.largest(&sizes) else {
+                return;
             };
-            // That of the second queue was forwarded from the first.
-            queue.counters.incoming = 10;
-            queue.counters.completed = completed;
-            EntityStatistics {
-                namespace: "ns".to_owned(),
-                path: path.to_owned(),
-                kind,
-                status: Status::Active,
-                requires_session: false,
-                queues: vec![(SubQueue::Main, queue)],
+            sizes.remove(&name);
+            let removed = self.namespaces.remove(&name);
+            series -= removed.map_or(0, |it| it.series.len());
+        }
+        if sizes.values().sum::<usize>() <= bytes_max {
+            return;
+        }
+        // Looks that follow have some room then.
+        let goal = bytes_max - bytes_max / 16;
+        // After a start none is watched yet.
+        let has_watched = self.namespaces.values().any(NamespaceHistory::is_watched);
+        while goal < sizes.values().sum::<usize>() {
+            let Some(name) = self.largest(&sizes) else {
+                return;
+            };
+            let Some(history) = self.namespaces.get_mut(&name) else {
+                return;
+            };
+            let is_left = has_watched && !history.is_watched();
+            if is_left || history.forget_half() == Forgot::Nothing {
+                self.namespaces.remove(&name);
+                sizes.remove(&name);
+            } else {
+                sizes.insert(name, history.bytes());
             }
-        };
-        let history = History::default();
-        take(&history, 0, &[]);
-        let entities = vec![
-            entity("topic", EntityKind::Topic, 10, 0, 0),
-            entity(
-                "topic/Subscriptions/one",
-                EntityKind::Subscription,
-                0,
-                10,
-                10,
-            ),
-            entity(
-                "topic/Subscriptions/two",
-                EntityKind::Subscription,
-                0,
-                10,
-                10,
-            ),
-            entity("forwards", EntityKind::Queue, 0, 0, 0),
-            entity("to", EntityKind::Queue, 0, 10, 10),
-        ];
-        // More entities than have a history of their own count as well.
-        let topic_and_copy = QueueStatistics {
-            published: 1,
-            arrived: 1,
-            ..QueueStatistics::default()
-        };
-        let others = [(("ns".to_owned(), SubQueue::Main), topic_and_copy)];
-        let found = Statistics {
-            entities,
-            others: others.into(),
-        };
-        history.kept().take(at(1), [found].iter());
-        let points = history.of("ns", "", at(-1)).unwrap();
-        let last = points.last().unwrap().1;
-        assert_eq!(
-            (last.published, last.incoming, last.completed),
-            (11, 31, 30)
-        );
-    }
-
-    #[test]
-    fn an_entity_that_is_made_again_begins_anew() {
-        let history = History::default();
-        take(&history, 0, &[("a", 0, 0)]);
-        take(&history, 1, &[("a", 50, 0)]);
-        take(&history, 2, &[]);
-        assert_eq!(history.of("ns", "a", at(0)), None);
-        take(&history, 3, &[("a", 2, 1)]);
-        assert_eq!(counts(&history, "a", 2), [(2, 1, 1)]);
-    }
-
-    #[test]
-    fn intervals_without_change_take_no_memory_and_the_oldest_go() {
-        let history = History::default();
-        let all = i64::try_from(limits::HISTORY_INTERVALS).unwrap();
-        take(&history, 0, &[("a", 0, 0)]);
-        take(&history, 1, &[("a", 9, 0)]);
-        for step in 2..=all {
-            take(&history, step, &[("a", 9, 0)]);
         }
-        assert_eq!(history.kept().series[&key("ns", "a")].points.len(), 1);
-        assert_eq!(counts(&history, "a", -1).first(), Some(&(9, 0, 9)));
-        take(&history, all + 1, &[("a", 9, 0)]);
-        assert!(history.kept().series[&key("ns", "a")].points.is_empty());
-        let found = counts(&history, "a", -1);
-        assert_eq!(
-            (found.len(), found[0]),
-            (limits::HISTORY_INTERVALS, (0, 0, 9))
-        );
     }
 
-    #[test]
-    fn rates_are_those_of_the_last_minute() {
-        let history = History::default();
-        take(&history, 0, &[("a", 0, 0)]);
-        assert_eq!(history.rates("ns", "a"), None);
-        take(&history, 1, &[("a", 600, 10)]);
-        for step in 2..=7 {
-            take(&history, step, &[("a", 630, 10)]);
+    /// Returns the namespace that takes the most; one that is not watched before all others.
+    fn largest(&self, sizes: &BTreeMap<String, usize>) -> Option<String> {
+        let place = |(name, size): &(&String, &usize)| {
+            let history = self.namespaces.get(*name);
+            let is_watched = history.is_some_and(NamespaceHistory::is_watched);
+            (!is_watched, **size)
+        };
+        let largest = sizes.iter().max_by_key(place);
+        largest.map(|(name, _)| name.clone())
+    }
+}
+
+impl NamespaceHistory {
+    /// Returns the rates of a series over the last minute, or since its last gap if that is less.
+    fn rates(&self, series: &Series) -> Option<Rates> {
+        let intervals = self.intervals.of(Range::Hour);
+        let points = series.points.of(Range::Hour);
+        let mut watched = Duration::ZERO;
+        let mut first = intervals.next();
+        let mut begin: Option<Timestamp> = None;
+        for interval in intervals.ended.iter().rev().take(limits::RATE_INTERVALS) {
+            if first == points.from || begin.is_some_and(|begin| interval.end < begin) {
+                break;
+            }
+            first -= 1;
+            begin = Some(interval.begin());
+            watched += interval.watched().as_duration();
         }
-        let rates = history.rates("ns", "a").unwrap();
-        assert_eq!((rates.incoming, rates.completed), (0.5, 0.0));
+        let mut sum = IntervalCounts::default();
+        let recent = points.points.iter().rev();
+        recent
+            .take_while(|it| first <= it.number)
+            .for_each(|it| sum.add(it.point.counts));
+        let seconds = watched.as_secs_f64();
+        let rate = |count: u32| f64::from(count) / seconds;
+        (0.0 < seconds).then(|| Rates {
+            incoming: rate(sum.incoming),
+            published: rate(sum.published),
+            completed: rate(sum.completed),
+            dead_lettered: rate(sum.dead_lettered),
+        })
     }
 }

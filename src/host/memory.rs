@@ -100,6 +100,8 @@ pub(crate) struct Plan {
     pub(crate) answers: usize,
     /// The state of namespaces whose changes clients follow.
     pub(crate) changes: usize,
+    /// The history of entities.
+    pub(crate) history: usize,
     /// One that is longer than it may be among these.
     pub(crate) long_answer: usize,
     /// Connections whose peers are unauthenticated. It is not counted, and comes out of the reserve.
@@ -126,6 +128,7 @@ impl Plan {
                 partials: limits::PARTIALS_BYTES_MAX,
                 answers: limits::ANSWERS_BYTES_MAX,
                 changes: limits::CHANGES_BYTES_MAX,
+                history: limits::HISTORY_BYTES_MAX,
                 long_answer: limits::ANSWERS_BYTES_MAX,
                 unauthenticated: limits::UNAUTHENTICATED_TOTAL_BYTES_MAX,
                 segment: jitney_journal::limits::SEGMENT_BYTES,
@@ -140,7 +143,9 @@ impl Plan {
         let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
         let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
         let spare = limits::PROCESS_BYTES + limit / 16;
-        let shares = spare + cache.min(limit / 2) + in_flight + partials + outgoing;
+        let history = limits::HISTORY_BYTES_MAX.min(limit / 32);
+        let bounded = cache.min(limit / 2) + in_flight + partials + outgoing;
+        let shares = spare + bounded + history;
         // The reserve of a small broker is for any part that needs it.
         let total = limit.saturating_sub(shares).max(limit / 8);
         Self {
@@ -156,6 +161,7 @@ impl Plan {
             partials,
             answers: limits::ANSWERS_BYTES_MAX.min(outgoing),
             changes: limits::CHANGES_BYTES_MAX.min(outgoing),
+            history,
             long_answer: limits::ANSWERS_BYTES_MAX.min(limit / 8),
             unauthenticated: limits::UNAUTHENTICATED_TOTAL_BYTES_MAX.min(limit / 8),
             segment,
@@ -454,6 +460,7 @@ mod tests {
             let plan = Plan::new(Some(ByteSize(mib << 20)), None, None);
             let limit = plan.limit.unwrap();
             let bounded = plan.cache + plan.in_flight + plan.partials + plan.budget.outgoing;
+            let bounded = bounded + plan.history;
             let all = bounded + plan.budget.total + limits::PROCESS_BYTES;
             assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
             assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");

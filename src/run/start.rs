@@ -165,6 +165,7 @@ struct RunningNamespaces {
     /// The servers that share a store, if namespaces are in one.
     fleet: Option<Arc<Fleet>>,
     stop: watch::Sender<bool>,
+    history: Arc<History>,
 }
 
 /// Starts all tasks, the listeners last.
@@ -204,7 +205,7 @@ fn start(
     let running = run_shards(shards, routes, &common, partials)?;
     let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
-    let history = Arc::new(History::default());
+    let history = Arc::new(History::open(args.directory(), plan.history));
     let answers = Answers::new(plan.answers, plan.long_answer);
     let changes = Arc::new(Changes::new(clock.now(), plan.changes));
     let mut helpers = renew_certificates(&tls, shared.as_mut(), &stopped)?;
@@ -242,7 +243,7 @@ fn start(
         backups,
         namespaces,
         metrics: Metrics::new(&args.metrics, memory, answers.clone(), unauthenticated),
-        history,
+        history: Arc::clone(&history),
         changes,
         answers,
         searches: Searches::new(),
@@ -259,6 +260,7 @@ fn start(
         common,
         fleet,
         stop,
+        history,
     })
 }
 
@@ -275,6 +277,8 @@ impl RunningNamespaces {
 
     /// Stops the shards, then the rest.
     async fn stop(self) {
+        let (clock, shards) = (&self.common.clock, &self.running.shards);
+        self.history.finish(clock, shards).await;
         if let Some(fleet) = &self.fleet {
             fleet.leave().await;
         }

@@ -66,7 +66,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 18] = [
+const STARTED: [(&str, usize, &str); 19] = [
     (
         "amqp/connection.rs",
         1,
@@ -76,6 +76,11 @@ const STARTED: [(&str, usize, &str); 18] = [
         "amqp/membership.rs",
         1,
         "it tells the owner that a connection has gone",
+    ),
+    (
+        "host/history.rs",
+        1,
+        "the history is written once at a time, and the stop awaits the last",
     ),
     (
         "host/namespaces.rs",

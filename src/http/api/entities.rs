@@ -12,6 +12,7 @@ use super::history::rates_of;
 use super::problem::Problem;
 use super::rules::read_rule;
 use super::version::Version;
+use crate::host::history::EntityName;
 use jitney_api::entities::{
     Counts, Entities, Entity, EntityProperties, EntityRequest, EntityStatus, FirstRule, Kind,
 };
@@ -190,7 +191,11 @@ async fn shown(call: &Call<'_>, status: StatusCode, view: &EntityView) -> Answer
 
 fn entity_of(call: &Call<'_>, namespace: &str, view: &EntityView) -> Entity {
     let description = &view.description;
-    let rates = call.server.history.rates(namespace, &view.path);
+    let name = EntityName {
+        namespace,
+        path: &view.path,
+    };
+    let rates = call.server.history.rates(name);
     Entity {
         path: view.path.clone(),
         kind: kind_of(description.kind),

@@ -7,11 +7,9 @@ use utoipa::IntoParams;
 use super::call::{Answer, Call};
 use super::problem::Problem;
 use super::selection::instant;
-use crate::host::history::{Point, Rates};
-use crate::limits;
+use crate::host::history::{EntityName, Past, Range, Rates};
 use jitney_api::history::{HourShown, PointShown, RatesShown};
 use jitney_base::rights::Right;
-use jitney_base::time::Timestamp;
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{Names, ReadNames};
 
@@ -53,17 +51,19 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let Names {
         namespace, path, ..
     } = call.fetch(entity.unwrap_or_default(), names).await?;
-    let history = &call.server.history;
-    let after = after.unwrap_or(Timestamp::EPOCH);
+    let range = Range::Hour;
+    let oldest = range.begin(call.server.clock.now());
+    let after = after.map_or(oldest, |after| after.max(oldest));
+    let name = EntityName {
+        namespace: &namespace,
+        path: &path,
+    };
     // What is new, or is not among the entities that have a history, has none yet.
-    let points = history.of(&namespace, &path, after).unwrap_or_default();
+    let found = call.server.history.of(name, range, after);
     let shown = HourShown {
-        interval_seconds: limits::HISTORY_INTERVAL.as_duration().as_secs(),
-        rates: history.rates(&namespace, &path).map(rates_of),
-        points: points
-            .into_iter()
-            .map(|(at, point)| point_of(at, point))
-            .collect(),
+        interval_seconds: range.interval().as_duration().as_secs(),
+        rates: found.as_ref().and_then(|it| it.rates).map(rates_of),
+        points: found.iter().flat_map(|it| &it.past).map(point_of).collect(),
     };
     call.answer(StatusCode::OK, &shown).await
 }
@@ -79,20 +79,14 @@ pub(super) fn rates_of(rates: Rates) -> RatesShown {
     }
 }
 
-fn point_of(at: Timestamp, point: Point) -> PointShown {
-    let Point {
-        incoming,
-        published,
-        completed,
-        dead_lettered,
-        messages,
-    } = point;
+fn point_of(past: &Past) -> PointShown {
+    let (counts, messages) = (past.point.counts, past.point.messages);
     PointShown {
-        at: time(at),
-        incoming,
-        published,
-        completed,
-        dead_lettered,
+        at: time(past.interval.end),
+        incoming: counts.incoming,
+        published: counts.published,
+        completed: counts.completed,
+        dead_lettered: counts.dead_lettered,
         active: messages.active,
         deferred: messages.deferred,
         scheduled: messages.scheduled,

@@ -120,11 +120,13 @@ impl QueueStatistics {
 }
 
 impl Namespaces {
-    /// Returns the statistics of up to `most` entities, and the sums of the others; temporary nodes of clients are
-    /// always among the others. The time that it takes grows with the entities.
+    /// Returns the statistics of up to `most` entities, and the sums of the others. If there are more, namespaces share them: each
+    /// has an equal part, and what one needs less, the others have more. Temporary nodes of clients are always among the others.
+    /// The time that it takes grows with the entities.
     #[must_use]
     pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
         let mut found = Statistics::default();
+        let mut shares = self.shares(most);
         for entity in self.directory.entities() {
             let namespace = self.directory.name_of(&entity.path);
             let all = [
@@ -145,7 +147,10 @@ impl Namespaces {
                 .is_some_and(|queue| queue.description().temporary);
             let of = |queue, kind| QueueStatistics::of(now, queue, entity.kind, kind);
             let queues = queues.map(|(kind, queue)| (kind, of(queue, kind)));
-            if found.entities.len() < most && !is_temporary {
+            let share = shares.get_mut(address::namespace_of(&entity.path));
+            let share = share.filter(|share| 0 < **share && !is_temporary);
+            if let Some(share) = share {
+                *share -= 1;
                 let description = self.queue(entity.base).map(Queue::description);
                 found.entities.push(EntityStatistics {
                     namespace,
@@ -163,5 +168,49 @@ impl Namespaces {
             }
         }
         found
+    }
+
+    /// Divides `most` among the namespaces that have entities, by the prefixes of their paths.
+    fn shares(&self, most: usize) -> BTreeMap<&str, usize> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for entity in self.directory.entities() {
+            let namespace = address::namespace_of(&entity.path);
+            *counts.entry(namespace).or_default() += 1;
+        }
+        divide(most, counts)
+    }
+}
+
+/// Divides a number among some that need so much each: what one needs less than an equal part, the others have more.
+fn divide<N: Ord>(most: usize, needs: BTreeMap<N, usize>) -> BTreeMap<N, usize> {
+    let mut needs: Vec<(N, usize)> = needs.into_iter().collect();
+    needs.sort_by_key(|(_, need)| *need);
+    let mut left = most;
+    let parts = needs.len();
+    let shares = needs.into_iter().enumerate().map(|(at, (name, need))| {
+        // Those behind it need as much at least.
+        let share = need.min(left / (parts - at));
+        left -= share;
+        (name, share)
+    });
+    shares.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_with_many_entities_leaves_the_others_their_part() {
+        let shares = |most, needs: [usize; 4]| {
+            let needs = needs.into_iter().enumerate().collect();
+            let shares = divide(most, needs).into_values();
+            shares.collect::<Vec<_>>()
+        };
+        assert_eq!(shares(100, [5_000, 10, 20, 5]), [65, 10, 20, 5]);
+        assert_eq!(shares(100, [5_000, 10, 9_000, 5]), [42, 10, 43, 5]);
+        assert_eq!(shares(100, [10, 20, 30, 40]), [10, 20, 30, 40]);
+        assert_eq!(shares(3, [7, 7, 7, 7]).iter().sum::<usize>(), 3);
+        assert_eq!(shares(0, [7, 7, 7, 7]), [0; 4]);
     }
 }
