@@ -157,6 +157,8 @@ pub const HISTORY_WRITE_FIRST: Millis = Millis::from_secs(10);
 pub const HISTORY_WRITE_INTERVAL: Millis = Millis::from_secs(300);
 /// How long the stop waits until the history is written.
 pub const HISTORY_STOP_WAIT: Millis = Millis::from_secs(2);
+/// Hours of which a trend has the numbers of messages.
+pub const TREND_HOURS: usize = 24;
 /// Intervals over which rates are taken: a minute.
 pub const RATE_INTERVALS: usize = 6;
 /// The time between two looks at what clients follow.

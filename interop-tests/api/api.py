@@ -600,7 +600,7 @@ def scheduled_messages_are_counted_over_time(world: World) -> None:
     assert api.job("bulk", {"kind": "delete"}, states=["scheduled"])["changed"] == 3
 
 
-def the_last_hour_is_kept(world: World) -> None:
+def the_history_goes_back_an_hour_a_day_or_a_week(world: World) -> None:
     api = world.api
     api("PUT", "entities/counted", {"kind": "queue"})
     api("POST", "entities/counted/send", {"messages": [{"body": "x"}] * 7})
@@ -614,6 +614,28 @@ def the_last_hour_is_kept(world: World) -> None:
     assert whole["interval_seconds"] == 10 and sum(point["incoming"] for point in whole["points"]) >= 7, whole
     last = points[-1]["at"]
     assert all(point["at"] > last for point in api("GET", f"entities/counted/history?after={last}")["points"])
+    # What has begun is told apart, and what has ended is the same whatever range it is asked for.
+    for query, seconds in (("?range=hour", 10), ("?range=day", 300), ("?range=week", 1800)):
+        found = api("GET", "entities/counted/history" + query)
+        assert found["range"] == query.removeprefix("?range=") and found["interval_seconds"] == seconds, found
+        shown = found["points"] + ([found["current"]] if "current" in found else [])
+        assert sum(point["incoming"] for point in shown) == 7 and shown[-1]["active"] == 7, found
+        assert all(0 < point["seconds"] for point in shown) and found["gaps"] == [], found
+    for query in ("range=month", "range=Hour"):
+        status, problem = api.ask("GET", f"history?{query}")
+        assert status == 400 and problem["field"] == "range" and "hour" in problem["detail"], problem
+    # How it has changed is told where it is asked for.
+    [plain] = [entity for entity in api("GET", "entities?kind=queue")["entities"] if entity["path"] == "counted"]
+    assert "trend" not in plain, plain
+    [entity] = [entity for entity in api("GET", "entities?kind=queue&trend=true")["entities"] if entity["path"] == "counted"]
+    [trend] = [found["trend"] for found in api("GET", "trends")["trends"] if found["path"] == "counted"]
+    assert trend == entity["trend"], (trend, entity)
+    active = trend["active"]
+    assert (active["now"], active["hour"], active["day"], len(active["hours"]), active["hours"][-1]) == (7, 7, 7, 24, 7), trend
+    assert trend["dead_letters"]["now"] == 0 and trend["dead_lettered"] == {"hour": 0, "day": 0}, trend
+    status, problem = api.ask("GET", "entities?kind=queue&trend=yes")
+    assert status == 400 and problem["field"] == "trend", problem
+    assert api("GET", "trends")["whole"]["active"]["now"] >= 7
     api("DELETE", "entities/counted")
     assert api.ask("GET", "entities/counted/history")[0] == 404
 
@@ -1372,7 +1394,7 @@ TESTS = [
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported, what_a_file_cannot_say_is_named_and_there_is_no_file,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
-    scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed,
+    scheduled_messages_are_counted_over_time, the_history_goes_back_an_hour_a_day_or_a_week, changes_are_followed_and_resumed,
     a_stream_of_changes_ends_with_its_token, a_stream_of_changes_ends_with_its_rule_its_key_and_its_right,
     a_path_is_decoded_once,
     operations_are_in_the_audit_log, changes_of_rules_over_amqp_are_audited_with_their_key,

@@ -200,6 +200,7 @@ def keys_are_rotated_and_looks_are_printed(cli: Cli) -> None:
     cli("schedule", "scheduled", "--body", "later", "--in", "1h")
     assert sum(span["messages"] for span in json.loads(cli("scheduled", "scheduled", "--output", "json"))["spans"]) >= 1
     assert "points" in json.loads(cli("history", "--output", "json")) and "points" in json.loads(cli("history", "counted", "--output", "json"))
+    assert json.loads(cli("history", "counted", "--range", "week", "--output", "json"))["interval_seconds"] == 1800
     assert "put" in cli("audit") or "create" in cli("audit") or "update" in cli("audit")
     cli("rules", "create", "news/Subscriptions/one", "red", "--filter", "color = 'red' AND n > 3")
     tested = cli("rules", "test", "news", "--message", json.dumps({"properties": {"color": "red"}}))

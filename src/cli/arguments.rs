@@ -205,11 +205,33 @@ pub(super) struct SearchArgs {
     pub(super) limit: usize,
 }
 
-/// Show the last hour.
+/// Show the last hour, day or week.
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
     /// A queue, a topic or a subscription. The default is the whole namespace.
     pub(super) entity: Option<String>,
+    /// How far back: in intervals of ten seconds, five minutes or half an hour.
+    #[arg(long, value_name = "RANGE", default_value = "hour")]
+    pub(super) range: RangeArg,
+}
+
+/// How far back a history goes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum RangeArg {
+    Hour,
+    Day,
+    Week,
+}
+
+impl RangeArg {
+    /// Returns its name in a query.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Week => "week",
+        }
+    }
 }
 
 /// Show the last administrative operations.

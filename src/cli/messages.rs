@@ -15,7 +15,7 @@ use super::{jobs, table, words};
 use crate::system::print;
 use jitney_api::audit::{AuditLog, Entry};
 use jitney_api::entities::Entity;
-use jitney_api::history::HourShown;
+use jitney_api::history::HistoryShown;
 use jitney_api::messages::{DeadLetterGroups, MessageShown, Messages};
 use jitney_api::schedule::{ScheduledCounts, ScheduledSpan};
 use jitney_api::search::Found;
@@ -204,14 +204,15 @@ impl Shell {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Shows the last hour of an entity or of the namespace.
+    /// Shows the history of an entity or of the namespace.
     pub(super) async fn history(&self, args: &HistoryArgs) -> Result<ExitCode, CommandError> {
         let path = match &args.entity {
             Some(entity) => format!("entities/{}/history", encoded(entity)),
             None => "history".to_owned(),
         };
-        let hour: HourShown = self.get(&path).await?;
-        self.show(&hour, "points", &table::HISTORY);
+        let path = format!("{path}?range={}", args.range.name());
+        let history: HistoryShown = self.get(&path).await?;
+        self.show(&history, "points", &table::HISTORY);
         Ok(ExitCode::SUCCESS)
     }
 

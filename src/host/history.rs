@@ -9,6 +9,7 @@
 //! | `rings.rs` | intervals of three ranges |
 //! | `series.rs` | what happened to an entity in them |
 //! | `namespace.rs` | both, of one namespace |
+//! | `trend.rs` | how messages have changed |
 //! | `format.rs` | the format of the file |
 //! | `file.rs` | when it is read and written |
 
@@ -19,6 +20,7 @@ mod rings;
 mod series;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -42,6 +44,7 @@ pub(crate) use namespace::Past;
 use namespace::{Forgot, NamespaceHistory, NamespaceLook, NewEntities};
 pub(crate) use rings::Range;
 use series::{IntervalCounts, Series, Sums};
+pub(crate) use trend::{Change, Trend};
 
 /// The history of all entities that have one, and of namespaces.
 #[derive(Debug)]
@@ -75,12 +78,11 @@ enum OtherNamespaces {
 }
 
 /// A part of the history of an entity.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Extract {
     /// The intervals, the oldest first.
     pub(crate) past: Vec<Past>,
     /// The one that has begun.
-    #[cfg(test)]
     pub(crate) current: Option<Past>,
     /// Of the last minute.
     pub(crate) rates: Option<Rates>,
@@ -195,10 +197,29 @@ impl History {
         let series = namespace.series.get(&address::key(entity.path))?;
         Some(Extract {
             past: namespace.past(series, range, after),
-            #[cfg(test)]
             current: namespace.current(series, range),
             rates: namespace.rates(series),
         })
+    }
+
+    /// Returns how the messages of an entity have changed, if it has a history.
+    pub(crate) fn trend(&self, entity: EntityName<'_>, now: Timestamp) -> Option<Trend> {
+        let kept = self.kept();
+        let namespace = kept.namespaces.get(&entity.namespace.to_lowercase())?;
+        let series = namespace.series.get(&address::key(entity.path))?;
+        Some(namespace.trend(series, now))
+    }
+
+    /// Returns how the messages of a namespace's entities have changed, by their paths in lower case: of those that had any within the
+    /// last day.
+    pub(crate) fn trends(&self, namespace: &str, now: Timestamp) -> Vec<(String, Trend)> {
+        let kept = self.kept();
+        let Some(namespace) = kept.namespaces.get(&namespace.to_lowercase()) else {
+            return Vec::new();
+        };
+        let entities = namespace.series.iter().filter(|(path, _)| !path.is_empty());
+        let trends = entities.map(|(path, series)| (path.clone(), namespace.trend(series, now)));
+        trends.filter(|(_, trend)| !trend.is_idle()).collect()
     }
 
     /// Returns the rates of an entity over the last minute, or since the process started if that is less.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::history::RatesShown;
+use crate::history::{RatesShown, TrendShown};
 use crate::rules::RuleFilter;
 
 /// A kind of entity.
@@ -38,6 +38,9 @@ pub struct Entity {
     /// Of the last minute; absent until the history has two intervals of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<RatesShown>,
+    /// How its messages have changed: in a list that was asked for with `trend=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trend: Option<TrendShown>,
     /// A topic's subscriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscriptions: Option<usize>,

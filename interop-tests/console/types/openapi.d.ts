@@ -507,6 +507,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the last hour of the namespace. */
+        get: operations["list_trends"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -1320,17 +1337,21 @@ export interface components {
             container_id: string;
             peer: string;
         };
-        /** @description The last hour, in equal intervals. It begins with the process. */
-        HourShown: {
-            /**
-             * Format: int64
-             * @description The length of an interval. One that the broker ended late is longer.
-             */
+        HistoryRange: "hour" | "day" | "week";
+        GapShown: { from: string; until: string; };
+        HistoryShown: {
+            range: components["schemas"]["HistoryRange"];
             interval_seconds: number;
-            /** @description The intervals, the oldest first; none of an entity that was just made, or beyond the 1,000 entities that have a history. */
             points: components["schemas"]["PointShown"][];
+            current?: components["schemas"]["PointShown"] | null;
+            gaps: components["schemas"]["GapShown"][];
             rates?: components["schemas"]["RatesShown"] | null;
         };
+        SumShown: { hour: number; day: number; };
+        ChangeShown: { now: number; hour: number; day: number; hours: (number | null)[]; };
+        TrendShown: { since?: string | null; active: components["schemas"]["ChangeShown"]; dead_letters: components["schemas"]["ChangeShown"]; dead_lettered: components["schemas"]["SumShown"]; };
+        EntityTrend: { path: string; trend: components["schemas"]["TrendShown"]; };
+        TrendsShown: { whole?: components["schemas"]["TrendShown"] | null; trends: components["schemas"]["EntityTrend"][]; };
         /** @description A job. */
         Job: {
             action: components["schemas"]["Action"];
@@ -1702,6 +1723,7 @@ export interface components {
             active: number;
             /** @description Its end. */
             at: string;
+            seconds: number;
             /**
              * Format: int32
              * @description Messages that were completed, or received and deleted.
@@ -2719,6 +2741,7 @@ export interface operations {
                  * @example 2026-11-23T12:00:00Z
                  */
                 after?: string;
+                range?: components["schemas"]["HistoryRange"];
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -2736,7 +2759,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HourShown"];
+                    "application/json": components["schemas"]["HistoryShown"];
                 };
             };
             "4XX": {
@@ -3154,6 +3177,7 @@ export interface operations {
             query?: {
                 /** @description Those behind this id. */
                 after?: string;
+                range?: components["schemas"]["HistoryRange"];
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
                 /** @description The namespace, instead of that of the host. */
@@ -3359,6 +3383,7 @@ export interface operations {
                  * @example 2026-11-23T12:00:00Z
                  */
                 after?: string;
+                range?: components["schemas"]["HistoryRange"];
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -3373,7 +3398,43 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HourShown"];
+                    "application/json": components["schemas"]["HistoryShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_trends: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Intervals that ended after this time; all if it is not given.
+                 * @example 2026-11-23T12:00:00Z
+                 */
+                after?: string;
+                range?: components["schemas"]["HistoryRange"];
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrendsShown"];
                 };
             };
             "4XX": {
@@ -3709,6 +3770,7 @@ export interface operations {
             query?: {
                 /** @description Those behind this id. */
                 after?: string;
+                range?: components["schemas"]["HistoryRange"];
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
                 /** @description The namespace, instead of that of the host. */

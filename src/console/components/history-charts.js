@@ -21,7 +21,7 @@ function partOf({ begin, end }) {
   return part.from < part.before ? part : null;
 }
 
-/** @param {{ hour: Schemas["HourShown"], charts: ChartOfHistory[] }} properties `charts` is the same at each call */
+/** @param {{ hour: Schemas["HistoryShown"], charts: ChartOfHistory[] }} properties `charts` is the same at each call */
 export function HistoryCharts({ hour, charts }) {
   const [hovered, setHovered] = useState(/** @type {number | null} */ (null));
   const { begin, end } = route.value.query;

@@ -8,7 +8,7 @@ import { useResource } from "./resource.js";
 /** Intervals of ten seconds in an hour. */
 const POINTS_MAX = 360;
 
-/** @typedef {Schemas["HourShown"]} Hour */
+/** @typedef {Schemas["HistoryShown"]} Hour */
 
 /** Returns the last hour; of an entity if there is a path.
  * @param {string | undefined} path
@@ -48,7 +48,7 @@ async function read(path, after, signal) {
       : call("get_entity_history", { path: { entity: path }, query: { after }, signal }));
   } catch (error) {
     // What is new has none yet.
-    if (error instanceof ApiError && error.status === 404) return { interval_seconds: 10, points: [] };
+    if (error instanceof ApiError && error.status === 404) return { range: "hour", interval_seconds: 10, points: [], gaps: [] };
     throw error;
   }
 }

@@ -37,6 +37,7 @@ export const OPERATIONS = {
   list_receives: ["GET", "/api/v1/receives"],
   list_rules: ["GET", "/api/v1/entities/{entity}/rules"],
   list_sessions: ["GET", "/api/v1/entities/{entity}/sessions"],
+  list_trends: ["GET", "/api/v1/trends"],
   lock_messages: ["POST", "/api/v1/entities/{entity}/lock"],
   put_authorization_rule: ["PUT", "/api/v1/entities/{entity}/authorization-rules/{name}"],
   put_configuration: ["PUT", "/api/v1/configuration"],

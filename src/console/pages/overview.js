@@ -47,7 +47,7 @@ export default function Overview() {
     <${Figures} rates=${history.data?.rates} />
     <${FirstSteps} />
     <div class="columns"><${Attention} /><${Busiest} /></div>
-    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
     <${ServerNow} />`;
 }
 

@@ -177,7 +177,6 @@ impl NamespaceHistory {
     }
 
     /// Returns the interval of a series that has begun.
-    #[cfg(test)]
     pub(super) fn current(&self, series: &Series, range: Range) -> Option<Past> {
         let interval = self.intervals.of(range).open?;
         let point = Point {

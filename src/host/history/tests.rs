@@ -555,3 +555,78 @@ fn a_namespace_that_is_dropped_has_no_history() {
     history.take(at(3), dropped);
     assert_eq!(history.of(name(""), Range::Hour, at(0)), None);
 }
+
+/// A look at a queue of the namespace `ns` with so many messages and dead letters, of which so many were ever dead-lettered.
+fn look_at_dead(active: usize, dead: usize, dead_lettered: u64) -> Look {
+    let mut found = entity("ns", counted("a", 0, 0));
+    let (_, queue) = &mut found.queues[0];
+    queue.active = active;
+    queue.counters.dead_lettered[0] = dead_lettered;
+    let dead = QueueStatistics {
+        active: dead,
+        ..QueueStatistics::default()
+    };
+    found.queues.push((SubQueue::DeadLetter, dead));
+    let found = Statistics {
+        entities: vec![found],
+        ..Statistics::default()
+    };
+    Look::of([found].iter())
+}
+
+#[test]
+fn a_trend_has_the_change_of_an_hour_and_of_a_day_and_the_numbers_of_each_hour() {
+    let history = in_memory();
+    let trend = |step| history.trend(name("a"), at(step)).unwrap();
+    history.take(at(0), look_at_dead(5, 1, 1));
+    let first = trend(0);
+    assert_eq!(
+        (first.since, first.active.now, first.active.hour),
+        (None, 5, 0)
+    );
+    assert_eq!(first.active.hours.len(), limits::TREND_HOURS);
+    assert_eq!(first.active.hours.iter().flatten().count(), 1);
+    // Two days, in which an hour adds a message and every second hour a dead letter that is then removed.
+    let hour: i64 = 360;
+    for step in 1..=48 * hour {
+        let hours = u64::try_from(step / hour).unwrap();
+        let active = usize::try_from(5 + hours).unwrap();
+        let dead = usize::from(hours % 2 == 1);
+        history.take(at(step), look_at_dead(active, dead, 1 + hours.div_ceil(2)));
+    }
+    let last = trend(48 * hour);
+    // The first interval is the one in which the day begins.
+    assert_eq!(last.since, Some(at(24 * hour + 1 - 30)));
+    assert_eq!(
+        (last.active.now, last.active.hour, last.active.day),
+        (53, 1, 25)
+    );
+    let numbers: Vec<u32> = last.active.hours.iter().map(|it| it.unwrap()).collect();
+    // The last interval of five minutes that ended within each hour was one before its message.
+    assert_eq!(numbers[..3], [29, 30, 31]);
+    assert_eq!(numbers[22..], [51, 53]);
+    assert_eq!((last.dead_letters.now, last.dead_letters.hour), (0, -1));
+    assert_eq!((last.dead_lettered.hour, last.dead_lettered.day), (0, 12));
+    // In the last twenty hours there is no look.
+    let later = trend(68 * hour);
+    assert_eq!(
+        later.active.hours.iter().filter(|it| it.is_none()).count(),
+        19
+    );
+    assert_eq!(later.dead_lettered, trend::Sum { hour: 0, day: 2 });
+}
+
+#[test]
+fn the_trends_of_a_namespace_are_those_of_entities_with_messages() {
+    let history = in_memory();
+    take(&history, 0, &[counted("Idle", 3, 3), counted("Busy", 3, 1)]);
+    take(&history, 1, &[counted("Idle", 3, 3), counted("Busy", 5, 1)]);
+    let found = history.trends("NS", at(1));
+    let found: Vec<_> = found
+        .iter()
+        .map(|(path, trend)| (&path[..], trend.active.hour))
+        .collect();
+    assert_eq!(found, [("busy", 2)]);
+    assert!(history.trends("other", at(1)).is_empty());
+    assert_eq!(history.trend(name(""), at(1)).unwrap().active.hour, 2);
+}

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error as _};
 use utoipa::IntoParams;
 
 use super::call::{Answer, Call, with_version};
-use super::history::rates_of;
+use super::history::{rates_of, trend_of};
 use super::problem::Problem;
 use super::rules::read_rule;
 use super::version::Version;
@@ -16,6 +16,7 @@ use crate::host::history::EntityName;
 use jitney_api::entities::{
     Counts, Entities, Entity, EntityProperties, EntityRequest, EntityStatus, FirstRule, Kind,
 };
+use jitney_api::history::TrendShown;
 use jitney_api::rules::RuleRequest;
 use jitney_base::time::Millis;
 use jitney_broker::namespace::administration::{
@@ -43,6 +44,9 @@ pub(super) struct ListQuery {
     #[param(minimum = 1, maximum = 100)]
     #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
+    /// Each entity has its trend, too.
+    #[serde(default)]
+    trend: bool,
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
@@ -92,7 +96,13 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let found = page.entries;
     let next_skip = (page.more == More::Yes).then_some(skip + found.len());
     let namespace = call.namespace();
-    let shown = |view| entity_of(call, &namespace, view);
+    let shown = |view: &EntityView| {
+        let mut entity = entity_of(call, &namespace, view);
+        if query.trend {
+            entity.trend = trend_of_entity(call, &namespace, &view.path);
+        }
+        entity
+    };
     let entities = found.iter().map(shown).collect();
     call.answer(
         StatusCode::OK,
@@ -211,11 +221,18 @@ fn entity_of(call: &Call<'_>, namespace: &str, view: &EntityView) -> Entity {
         },
         size_bytes: view.bytes,
         rates: rates.map(rates_of),
+        trend: None,
         subscriptions: (description.kind == EntityKind::Topic).then_some(view.subscriptions),
         created_at: time(description.history.created_at),
         updated_at: time(description.history.updated_at),
         accessed_at: view.accessed_at.map(time),
     }
+}
+
+fn trend_of_entity(call: &Call<'_>, namespace: &str, path: &str) -> Option<TrendShown> {
+    let name = EntityName { namespace, path };
+    let trend = call.server.history.trend(name, call.server.clock.now());
+    trend.map(trend_of)
 }
 
 fn read_first_rule(rule: FirstRule) -> Result<Rule, Problem> {

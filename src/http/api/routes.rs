@@ -102,6 +102,7 @@ routes! {
     "GET" ["fleet"] => fleet::get();
     "POST" ["fleet", "namespaces", name, "release"] => fleet::release(name);
     "GET" ["history"] => history::of_namespace();
+    "GET" ["trends"] => history::trends();
     "GET" ["jobs"] => jobs::list();
     "POST" ["jobs"] => jobs::start(body);
     "POST" ["jobs", "count"] => selection::count(body);

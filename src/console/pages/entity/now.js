@@ -52,7 +52,7 @@ export function Now({ entity }) {
       <div><dt>${S.sessions}</dt><dd>${entity.sessions === 0 ? html`<${Count} value=${0} />` : html`<a href=${href(["sessions", entity.path])}><${Count} value=${entity.sessions} /></a>`}${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
     </dl>
     ${isTopic && html`<p class="muted">${S.topicCounts}</p>`}
-    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
     <section class="card"><div class="card-head"><h2>${S.totals}</h2></div><dl class="pairs totals">
       <dt>${S.incomingTotal}</dt><dd><${Count} value=${entity.incoming} /></dd>
       <dt>${S.completedTotal}</dt><dd><${Count} value=${entity.completed} /></dd>
