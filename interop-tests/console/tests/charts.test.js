@@ -10,10 +10,10 @@ const BEGIN = Date.parse("2026-11-28T10:00:00Z");
 
 /** An hour in which the number of active messages tells the interval. */
 const hour = {
-  interval_seconds: 10,
+  range: "hour", interval_seconds: 10, gaps: [],
   rates: { incoming: 1, published: 0, completed: 1, dead_lettered: 0 },
   points: Array.from({ length: POINTS }, (_, at) => ({
-    at: new Date(BEGIN + at * 10_000).toISOString(), incoming: 10, published: 0, completed: 5, dead_lettered: 0,
+    at: new Date(BEGIN + at * 10_000).toISOString(), seconds: 10, incoming: 10, published: 0, completed: 5, dead_lettered: 0,
     active: at, deferred: 1, scheduled: 2, dead_letters: 0,
   })),
 };

@@ -19,10 +19,10 @@ const library = import("../vendor/uplot.js").then((module) => module.default, ()
 /** Charts with the same key have one cursor. */
 const SYNC = "time";
 
-/** @param {{ title: string, times: number[], lines: Line[], unit?: string, height?: number, format?: (value: number) => string,
+/** @param {{ title: string, empty: string, timeOf: (time: number) => string, times: number[], lines: Line[], unit?: string, height?: number, format?: (value: number) => string,
  *   hovered: number | null, onHover: Deeds["hover"], onZoom: Deeds["zoom"], onWhole: Deeds["whole"] }} properties
- *   `times` in milliseconds, the oldest first; `hovered` is one of them */
-export function Chart({ title, times, lines, unit = "", height = 132, format = compact, hovered, onHover, onZoom, onWhole }) {
+ *   `times` in milliseconds, the oldest first; `hovered` is one of them; `empty` is said where there are too few */
+export function Chart({ title, empty, timeOf, times, lines, unit = "", height = 132, format = compact, hovered, onHover, onZoom, onWhole }) {
   /** @type {{ current: HTMLDivElement | null }} */
   const box = useRef(null);
   /** @type {{ current: Plot | null }} */
@@ -35,11 +35,11 @@ export function Chart({ title, times, lines, unit = "", height = 132, format = c
   const [uPlot, setLibrary] = useState(/** @type {Library | null} */ (null));
   useEffect(() => void library.then((found) => setLibrary(() => found)), []);
   const scheme = useScheme();
-  const shape = JSON.stringify([scheme, height, lines.map(({ label, tone, isDashed }) => [label, tone, isDashed])]);
+  const shape = JSON.stringify([scheme, height, timeOf === clock, lines.map(({ label, tone, isDashed }) => [label, tone, isDashed])]);
   const isEmpty = times.length < 2;
   useLayoutEffect(() => {
     if (box.current === null || isEmpty || uPlot === null) return undefined;
-    const made = make(uPlot, box.current, lines, height, format, {
+    const made = make(uPlot, box.current, lines, height, { number: format, time: timeOf }, {
       hover: (index) => newest.current.hover(index === null ? null : newest.current.times[index] ?? null),
       zoom: (from, before) => newest.current.zoom(from, before),
       whole: () => newest.current.whole(),
@@ -73,11 +73,11 @@ export function Chart({ title, times, lines, unit = "", height = 132, format = c
   };
   const shownAt = at ?? times.length - 1;
   const shown = (/** @type {Line} */ line) => (line.values[shownAt] == null ? "–" : `${format(Number(line.values[shownAt]))}${unit}`);
-  const summary = isEmpty ? S.chartEmpty : `${title}: ${lines.map((line) => `${line.label} ${shown(line)}`).join(", ")}`;
+  const summary = isEmpty ? empty : `${title}: ${lines.map((line) => `${line.label} ${shown(line)}`).join(", ")}`;
   return html`<figure class="chart"><figcaption><span class="chart-title">${title}</span>
       <span class="legend">${lines.map((line) => html`<span key=${line.label} class="legend-item"><i class=${`swatch ${line.tone} ${line.isDashed ? "dashed" : ""}`}></i>${
-        line.label} <b class="number">${isEmpty ? "" : shown(line)}</b></span>`)}${at !== null && html`<span class="muted">${clock(times[at])}</span>`}</span></figcaption>
-    ${isEmpty ? html`<p class="chart-empty" style=${{ height: `${height}px` }}>${S.chartEmpty}</p>`
+        line.label} <b class="number">${isEmpty ? "" : shown(line)}</b></span>`)}${at !== null && html`<span class="muted">${timeOf(times[at])}</span>`}</span></figcaption>
+    ${isEmpty ? html`<p class="chart-empty" style=${{ height: `${height}px` }}>${empty}</p>`
       : html`<div ref=${box} role="img" aria-label=${summary} title=${S.chartKeys} tabindex="0" onKeyDown=${press} onBlur=${() => onHover(null)}
         style=${{ height: `${height}px` }}></div>`}</figure>`;
 }
@@ -97,7 +97,7 @@ const dataOf = (times, lines) => [times.map((time) => time / 1000), ...lines.map
  * @param {HTMLElement} element
  * @param {Line[]} lines
  * @param {number} height
- * @param {(value: number) => string} format
+ * @param {{ number: (value: number) => string, time: (time: number) => string }} format
  * @param {{ hover: (index: number | null) => void, zoom: Deeds["zoom"], whole: Deeds["whole"] }} deeds */
 function make(uPlot, element, lines, height, format, deeds) {
   const style = getComputedStyle(element);
@@ -119,8 +119,8 @@ function make(uPlot, element, lines, height, format, deeds) {
     },
     scales: { y: { range: (_, _low, high) => [0, high <= 0 ? 1 : high * 1.1] } },
     axes: [
-      { ...axis, size: 22, gap: 4, space: 70, values: (_, splits) => splits.map((each) => clock(each * 1000).replace(/:00(?=\D*$)/, "")) },
-      { ...axis, size: 44, gap: 6, space: 28, values: (_, splits) => splits.map(format) },
+      { ...axis, size: 22, gap: 4, space: format.time === clock ? 70 : 84, values: (_, splits) => splits.map((each) => format.time(each * 1000).replace(/:00(?=\D*$)/, "")) },
+      { ...axis, size: 44, gap: 6, space: 28, values: (_, splits) => splits.map(format.number) },
     ],
     series: [{}, ...lines.map(({ label, tone, isDashed }) => ({
       label, stroke: colours[tone], width: 1.5, dash: isDashed ? [4, 3] : undefined, points: { show: false },

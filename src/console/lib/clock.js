@@ -24,8 +24,12 @@ export const second = signal(0);
 /** Counts spans of ten seconds while the page is visible: as long as an interval of the history is. */
 export const tenSeconds = signal(0);
 
+/** Counts minutes while the page is visible. */
+export const minute = signal(0);
+
 setInterval(() => {
   if (document.hidden) return;
   second.value += 1;
   if (second.value % 10 === 0) tenSeconds.value += 1;
+  if (second.value % 60 === 0) minute.value += 1;
 }, 1000);

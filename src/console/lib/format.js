@@ -18,6 +18,7 @@ const tenth = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(locale, {
   year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
+const dayAndTime = new Intl.DateTimeFormat(locale, { weekday: "short", hour: "2-digit", minute: "2-digit" });
 const timeOnly = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** @param {number | bigint} value */
@@ -56,6 +57,9 @@ export const local = (at) => dateTime.format(new Date(at));
 
 /** @param {number} at milliseconds */
 export const clock = (at) => timeOnly.format(new Date(at));
+
+/** @param {number} at milliseconds, within some days */
+export const dayClock = (at) => dayAndTime.format(new Date(at));
 
 /** How long something lasts, in its two largest units at most: `40m`, `1h 5m`.
  * @param {number} milliseconds */

@@ -2,11 +2,14 @@
 
 import { lastName, topicOf } from "./format.js";
 import { rateOf } from "./live.js";
+import { unseenOf } from "./seen.js";
+import { freshOf } from "./trends.js";
 import { compare } from "../components/table.js";
 
-/** A row. A topic's counts have those of its subscriptions in them: a topic keeps nothing but scheduled messages itself.
+/** A row. A topic's counts have those of its subscriptions in them: a topic keeps nothing but scheduled messages itself. `fresh` and `unseen`
+ * are dead letters that have come within the last hour, and since the reader has looked.
  * @typedef {{ path: string, name: string, kind: Schemas["Kind"], depth: number, children: number, isOpen: boolean, active: number, locked: number,
- *   scheduled: number, deferred: number, dead: number, incoming: number, outgoing: number, size: number, receivers: number }} Row */
+ *   scheduled: number, deferred: number, dead: number, fresh: number, unseen: number, incoming: number, outgoing: number, size: number, receivers: number }} Row */
 
 /** What rows are sorted by. @type {Record<string, (row: Row) => string | number>} */
 export const KEYS = {
@@ -28,12 +31,12 @@ export const KEYS = {
 function rowOf({ path, kind, active, locked, scheduled, deferred, dead_letters: dead, size_bytes: size, receivers }) {
   return {
     path, kind, name: kind === "subscription" ? lastName(path) : path, depth: kind === "subscription" ? 1 : 0, children: 0, isOpen: false,
-    active, locked, scheduled, deferred, dead, size, receivers, incoming: rateOf(path, "incoming"), outgoing: rateOf(path, "completed"),
+    active, locked, scheduled, deferred, dead, size, receivers, fresh: freshOf(path, dead), unseen: unseenOf(path, dead), incoming: rateOf(path, "incoming"), outgoing: rateOf(path, "completed"),
   };
 }
 
 /** Counts of a topic that those of its subscriptions are added to. */
-const SUMMED = /** @type {const} */ (["active", "locked", "scheduled", "deferred", "dead", "size", "receivers", "outgoing"]);
+const SUMMED = /** @type {const} */ (["active", "locked", "scheduled", "deferred", "dead", "fresh", "unseen", "size", "receivers", "outgoing"]);
 
 /** The counts of an entity as every page shows them: those of a topic with those of its subscriptions.
  * @param {Schemas["EntityNow"]} entity

@@ -7,6 +7,7 @@ import { entityHref } from "../lib/paths.js";
 import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { KEYS, treeOf } from "../lib/tree.js";
+import { trendOf as trendOfPath, useTrends } from "../lib/trends.js";
 import { Choice } from "../components/field.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loading } from "../components/notice.js";
@@ -14,6 +15,7 @@ import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
 import { Text } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
+import { Unseen, WithTrend } from "../components/trend.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/entities.js";
 
@@ -38,6 +40,7 @@ export default function Entities() {
   const [kind, setKind] = useQuery("kind");
   const [sort, setSort] = useQuery("sort", "name");
   const [closed, toggle] = useClosed();
+  useTrends();
   const rows = treeOf(entities.value.values(), { filter, kind, sort, closed });
   const all = entities.value.size;
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.entities}</h1>
@@ -69,7 +72,7 @@ function columnsOf(toggle) {
   return [
     { id: "name", label: S.name, sort: KEYS.name, isWide: true, cell: (row) => html`<${Name} row=${row} toggle=${toggle} />` },
     { id: "kind", label: S.kind, sort: KEYS.kind, hide: "medium", cell: (row) => html`<span class="muted">${C.kinds[row.kind]}</span>` },
-    { id: "active", label: S.active, sort: KEYS.active, align: "end", cell: (row) => html`<${Count} value=${row.active} />` },
+    { id: "active", label: S.active, sort: KEYS.active, align: "end", cell: (row) => html`<${WithTrend} change=${trendOf(row)?.active}><${Count} value=${row.active} /><//>` },
     { id: "locked", label: S.locked, sort: KEYS.locked, align: "end", hide: "medium", cell: (row) => html`<${Count} value=${row.locked} />` },
     { id: "scheduled", label: S.scheduled, sort: KEYS.scheduled, align: "end", hide: "narrow", cell: (row) => html`<${Count} value=${row.scheduled} />` },
     { id: "deferred", label: S.deferred, sort: KEYS.deferred, align: "end", hide: "medium", cell: (row) => html`<${Count} value=${row.deferred} />` },
@@ -89,8 +92,14 @@ function Name({ row, toggle }) {
     <a href=${entityHref(row.path)} title=${row.name}><${Text} value=${row.name} max=${200} /></a></span>`;
 }
 
+/** That of a topic has nothing of its subscriptions, whose counts it shows.
+ * @param {Row} row */
+const trendOf = ({ path, kind }) => (kind === "topic" ? undefined : trendOfPath(path));
+
 /** @param {{ row: Row }} properties */
 function Dead({ row }) {
-  if (row.dead === 0 || row.kind === "topic") return html`<${Count} value=${row.dead} tone="alarm" />`;
-  return html`<a class="alarm-text number" href=${entityHref(row.path, "dead-letters")}>${number(row.dead)}</a>`;
+  const tone = 0 < row.fresh ? "alarm" : "";
+  const count = row.dead === 0 || row.kind === "topic" ? html`<${Count} value=${row.dead} tone=${tone} />`
+    : html`<a class=${`number ${tone}`} href=${entityHref(row.path, "dead-letters")}>${number(row.dead)}</a>`;
+  return html`<${WithTrend} change=${trendOf(row)?.dead_letters} tone=${tone}><${Unseen} count=${row.unseen} />${count}<//>`;
 }

@@ -1,12 +1,15 @@
 // One entity: what it has now, its messages and dead letters, who uses it, and how it is set.
 
 import { call } from "../lib/api.js";
+import { tenSeconds } from "../lib/clock.js";
 import { lastName, number, topicOf } from "../lib/format.js";
-import { html } from "../lib/html.js";
+import { html, useEffect } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { go, href } from "../lib/router.js";
+import { see } from "../lib/seen.js";
 import { can } from "../lib/session.js";
+import { freshOf, useTrends } from "../lib/trends.js";
 import { confirm } from "../components/dialog.js";
 import { MessageList } from "../components/message-list.js";
 import { Empty, Loading } from "../components/notice.js";
@@ -26,6 +29,8 @@ import { S } from "../strings/entity.js";
 /** @param {import("./index.js").PageProperties} properties */
 export default function Entity({ parameters, query }) {
   const entity = entities.value.get(parameters.path);
+  useTrends();
+  useSeen(entity);
   if (entity === undefined) return html`<${Heading} path=${parameters.path} />${isKnown.value ? html`<${Empty} title=${S.gone}>
     <a href=${href(["entities"])}>${S.toEntities}</a><//>` : html`<${Loading} />`}`;
   const tabs = tabsOf(entity);
@@ -34,10 +39,20 @@ export default function Entity({ parameters, query }) {
     <${Part} key=${current} entity=${entity} tab=${current} />`;
 }
 
+/** Keeps that the reader sees the dead letters of an entity, as long as the page is shown.
+ * @param {Schemas["EntityNow"] | undefined} entity */
+function useSeen(entity) {
+  const tick = tenSeconds.value;
+  useEffect(() => {
+    if (entity !== undefined && entity.kind !== "topic") see(entity.path, entity.dead_letters);
+  }, [entity?.path, entity?.dead_letters, tick]);
+}
+
 /** @param {Schemas["EntityNow"]} entity */
 function tabsOf(entity) {
   const { kind, path } = entity;
-  const dead = { id: "dead-letters", label: S.dead, count: entity.dead_letters === 0 ? undefined : html`<span class="alarm-text">${number(entity.dead_letters)}</span>` };
+  const tone = 0 < freshOf(path, entity.dead_letters) ? "alarm-text" : "";
+  const dead = { id: "dead-letters", label: S.dead, count: entity.dead_letters === 0 ? undefined : html`<span class=${tone}>${number(entity.dead_letters)}</span>` };
   return [
     { id: "now", label: S.now },
     { id: "messages", label: kind === "topic" ? S.scheduled : S.messages, count: number(entity.active + entity.scheduled + entity.deferred) },

@@ -3,17 +3,19 @@
 import { html } from "../lib/html.js";
 import { matters } from "../lib/attention.js";
 import { number, rate } from "../lib/format.js";
-import { useHistory } from "../lib/history.js";
+import { rangeOf, useHistory } from "../lib/history.js";
 import { entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
-import { href } from "../lib/router.js";
+import { href, route } from "../lib/router.js";
 import { can } from "../lib/session.js";
-import { HistoryCharts } from "../components/history-charts.js";
+import { freshTotal, useTrends, whole } from "../lib/trends.js";
+import { HistoryCharts, RangeChoice } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
+import { WithTrend } from "../components/trend.js";
 import { ServerNow } from "./overview/server.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/overview.js";
@@ -42,27 +44,30 @@ const CHARTS = [
 ];
 
 export default function Overview() {
-  const history = useHistory(undefined);
+  const range = rangeOf(route.value.query);
+  const history = useHistory(undefined, range);
+  useTrends();
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
     <${Figures} rates=${history.data?.rates} />
     <${FirstSteps} />
     <div class="columns"><${Attention} /><${Busiest} /></div>
-    <${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ hour) => html`<${HistoryCharts} hour=${hour} charts=${CHARTS} />`}<//>
+    <${RangeChoice} /><${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}<//>
     <${ServerNow} />`;
 }
 
 /** @param {{ rates: Schemas["RatesShown"] | null | undefined }} properties */
 function Figures({ rates }) {
   const sum = totals.value;
+  const tone = 0 < freshTotal.value ? "alarm" : "";
   return html`<dl class="figures">
     <div><dt title=${S.inTitle}>${S.in}</dt><dd>${rate(rates?.incoming ?? 0)}<small> ${S.perSecond}</small>
       ${0 < (rates?.published ?? 0) && html`<small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>`}</dd></div>
     <div><dt title=${S.outTitle}>${S.out}</dt><dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd></div>
-    <div><dt>${S.active}</dt><dd><${Count} value=${sum.active} /></dd></div>
+    <div><dt>${S.active}</dt><dd><${WithTrend} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd></div>
     <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
     <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>
     <div><dt>${S.deferred}</dt><dd><${Count} value=${sum.deferred} /></dd></div>
-    <div><dt>${S.dead}</dt><dd><${Count} value=${sum.dead_letters} tone="alarm" /></dd></div>
+    <div><dt>${S.dead}</dt><dd><${WithTrend} change=${whole.value?.dead_letters} tone=${tone}><${Count} value=${sum.dead_letters} tone=${tone} /><//></dd></div>
     <div><dt>${S.size}</dt><dd><${Size} value=${sum.size_bytes} /></dd></div></dl>`;
 }
 

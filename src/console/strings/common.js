@@ -26,7 +26,6 @@ export const S = {
   notLoaded: "This page could not be loaded. It loads when the broker answers.",
   notFound: "There is no such page.",
   toOverview: "Go to the overview",
-  chartEmpty: "The history begins with the broker's start; the first values come after twenty seconds.",
   chartKeys: "Drag to zoom, double-click to see all. Keys: arrows move, + zooms, − shows all.",
   /** @param {string} from @param {string} before */
   chartPart: (from, before) => `The charts show ${from} to ${before}.`,
