@@ -693,7 +693,7 @@ def changes_are_followed_and_resumed(world: World) -> None:
         assert first[0][0] == "reset" and {"orders", "news/Subscriptions/two"} <= {data["path"] for name, data in first if name == "entity"}, first
         api("PUT", "entities/followed", {"kind": "queue"})
         api("POST", "entities/followed/send", {"messages": [{"body": "x"}] * 3})
-        events.until("entity", path="followed", active=3, incoming=3)
+        events.until("entity", path="followed", active=3, incoming=3, next_number=4)
         with world.client() as client, client.get_queue_receiver("followed") as receiver:
             assert len(receiver.receive_messages(1, max_wait_time=10)) == 1
             events.until("entity", path="followed", locked=1, receivers=1)
@@ -708,7 +708,14 @@ def changes_are_followed_and_resumed(world: World) -> None:
         assert ("entity_deleted", "followed") in names and ("entity", "orders") not in names and names[0][0] != "reset", names
     with Events(api, "0-1") as events:
         assert events.batch()[0][0] == "reset"
-    api("DELETE", "entities/second")
+        api("PUT", "entities/first", {"kind": "queue", "properties": {"forward_to": "second"}})
+        api("POST", "entities/first/send", {"messages": [{"body": "x"}] * 2})
+        events.until("entity", path="first", forward_to="second", forwarded=2, active=0)
+        api("PUT", "entities/parts", {"kind": "queue", "properties": {"partitioned": True}})
+        seen = [data for name, data in events.until("entity", path="parts") if data.get("path") == "parts"]
+        assert all("next_number" not in data for data in seen), seen
+    for path in ("first", "second", "parts"):
+        api("DELETE", f"entities/{path}")
     assert api.ask("GET", "changes?seconds=601")[0] == 400
     # A namespace has half of the places, so that others have some.
     streams = [Events(api) for _ in range(32)]

@@ -352,7 +352,7 @@ mod tests {
             let data = json!({"path": path, "kind": "queue", "active": active, "deferred": 0, "scheduled": 0, "locked": 0,
                 "dead_letters": 0, "size_bytes": 0, "receivers": 0, "status": "active", "requires_session": false,
                 "transfer_dead_letters": 0, "sessions": 0, "sessions_held": 0, "incoming": incoming, "completed": 0,
-                "abandoned": 0, "expired": 0, "locks_expired": 0, "dead_lettered": 0});
+                "abandoned": 0, "expired": 0, "locks_expired": 0, "dead_lettered": 0, "forwarded": 0, "unmatched": 0});
             format!("event: entity\ndata: {data}\n\n")
         };
         seen.take(&format!(

@@ -22,6 +22,15 @@ pub struct EntityNow {
     pub status: EntityStatus,
     /// Its messages belong to message sessions.
     pub requires_session: bool,
+    /// Where its messages are forwarded to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_to: Option<String>,
+    /// Where its dead letters are forwarded to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_dead_letters_to: Option<String>,
+    /// The sequence number of its next message; absent of a partitioned entity, whose partitions number by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_number: Option<u64>,
     /// When the oldest message was enqueued that waits for a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_enqueued_at: Option<String>,
@@ -34,9 +43,14 @@ pub struct EntityNow {
     /// Messages that were completed, or received and deleted.
     pub completed: u64,
     pub abandoned: u64,
+    /// Messages whose life ended, dead-lettered or not.
     pub expired: u64,
     pub locks_expired: u64,
     pub dead_lettered: u64,
+    /// Messages that were forwarded or moved to another entity, and a topic's copies for its subscriptions.
+    pub forwarded: u64,
+    /// Messages of a topic that no subscription took.
+    pub unmatched: u64,
 }
 
 /// An entity as the event `entity_deleted` has it.

@@ -1038,8 +1038,20 @@ export interface components {
             dead_lettered: number;
             dead_letters: number;
             deferred: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Messages whose life ended, dead-lettered or not.
+             */
             expired: number;
+            /** @description Where its dead letters are forwarded to. */
+            forward_dead_letters_to?: string | null;
+            /** @description Where its messages are forwarded to. */
+            forward_to?: string | null;
+            /**
+             * Format: int64
+             * @description Messages that were forwarded or moved to another entity, and a topic's copies for its subscriptions.
+             */
+            forwarded: number;
             /** Format: int64 */
             incoming: number;
             kind: components["schemas"]["Kind"];
@@ -1047,6 +1059,11 @@ export interface components {
             locked: number;
             /** Format: int64 */
             locks_expired: number;
+            /**
+             * Format: int64
+             * @description The sequence number of its next message; absent of a partitioned entity, whose partitions number by themselves.
+             */
+            next_number?: number | null;
             /** @description When the oldest message was enqueued that waits for a receiver. */
             oldest_enqueued_at?: string | null;
             path: string;
@@ -1063,6 +1080,11 @@ export interface components {
             status: components["schemas"]["EntityStatus"];
             /** @description Messages that a transaction sent by way of it, and their target refused. */
             transfer_dead_letters: number;
+            /**
+             * Format: int64
+             * @description Messages of a topic that no subscription took.
+             */
+            unmatched: number;
         };
         /** @description Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations. */
         EntityProperties: {

@@ -38,6 +38,13 @@ export function rate(perSecond) {
   return perSecond < 100 ? tenth.format(perSecond) : compact(Math.round(perSecond));
 }
 
+/** Messages a minute, in few digits.
+ * @param {number} perSecond */
+export function minuteRate(perSecond) {
+  const perMinute = 60 * perSecond;
+  return perMinute < 1_000 ? rate(perMinute) : short.format(perMinute);
+}
+
 /** @param {number} bytes */
 export function size(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

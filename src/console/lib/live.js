@@ -49,9 +49,12 @@ effect(() => {
   if (known) seconds = [...seconds.slice(-RATE_SECONDS), { at, entities: entities.peek() }];
 });
 
+/** What is counted of an entity.
+ * @typedef {"incoming" | "completed" | "dead_lettered" | "forwarded" | "expired" | "unmatched"} Counter */
+
 /** Messages a second of an entity, over the last seconds.
  * @param {string} path
- * @param {"incoming" | "completed" | "dead_lettered"} counter */
+ * @param {Counter} counter */
 export function rateOf(path, counter) {
   second.value;
   const then = seconds[0];

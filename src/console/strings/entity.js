@@ -27,13 +27,25 @@ export const S = {
   in: "In",
   out: "Completed",
   deadLettered: "Dead-lettered",
-  totals: "Since the broker started",
-  incomingTotal: "In",
-  completedTotal: "Completed",
+  picture: "The way of messages",
+  arrives: "Arrives",
+  isHere: "Is here now",
+  leaves: "Leaves",
+  forwarded: "Forwarded",
+  perMinute: "/min",
+  /** @param {string} total */
+  inAll: (total) => `${total} in all`,
+  /** @param {number} count @param {string} shown */
+  receiving: (count, shown) => (count === 1 ? "by 1 receiver" : count === 0 ? "no receiver is attached" : `by ${shown} receivers`),
+  /** @param {number} count @param {string} shown */
+  deadLettersHere: (count, shown) => (count === 1 ? "1 dead letter" : `${shown} dead letters`),
+  to: "to",
+  pictureNote:
+    "Rates are those of the last ten seconds, totals those since the broker started. Locked messages count as active or "
+    + "deferred, too, and those that were moved as forwarded.",
   abandonedTotal: "Abandoned",
   expiredTotal: "Expired",
   locksExpiredTotal: "Locks expired",
-  deadTotal: "Dead-lettered",
 
   send: "Send",
   change: "Edit",

@@ -43,6 +43,9 @@ fn entity(namespace: &str, counted: Counted) -> EntityStatistics {
         kind: EntityKind::Queue,
         status: Status::Active,
         requires_session: false,
+        forward_to: None,
+        forward_dead_letters_to: None,
+        next_number: None,
         queues: vec![(SubQueue::Main, queue)],
     }
 }

@@ -31,6 +31,9 @@ fn report(paths: &[&str]) -> ShardReport {
         kind: EntityKind::Queue,
         status: Status::Active,
         requires_session: false,
+        forward_to: None,
+        forward_dead_letters_to: None,
+        next_number: None,
         queues: vec![(SubQueue::Main, queue), (SubQueue::DeadLetter, queue)],
     });
     let namespaces = namespace::Statistics {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Namespaces;
 use jitney_base::address::{self, SubQueue};
+use jitney_base::ids::SequenceNumber;
 use jitney_base::time::Timestamp;
 use jitney_queue::{Counters, EntityKind, Queue, Status};
 
@@ -29,6 +30,12 @@ pub struct EntityStatistics {
     pub status: Status,
     /// Its messages belong to message sessions.
     pub requires_session: bool,
+    /// Where its messages are forwarded to, if they are.
+    pub forward_to: Option<String>,
+    /// Where its dead letters are forwarded to, if they are.
+    pub forward_dead_letters_to: Option<String>,
+    /// The number that its next message gets; `None` of a partitioned entity, in which each partition has numbers of its own.
+    pub next_number: Option<SequenceNumber>,
     /// Its queues; of sub-queues only those that have or had messages.
     pub queues: Vec<(SubQueue, QueueStatistics)>,
 }
@@ -151,13 +158,19 @@ impl Namespaces {
             let share = share.filter(|share| 0 < **share && !is_temporary);
             if let Some(share) = share {
                 *share -= 1;
-                let description = self.queue(entity.base).map(Queue::description);
+                let queue = self.queue(entity.base);
+                let description = queue.map(Queue::description);
+                let is_partitioned = description.is_none_or(|it| it.partitioned);
                 found.entities.push(EntityStatistics {
                     namespace,
                     path: address::without_namespace(&entity.path).to_owned(),
                     kind: entity.kind,
                     status: description.map_or(Status::Active, |it| it.status),
                     requires_session: description.is_some_and(|it| it.requires_session),
+                    forward_to: description.and_then(|it| it.forward_to.clone()),
+                    forward_dead_letters_to: description
+                        .and_then(|it| it.forward_dead_letters_to.clone()),
+                    next_number: queue.filter(|_| !is_partitioned).map(Queue::next_number),
                     queues: queues.collect(),
                 });
             } else {

@@ -249,6 +249,9 @@ fn entity_now(entity: &EntityStatistics) -> EntityNow {
         receivers: main.receivers,
         status: status_of(entity.status),
         requires_session: entity.requires_session,
+        forward_to: entity.forward_to.clone(),
+        forward_dead_letters_to: entity.forward_dead_letters_to.clone(),
+        next_number: entity.next_number.map(|number| number.0),
         oldest_enqueued_at: main.oldest.map(time),
         transfer_dead_letters: failed.active + failed.deferred,
         sessions: main.sessions,
@@ -259,6 +262,8 @@ fn entity_now(entity: &EntityStatistics) -> EntityNow {
         expired: main.counters.expired,
         locks_expired: main.counters.locks_expired,
         dead_lettered: main.counters.dead_lettered.iter().sum(),
+        forwarded: main.counters.forwarded,
+        unmatched: main.counters.unmatched,
     }
 }
 
