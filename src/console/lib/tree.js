@@ -9,7 +9,7 @@ import { compare } from "../components/table.js";
 /** A row. A topic's counts have those of its subscriptions in them: a topic keeps nothing but scheduled messages itself. `fresh` and `unseen`
  * are dead letters that have come within the last hour, and since the reader has looked.
  * @typedef {{ path: string, name: string, kind: Schemas["Kind"], depth: number, children: number, isOpen: boolean, active: number, locked: number,
- *   scheduled: number, deferred: number, dead: number, fresh: number, unseen: number, incoming: number, outgoing: number, size: number, receivers: number }} Row */
+ *   scheduled: number, deferred: number, dead: number, fresh: number, unseen: number, incoming: number, outgoing: number, size: number, receivers: number, forwardTo?: string }} Row */
 
 /** What rows are sorted by. @type {Record<string, (row: Row) => string | number>} */
 export const KEYS = {
@@ -28,10 +28,11 @@ export const KEYS = {
 
 /** @param {Schemas["EntityNow"]} entity
  * @returns {Row} */
-function rowOf({ path, kind, active, locked, scheduled, deferred, dead_letters: dead, size_bytes: size, receivers }) {
+function rowOf({ path, kind, active, locked, scheduled, deferred, dead_letters: dead, size_bytes: size, receivers, forward_to: forwardTo }) {
   return {
     path, kind, name: kind === "subscription" ? lastName(path) : path, depth: kind === "subscription" ? 1 : 0, children: 0, isOpen: false,
-    active, locked, scheduled, deferred, dead, size, receivers, fresh: freshOf(path, dead), unseen: unseenOf(path, dead), incoming: rateOf(path, "incoming"), outgoing: rateOf(path, "completed"),
+    active, locked, scheduled, deferred, dead, size, receivers, forwardTo: forwardTo ?? undefined, fresh: freshOf(path, dead), unseen: unseenOf(path, dead),
+    incoming: rateOf(path, "incoming"), outgoing: rateOf(path, "completed"),
   };
 }
 

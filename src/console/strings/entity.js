@@ -40,6 +40,18 @@ export const S = {
   /** @param {number} count @param {string} shown */
   deadLettersHere: (count, shown) => (count === 1 ? "1 dead letter" : `${shown} dead letters`),
   to: "to",
+  unmatched: "Taken by no subscription",
+  /** @param {string} shown @param {number} count */
+  copiedTo: (shown, count) => (count === 1 ? "Is copied to 1 subscription" : `Is copied to ${shown} subscriptions`),
+  /** @param {string} shown @param {number} count */
+  othersAreCalmer: (shown, count) => (count === 1 ? "1 other has fewer dead letters or a shorter backlog." : `${shown} others have fewer dead letters or a shorter backlog.`),
+  /** @param {string} count */
+  showAll: (count) => `Show all ${count}`,
+  forwardsTo: "Forwards to",
+  or: "or",
+  then: "then",
+  /** @param {string} count */
+  moreRules: (count) => `and ${count} more`,
   pictureNote:
     "Rates are those of the last ten seconds, totals those since the broker started. Locked messages count as active or "
     + "deferred, too, and those that were moved as forwarded.",

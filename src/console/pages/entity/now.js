@@ -3,15 +3,13 @@
 import { rangeOf, useHistory } from "../../lib/history.js";
 import { rate } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities } from "../../lib/live.js";
 import { href, route } from "../../lib/router.js";
-import { wholeOf } from "../../lib/tree.js";
 import { HistoryCharts, RangeChoice } from "../../components/history-charts.js";
 import { Loaded } from "../../components/notice.js";
 import { Count, Size } from "../../components/time.js";
+import { TopicMap } from "./map.js";
 import { Picture } from "./picture.js";
 import { S } from "../../strings/entity.js";
-import { S as O } from "../../strings/overview.js";
 
 /** @type {import("../../components/history-charts.js").ChartOfHistory[]} */
 const CHARTS = [
@@ -38,7 +36,7 @@ const CHARTS = [
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function Now({ entity }) {
   const history = useHistory(entity.path, rangeOf(route.value.query));
-  return html`${entity.kind === "topic" ? html`<${Topic} entity=${entity} />` : html`<${Picture} entity=${entity} /><${Others} entity=${entity} />`}
+  return html`${entity.kind === "topic" ? html`<${TopicMap} entity=${entity} />` : html`<${Picture} entity=${entity} /><${Others} entity=${entity} />`}
     <${RangeChoice} /><${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}<//>`;
 }
 
@@ -52,22 +50,4 @@ function Others({ entity }) {
       <small> ${held} ${S.heldSessions}</small>`}</dd></div>
     <div><dt>${S.abandonedTotal}</dt><dd><${Count} value=${entity.abandoned} /></dd></div>
     <div><dt>${S.locksExpiredTotal}</dt><dd><${Count} value=${entity.locks_expired} /></dd></div></dl>`;
-}
-
-/** @param {{ entity: Schemas["EntityNow"] }} properties */
-function Topic({ entity }) {
-  const whole = wholeOf(entity, entities.value.values());
-  const tone = 0 < whole.fresh ? "alarm" : "";
-  return html`<dl class="figures">
-      <div><dt>${S.published}</dt><dd>${rate(whole.incoming)}<small> ${O.perSecond}</small></dd></div>
-      <div><dt>${S.copiesCompleted}</dt><dd>${rate(whole.outgoing)}<small> ${O.perSecond}</small></dd></div>
-      <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
-      <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
-      <div><dt>${S.scheduled}</dt><dd><${Count} value=${whole.scheduled} /></dd></div>
-      <div><dt>${S.deferred}</dt><dd><${Count} value=${whole.deferred} /></dd></div>
-      <div><dt>${S.dead}</dt><dd><${Count} value=${whole.dead} tone=${tone} /></dd></div>
-      <div><dt>${S.size}</dt><dd><${Size} value=${whole.size} /></dd></div>
-      <div><dt>${S.receivers}</dt><dd><${Count} value=${whole.receivers} /></dd></div>
-    </dl>
-    <p class="muted">${S.topicCounts}</p>`;
 }

@@ -65,7 +65,7 @@ export function Step({ name, children }) {
 }
 
 /** The order of the list says what the arrow shows. */
-function Arrow() {
+export function Arrow() {
   return html`<svg class="flow-arrow" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true"><path d="M2 12h20m-6-6l6 6-6 6" fill="none"
     stroke="currentColor" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round" /></svg>`;
 }

@@ -1,21 +1,14 @@
-// Rules of a subscription, and subscriptions of a topic.
+// Rules of a subscription.
 
 import { call } from "../../lib/api.js";
-import { topicOf } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities } from "../../lib/live.js";
-import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
 import { useResource } from "../../lib/resource.js";
-import { treeOf } from "../../lib/tree.js";
 import { Empty, Loaded } from "../../components/notice.js";
-import { Table } from "../../components/table.js";
-import { useQuery } from "../../components/tabs.js";
 import { Text } from "../../components/text.js";
-import { Count, Time } from "../../components/time.js";
-import { S as E } from "../../strings/entities.js";
+import { Time } from "../../components/time.js";
 import { S } from "../../strings/entity.js";
 
 /** All rules of a subscription, page by page.
@@ -49,38 +42,17 @@ export function Rules({ path }) {
         ${rule.action && html`<dt>${S.action}</dt><dd><code><${Text} value=${rule.action} /></code></dd>`}</dl></li>`)}</ul>`)}<//>`;
 }
 
-/** Shows what a rule compares.
- * @param {{ filter: Schemas["RuleFilter"] }} properties */
-export function Filter({ filter }) {
+/** Shows what a rule compares; of each text up to `max` characters.
+ * @param {{ filter: Schemas["RuleFilter"], max?: number }} properties */
+export function Filter({ filter, max }) {
   switch (filter.kind) {
     case "true": return S.all;
     case "false": return S.nothing;
-    case "sql": return html`<code><${Text} value=${filter.expression} /></code>`;
+    case "sql": return html`<code><${Text} value=${filter.expression} max=${max} /></code>`;
     case "correlation": {
       const { kind, properties, ...system } = filter;
       const compared = [...Object.entries(system).map(([name, value]) => [`sys.${name}`, value]), ...Object.entries(properties ?? {})];
-      return html`<code>${compared.map(([name, value], at) => html`${at !== 0 && " and "}<${Text} value=${`${name} = ${JSON.stringify(value)}`} />`)}</code>`;
+      return html`<code>${compared.map(([name, value], at) => html`${at !== 0 && " and "}<${Text} value=${`${name} = ${JSON.stringify(value)}`} max=${max} />`)}</code>`;
     }
   }
 }
-
-/** @typedef {import("../../lib/tree.js").Row} Row */
-
-/** @param {{ topic: string }} properties */
-export function Subscriptions({ topic }) {
-  const [sort, setSort] = useQuery("sort", "name");
-  const own = [...entities.value.values()].filter((entity) => entity.path === topic || topicOf(entity.path) === topic);
-  const rows = treeOf(own, { filter: "", kind: "", sort, closed: new Set() }).slice(1);
-  if (rows.length === 0) return html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`;
-  return html`<${Table} label=${S.subscriptions} columns=${COLUMNS} rows=${rows} keyOf=${(/** @type {Row} */ row) => row.path} sort=${sort} onSort=${setSort}
-    hrefOf=${(/** @type {Row} */ row) => entityHref(row.path)} fills=${true} />`;
-}
-
-/** @type {import("../../components/table.js").Column<Row>[]} */
-const COLUMNS = [
-  { id: "name", label: E.name, isWide: true, sort: (row) => row.name, cell: (row) => html`<a href=${entityHref(row.path)}><${Text} value=${row.name} max=${200} /></a>` },
-  { id: "active", label: E.active, align: "end", sort: (row) => row.active, cell: (row) => html`<${Count} value=${row.active} />` },
-  { id: "locked", label: E.locked, align: "end", hide: "narrow", sort: (row) => row.locked, cell: (row) => html`<${Count} value=${row.locked} />` },
-  { id: "dead", label: E.dead, align: "end", sort: (row) => row.dead, cell: (row) => html`<${Count} value=${row.dead} tone="alarm" />` },
-  { id: "receivers", label: E.receivers, align: "end", hide: "narrow", sort: (row) => row.receivers, cell: (row) => html`<${Count} value=${row.receivers} />` },
-];
