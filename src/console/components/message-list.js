@@ -63,11 +63,11 @@ function usePages(address, query, reloads) {
 /** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead letters.
  * @param {{ address: string, newest?: number, hasReasons?: boolean }} properties */
 export function MessageList({ address, newest = 0, hasReasons = false }) {
-  const { state, by, value, columns: wanted } = route.value.query;
+  const { columns: wanted } = route.value.query;
   const list = hasReasons ? "dead-letters" : "messages";
   const chosen = chosenColumns(list, wanted);
   const [reloads, setReloads] = useState(0);
-  const query = { body: "preview", ...(state ? { state: [state] } : {}), ...(by && value ? { [by]: value } : {}) };
+  const { query, isSearch } = queryOf(route.value.query);
   const { pages, more, isCurrent } = usePages(address, query, reloads);
   const [ticked, setTicked] = useState(/** @type {Set<string>} */ (new Set()));
   const [every, setEvery] = useState(false);
@@ -79,12 +79,11 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
   useFocusKept(".table-box");
   const seen = useRef(newest);
   if (!isCurrent) seen.current = newest;
-  const isSearch = state !== undefined || (by !== undefined && value !== undefined);
   const isEmpty = isCurrent && !pages.isBusy && pages.messages.length === 0 && pages.next == null && !pages.error;
   const numbers = pages.messages.map((message) => message.sequence_number).filter((each) => ticked.has(String(each)));
   const areAll = numbers.length !== 0 && pages.messages.every((message) => message.lock != null || ticked.has(String(message.sequence_number)));
   const canGoOn = pages.next != null && !pages.isBusy && !pages.error;
-  return html`<${Filters} hasReasons=${hasReasons} canRefresh=${newest !== seen.current} onRefresh=${() => setReloads(reloads + 1)}
+  return html`<${Filters} hasReasons=${hasReasons} onRefresh=${newest === seen.current ? undefined : () => setReloads(reloads + 1)}
       onColumns=${() => openColumns(list, chosen, pages.messages)} />
     <${Problem} error=${pages.error} />
     ${isEmpty && html`<div class="card"><${Empty} title=${isSearch ? S.noMatch : S.noMessages} command=${isSearch || hasReasons ? undefined : S.sendCommand(address)} /></div>`}
@@ -102,8 +101,19 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
  * @param {Message} message */
 const tickLabel = ({ sequence_number: each, lock }) => (lock == null ? L.tickLabel(digits(each)) : null);
 
-/** @param {{ hasReasons: boolean, canRefresh: boolean, onRefresh: () => void, onColumns: () => void }} properties */
-function Filters({ hasReasons, canRefresh, onRefresh, onColumns }) {
+/** What the filters in the address ask the broker for.
+ * @param {Record<string, string>} address
+ * @returns {{ query: Record<string, any>, isSearch: boolean }} */
+export function queryOf({ state, by, value }) {
+  return {
+    query: { body: "preview", ...(state ? { state: [state] } : {}), ...(by && value ? { [by]: value } : {}) },
+    isSearch: state !== undefined || (by !== undefined && value !== undefined),
+  };
+}
+
+/** The filters of a list, which are in the address. With `onRefresh` the reader may refresh it.
+ * @param {{ hasReasons?: boolean, onRefresh?: () => void, onColumns: () => void }} properties */
+export function Filters({ hasReasons = false, onRefresh, onColumns }) {
   const { state = "", by = "", value = "" } = route.value.query;
   const [draft, setDraft] = useState({ by, value });
   useEffect(() => setDraft({ by, value }), [by, value]);
@@ -122,7 +132,7 @@ function Filters({ hasReasons, canRefresh, onRefresh, onColumns }) {
       onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })} />
     <button type="submit">${S.search}</button>
     ${value && html`<button type="button" class="quiet" onClick=${() => setQuery({ by: undefined, value: undefined })}>${C.clear}</button>`}
-    ${canRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}
+    ${onRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}
     <button type="button" class="quiet" onClick=${onColumns}>${L.columns}</button></form>`;
 }
 
@@ -132,7 +142,7 @@ export const stateOf = ({ state, lock }) => (lock == null ? C.states[state] : C.
 
 /** @param {string} address
  * @returns {import("./table.js").Column<Message>} */
-const numberColumn = (address) => ({
+export const numberColumn = (address) => ({
   id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(address, row.sequence_number)}>${digits(row.sequence_number)}</a>`,
 });
 

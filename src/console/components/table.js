@@ -53,15 +53,20 @@ export function Table({
       end();
     };
   }, []);
+  const chosen = useRef(/** @type {string | undefined} */ (undefined));
   const setCursor = (/** @type {number} */ at) => {
     isBack.current = true;
     moveCursor(at);
-    keep({ row: sorted[at] === undefined ? undefined : String(keyOf(sorted[at])) });
+    chosen.current = sorted[at] === undefined ? undefined : String(keyOf(sorted[at]));
+    keep({ row: chosen.current });
   };
   useEffect(() => {
     // The row that was chosen before the reader went on has the cursor again, once it is there.
     const at = isBack.current ? -1 : sorted.findIndex((row) => String(keyOf(row)) === before?.row);
     if (at !== -1) setCursor(at);
+    // Rows come before it, and others take its place in the order: the cursor stays on its row.
+    const moved = chosen.current === undefined ? -1 : sorted.findIndex((row) => String(keyOf(row)) === chosen.current);
+    if (moved !== -1) moveCursor(moved);
   }, [sorted]);
   const first = Math.max(0, Math.min(Math.floor(top / rowHeight) - 8, sorted.length - 1));
   const last = Math.min(sorted.length, Math.ceil((top + height) / rowHeight) + 8);

@@ -23,9 +23,11 @@ import { Now } from "./entity/now.js";
 import { Properties } from "./entity/properties.js";
 import { Rules } from "./entity/rules.js";
 import { Subscriptions } from "./entity/subscriptions.js";
+import { Live } from "./entity/tail.js";
 import { visible } from "../lib/visible.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/entity.js";
+import { S as L } from "../strings/tail.js";
 
 /** @param {import("./index.js").PageProperties} properties */
 export default function Entity({ parameters, query }) {
@@ -59,6 +61,7 @@ function tabsOf(entity) {
     { id: "messages", label: kind === "topic" ? S.scheduled : S.messages, count: number(entity.active + entity.scheduled + entity.deferred) },
     ...(kind === "topic" ? [{ id: "subscriptions", label: S.subscriptions }] : [dead]),
     ...(kind === "subscription" ? [{ id: "rules", label: S.rules }] : []),
+    ...(kind === "topic" ? [] : [{ id: "live", label: L.live }]),
     { id: "consumers", label: S.consumers, count: number(linksTo(path).length) },
     { id: "properties", label: S.properties },
   ];
@@ -69,6 +72,7 @@ function Part({ entity, tab }) {
   switch (tab) {
     case "messages": return html`<${MessageList} address=${entity.path} newest=${entity.incoming + entity.completed} />`;
     case "dead-letters": return html`<${DeadLetters} entity=${entity} />`;
+    case "live": return html`<${Live} entity=${entity} />`;
     case "subscriptions": return html`<${Subscriptions} topic=${entity.path} />`;
     case "rules": return html`<${Rules} path=${entity.path} />`;
     case "consumers": return html`<${Consumers} path=${entity.path} />`;
