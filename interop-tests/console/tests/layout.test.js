@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { before } from "node:test";
-import { api, inBrowser, open, until } from "../harness.js";
+import { api, inBrowser, isAccessible, open, until } from "../harness.js";
+import { tabTo } from "../journey.js";
 import { entity, send } from "../seed.js";
 
 const WIDTHS = [360, 600, 720, 820, 900, 1000, 1100, 1440];
@@ -20,6 +21,8 @@ const cutOff = (page, inside) => page.locator(inside).first().evaluate((box) => 
   };
   return [...box.querySelectorAll("button")].filter((element) => isShown(element) && isOut(element)).map((element) => element.getAttribute("aria-label") ?? element.textContent);
 });
+
+const BROKEN = "the-shop.of/everyCountry_and-region/with-a-customer";
 
 inBrowser("layout", (test) => {
   before(async () => {
@@ -80,6 +83,44 @@ inBrowser("layout", (test) => {
       });
       assert.deepEqual(await cutOff(page, ".table-box"), [], `${width}`);
     }
+  });
+
+  test("the actions of rows are icons that say what they do, and can be hit", async (page) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/schedule?entity=laid-out");
+    const actions = page.locator("tbody .row-actions").first().getByRole("button");
+    await actions.first().waitFor();
+    assert.equal(await actions.count(), 3);
+    for (const action of await actions.all()) {
+      const label = await action.getAttribute("aria-label");
+      assert.match(label, /message \d+$/);
+      assert.equal(await action.getAttribute("title"), label);
+      const { width, height } = await action.boundingBox();
+      assert(24 <= width && 24 <= height, `${width} x ${height}`);
+    }
+    await tabTo(page, /^Cancel message \d+$/, "button");
+    await isAccessible(page);
+  });
+
+  test("names of entities are broken between words", async (page) => {
+    await entity(api, BROKEN);
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, `#/entity/${encodeURIComponent(BROKEN)}`);
+    const words = await page.getByRole("heading", { level: 1 }).evaluate((head) => {
+      const walker = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+      const found = [];
+      while (walker.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(walker.currentNode);
+        const tops = new Set([...range.getClientRects()].map(({ top }) => top));
+        found.push({ text: walker.currentNode.data, lines: tops.size, top: Math.min(...tops) });
+      }
+      return found;
+    });
+    assert.deepEqual(words.map(({ text }) => text), ["the-", "shop.", "of/", "every", "Country_", "and-", "region/", "with-", "a-", "customer"]);
+    assert(words.every(({ lines }) => lines === 1), JSON.stringify(words));
+    assert(1 < new Set(words.map(({ top }) => top)).size, "the name has several lines");
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), BROKEN);
   });
 
   test("no dialog cuts off a button", async (page) => {

@@ -16,6 +16,10 @@ const PATHS = {
   "rule-test": "M2.5 3.5h11L9.5 8.5v4.5l-3-1.5v-3z",
   servers: "M2.5 3h11v4h-11zm0 6h11v4h-11zM5 5h.5m-.5 6h.5",
   audit: "M4 2.5h8v11H4zm2 3h4m-4 2.5h4m-4 2.5h2",
+  activate: "M4 3l8.5 5L4 13z",
+  cancel: "M3.5 3.5l9 9m0-9l-9 9",
+  detach: "M9.5 6.5l2-2a2.1 2.1 0 0 0-3-3l-1.2 1.2M6.5 9.5l-2 2a2.1 2.1 0 0 0 3 3l1.2-1.2M3 3l10 10",
+  receive: "M8 2.5v7m-3.5-3.5L8 9.5 11.5 6M2.5 10.5v3h11v-3",
   settings: "M2.5 5h6m3 0h2m-11 6h2m3 0h6M8.5 3.5v3m-4 3v3",
 };
 

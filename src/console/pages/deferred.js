@@ -17,7 +17,7 @@ import { confirm } from "../components/dialog.js";
 import { Field } from "../components/field.js";
 import { Empty, Loading, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { Text } from "../components/text.js";
+import { EntityName, Text } from "../components/text.js";
 import { Count } from "../components/time.js";
 import { toast } from "../components/toast.js";
 import { HeldMessage } from "./deferred/held.js";
@@ -102,7 +102,7 @@ function OfEntity({ path }) {
     run: () => putBackMany({ states: ["deferred"], numbers: /** @type {any} */ ([...selected].map(BigInt)) }),
   });
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["deferred"])}>${S.others}</a></p><h1 tabindex="-1">${C.pages.deferred}</h1>
-      <a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>${entity !== undefined && html`<span class="muted number">${S.summary(number(count))}</span>`}
+      <a href=${entityHref(path)}><${EntityName} value=${path} max=${260} /></a>${entity !== undefined && html`<span class="muted number">${S.summary(number(count))}</span>`}
       ${can("manage") && count !== 0 && html`<div class="actions">
         ${selected.size !== 0 && html`<button type="button" onClick=${putBackSelected}>${S.putBackSelected(number(selected.size))}</button>`}
         <button type="button" onClick=${putBackAll}>${S.putBackAll(number(count))}</button></div>`}</div>

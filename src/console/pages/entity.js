@@ -14,7 +14,7 @@ import { confirm } from "../components/dialog.js";
 import { MessageList } from "../components/message-list.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
-import { Text } from "../components/text.js";
+import { EntityName } from "../components/text.js";
 import { toast } from "../components/toast.js";
 import { openVerb } from "../components/verb-dialog.js";
 import { DeadLetters } from "./entity/dead-letters.js";
@@ -85,8 +85,8 @@ function Part({ entity, tab }) {
 function Heading({ path, entity }) {
   const topic = topicOf(path);
   return html`<div class="page-head">
-    <p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${Text} value=${topic} max=${260} /></a>`}</p>
-    <h1 tabindex="-1"><${Text} value=${lastName(path)} max=${260} /></h1>
+    <p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${EntityName} value=${topic} max=${260} /></a>`}</p>
+    <h1 tabindex="-1"><${EntityName} value=${lastName(path)} max=${260} /></h1>
     ${entity && html`<span class="tag">${C.kinds[entity.kind]}</span><${Actions} entity=${entity} />`}</div>`;
 }
 

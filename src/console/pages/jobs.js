@@ -11,6 +11,7 @@ import { inWords } from "../lib/selection.js";
 import { can } from "../lib/session.js";
 import { Choice } from "../components/field.js";
 import { Empty, Loading } from "../components/notice.js";
+import { RowAction } from "../components/row-action.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
 import { Text } from "../components/text.js";
@@ -86,8 +87,7 @@ const COLUMNS = [
   { id: "skipped", label: S.skipped, align: "end", hide: "narrow", sort: ({ skipped }) => skipped, cell: ({ skipped }) => html`<${Count} value=${skipped} />` },
   { id: "began", label: S.began, align: "end", hide: "medium", sort: ({ created_at: at }) => Date.parse(at), cell: ({ created_at: at }) => html`<${Time} at=${at} />` },
   { id: "took", label: S.took, align: "end", hide: "medium", sort: duration, cell: (job) => html`<${Took} job=${job} />` },
-  { id: "cancel", label: "", align: "end", cell: (job) => job.state === "running" && can("manage") && html`<button type="button" class="quiet" aria-label=${S.cancelLabel(digits(job.id))}
-    onClick=${() => cancel(job)}>${S.cancel}</button>` },
+  { id: "cancel", label: "", align: "end", cell: (job) => job.state === "running" && can("manage") && html`<${RowAction} icon="cancel" label=${S.cancelLabel(digits(job.id))} onClick=${() => cancel(job)} />` },
 ];
 
 /** Where none runs, nothing is on its way. */

@@ -12,7 +12,7 @@ import { can } from "../lib/session.js";
 import { Body } from "../components/body.js";
 import { openDialog } from "../components/dialog.js";
 import { Empty, Loaded, Problem } from "../components/notice.js";
-import { Text } from "../components/text.js";
+import { EntityName, Text } from "../components/text.js";
 import { Size, Time } from "../components/time.js";
 import { Value } from "../components/value.js";
 import { openVerb } from "../components/verb-dialog.js";
@@ -66,7 +66,7 @@ const listHref = (address) => entityHref(entityOf(address), isDeadLetters(addres
 /** @param {{ address: string, number: string, message: Message | undefined, reload: () => void, onDone: (job: Schemas["Job"]) => void }} properties */
 function Heading({ address, number, message, reload, onDone }) {
   const entity = entityOf(address);
-  return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a> / <a href=${entityHref(entity)}><${Text} value=${lastName(entity)} max=${260} /></a> / <a
+  return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a> / <a href=${entityHref(entity)}><${EntityName} value=${lastName(entity)} max=${260} /></a> / <a
       href=${listHref(address)}>${isDeadLetters(address) ? E.dead : E.messages}</a></p>
     <h1 tabindex="-1">${S.title(number)}</h1>
     <${Neighbours} />

@@ -9,7 +9,7 @@ import { can } from "../lib/session.js";
 import { visible } from "../lib/visible.js";
 import { Choice, Field } from "../components/field.js";
 import { Empty, Problem } from "../components/notice.js";
-import { Text } from "../components/text.js";
+import { EntityName } from "../components/text.js";
 import { attempt, toast } from "../components/toast.js";
 import { Edit } from "./new-entity/edit.js";
 import { Fields, PathField } from "./new-entity/fields.js";
@@ -56,7 +56,7 @@ function Made({ paths, onClear }) {
   return html`<section class="card made" aria-labelledby="made"><div class="card-head"><h2 id="made">${S.made}</h2>
       <span class="actions"><button type="button" onClick=${() => attempt(exportConfiguration, S.exported)}>${S.export}</button>
         <button type="button" class="quiet" onClick=${onClear}>${S.forgetMade}</button></span></div>
-    <ul>${paths.map((path) => html`<li key=${path}><a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a></li>`)}</ul></section>`;
+    <ul>${paths.map((path) => html`<li key=${path}><a href=${entityHref(path)}><${EntityName} value=${path} max=${260} /></a></li>`)}</ul></section>`;
 }
 
 /** @param {{ kind: Kind, topic: string, onMade: (paths: string[]) => void }} properties */

@@ -13,7 +13,7 @@ import { HistoryCharts, RangeChoice } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { Text } from "../components/text.js";
+import { EntityName, Text } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
 import { WithTrend } from "../components/trend.js";
 import { ServerNow } from "./overview/server.js";
@@ -86,7 +86,7 @@ function Attention() {
   return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${S.attention}</h2></div>
     ${isKnown.value && found.length === 0 && html`<p class="muted">${S.attentionNone}</p>`}
     <ul class="matters">${found.slice(0, MATTERS_MAX).map(({ id, name, why, address, isAlarm }) => html`
-      <li key=${id}><a href=${address}><${Text} value=${name} max=${200} /></a><span class=${isAlarm ? "alarm-text" : "muted"}><${Text} value=${why} max=${300} /></span></li>`)}</ul>
+      <li key=${id}><a href=${address}><${EntityName} value=${name} max=${200} /></a><span class=${isAlarm ? "alarm-text" : "muted"}><${Text} value=${why} max=${300} /></span></li>`)}</ul>
     ${MATTERS_MAX < found.length && html`<p><a href=${href(["entities"], { sort: "-dead" })}>${S.moreAttention(number(found.length - MATTERS_MAX))}</a></p>`}</section>`;
 }
 

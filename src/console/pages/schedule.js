@@ -13,6 +13,7 @@ import { can } from "../lib/session.js";
 import { visible } from "../lib/visible.js";
 import { Empty, Loaded, Loading, Notice, Problem } from "../components/notice.js";
 import { Preview } from "../components/message-list.js";
+import { RowAction } from "../components/row-action.js";
 import { Table } from "../components/table.js";
 import { Text } from "../components/text.js";
 import { Time } from "../components/time.js";
@@ -149,9 +150,9 @@ const columnsOf = (hasEntity, onChange) => [
   ...(can("manage") ? [{
     id: "actions", label: S.actions, align: /** @type {const} */ ("end"), cell: (/** @type {Row} */ row) => {
       const shown = digits(row.sequence_number);
-      return html`<span class="row-actions"><button type="button" class="quiet" aria-label=${S.changeLabel(shown)} onClick=${() => openChange(row, onChange)}>${S.change}</button>
-        <button type="button" class="quiet hide-narrow" aria-label=${S.sendLabel(shown)} onClick=${() => sendNow(row, onChange)}>${S.sendNow}</button>
-        <button type="button" class="quiet hide-narrow" aria-label=${S.cancelLabel(shown)} onClick=${() => cancel(row, onChange)}>${S.cancel}</button></span>`;
+      return html`<span class="row-actions"><${RowAction} icon="schedule" label=${S.changeLabel(shown)} onClick=${() => openChange(row, onChange)} />
+        <${RowAction} icon="activate" label=${S.sendLabel(shown)} onClick=${() => sendNow(row, onChange)} />
+        <${RowAction} icon="cancel" label=${S.cancelLabel(shown)} onClick=${() => cancel(row, onChange)} /></span>`;
     },
   }] : []),
 ];

@@ -11,7 +11,7 @@ import { Choice } from "../components/field.js";
 import { Empty, Loaded, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
-import { Text } from "../components/text.js";
+import { EntityName } from "../components/text.js";
 import { Count } from "../components/time.js";
 import { columnsOf } from "./sessions/list.js";
 import { One } from "./sessions/one.js";
@@ -61,7 +61,7 @@ function All() {
 function None() {
   const requiring = useResource(requiringSessions, []);
   return html`<div class="card"><${Loaded} of=${requiring}>${(/** @type {string[]} */ paths) => html`<${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand(paths[0] ?? "invoices")}>
-    ${paths.length !== 0 && html`<ul class="requiring">${paths.map((path) => html`<li key=${path}><a href=${href(["sessions", path])}><${Text} value=${path} max=${200} /></a></li>`)}</ul>`}<//>`}<//></div>`;
+    ${paths.length !== 0 && html`<ul class="requiring">${paths.map((path) => html`<li key=${path}><a href=${href(["sessions", path])}><${EntityName} value=${path} max=${200} /></a></li>`)}</ul>`}<//>`}<//></div>`;
 }
 
 /** Finds entities that require sessions among the first of the namespace.
@@ -98,7 +98,7 @@ function OfEntity({ path }) {
   const more = () => {
     if (list.data?.next != null && !list.isLoading) setPages(pages + 1);
   };
-  return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a></p><h1 tabindex="-1"><${Text} value=${path} max=${260} /></h1>
+  return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a></p><h1 tabindex="-1"><${EntityName} value=${path} max=${260} /></h1>
       ${entity && html`<span class="muted">${S.counts(number(entity.sessions), number(entity.sessions_held))}</span>`}
       <div class="actions"><a class="button" href=${entityHref(path)}>${S.entity}</a></div></div>
     <${Loaded} of=${list}>${(/** @type {{ sessions: Schemas["Session"][], next: string | undefined }} */ data) => html`
@@ -148,7 +148,7 @@ function Filtered({ rows, hasEntities, path, onEnd }) {
 
 /** @type {import("../components/table.js").Column<Entity>[]} */
 const ENTITY_COLUMNS = [
-  { id: "path", label: S.entities, isWide: true, sort: ({ path }) => path, cell: ({ path }) => html`<a href=${href(["sessions", path])}><${Text} value=${path} max=${200} /></a>` },
+  { id: "path", label: S.entities, isWide: true, sort: ({ path }) => path, cell: ({ path }) => html`<a href=${href(["sessions", path])}><${EntityName} value=${path} max=${200} /></a>` },
   { id: "sessions", label: S.sessions, align: "end", sort: ({ sessions }) => sessions, cell: ({ sessions }) => html`<${Count} value=${sessions} />` },
   { id: "held", label: S.held, align: "end", sort: ({ sessions_held: held }) => held, cell: ({ sessions_held: held }) => html`<${Count} value=${held} />` },
   { id: "free", label: S.free, align: "end", sort: (row) => row.sessions - row.sessions_held, cell: (row) => html`<${Count} value=${row.sessions - row.sessions_held} />` },

@@ -52,7 +52,6 @@ export const S = {
   mode: "Mode",
   modes: { peek_lock: "locks", receive_and_delete: "deletes" },
   waitsUntil: "Waits until",
-  end: "End",
   /** @param {string} entity */
   endTitle: (entity) => `End this receive from ${entity}?`,
   endText: "It is answered with status 503. The client may receive again.",
@@ -80,8 +79,6 @@ export const S = {
   noneStuck: "No receiver is stuck.",
   clear: "Show all",
 
-  close: "Close",
-  detach: "Detach",
   /** @param {string} client */
   closeTitle: (client) => `Close the connection of ${client}?`,
   closeText: "The client may connect again.",

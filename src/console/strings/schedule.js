@@ -54,9 +54,7 @@ export const S = {
   command: "jitney schedule orders --in 10m --body later",
   sendOne: "Schedule one here",
 
-  change: "Reschedule",
   sendNow: "Make active",
-  cancel: "Cancel",
   actions: "Actions",
   /** @param {string} number */
   changeLabel: (number) => `Reschedule message ${number}`,

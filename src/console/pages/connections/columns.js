@@ -9,6 +9,7 @@ import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
 import { confirm } from "../../components/dialog.js";
+import { RowAction } from "../../components/row-action.js";
 import { Text } from "../../components/text.js";
 import { Count, Rate } from "../../components/time.js";
 import { toast } from "../../components/toast.js";
@@ -65,9 +66,9 @@ export const detach = (connection, link) => confirm({
 export function Action({ connection, link }) {
   if (!can("manage")) return null;
   if (link === null) {
-    return html`<button type="button" class="quiet" aria-label=${S.closeLabel(nameOf(connection))} onClick=${() => close(connection)}>${S.close}</button>`;
+    return html`<${RowAction} icon="cancel" label=${S.closeLabel(nameOf(connection))} onClick=${() => close(connection)} />`;
   }
-  return html`<button type="button" class="quiet" aria-label=${S.detachLabel(visible(link.entity) || S.noEntity)} onClick=${() => detach(connection, link)}>${S.detach}</button>`;
+  return html`<${RowAction} icon="detach" label=${S.detachLabel(visible(link.entity) || S.noEntity)} onClick=${() => detach(connection, link)} />`;
 }
 
 /** The entity of a link, as a way to its page.

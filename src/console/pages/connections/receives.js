@@ -8,6 +8,7 @@ import { useResource } from "../../lib/resource.js";
 import { can } from "../../lib/session.js";
 import { visible } from "../../lib/visible.js";
 import { confirm } from "../../components/dialog.js";
+import { RowAction } from "../../components/row-action.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Time } from "../../components/time.js";
@@ -50,5 +51,5 @@ const columns = (reload) => [
   { id: "mode", label: S.mode, hide: "medium", cell: ({ mode }) => S.modes[mode] },
   { id: "until", label: S.waitsUntil, cell: ({ waits_until: until }) => html`<${Time} at=${until} />` },
   { id: "action", label: "", align: "end", cell: (receive) => can("manage")
-    && html`<button type="button" class="quiet" aria-label=${S.endLabel(visible(receive.entity))} onClick=${() => end(receive, reload)}>${S.end}</button>` },
+    && html`<${RowAction} icon="cancel" label=${S.endLabel(visible(receive.entity))} onClick=${() => end(receive, reload)} />` },
 ];

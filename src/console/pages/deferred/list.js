@@ -9,6 +9,7 @@ import { useResource } from "../../lib/resource.js";
 import { can } from "../../lib/session.js";
 import { Preview } from "../../components/message-list.js";
 import { Loading, Problem } from "../../components/notice.js";
+import { RowAction } from "../../components/row-action.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
 import { Time } from "../../components/time.js";
@@ -73,8 +74,8 @@ function columnsOf(path, onReceive, onPutBack) {
     { id: "actions", label: S.actions, align: "end", cell: (row) => {
       const each = digits(row.sequence_number);
       if (row.lock != null) return html`<span class="muted hide-narrow"><${Time} at=${row.lock.until ?? undefined} /></span> <span class="tag accent">${C.states.locked}</span>`;
-      return html`<span class="row-actions">${onReceive !== null && html`<button type="button" class="quiet" aria-label=${S.receiveLabel(each)} onClick=${() => onReceive(each)}>${S.receive}</button>`}
-        <button type="button" class="quiet" aria-label=${S.putBackLabel(each)} onClick=${() => onPutBack(each)}>${S.putBack}</button></span>`;
+      return html`<span class="row-actions">${onReceive !== null && html`<${RowAction} icon="receive" label=${S.receiveLabel(each)} onClick=${() => onReceive(each)} />`}
+        <${RowAction} icon="activate" label=${S.putBackLabel(each)} onClick=${() => onPutBack(each)} /></span>`;
     } },
   ];
 }

@@ -9,7 +9,7 @@ import { href } from "../../lib/router.js";
 import { wholeOf } from "../../lib/tree.js";
 import { compare } from "../../components/table.js";
 import { Empty } from "../../components/notice.js";
-import { Text } from "../../components/text.js";
+import { EntityName } from "../../components/text.js";
 import { Count, Size } from "../../components/time.js";
 import { Arrow, Happened, Held, Step, Target } from "./picture.js";
 import { ShortRules } from "./short-rules.js";
@@ -62,11 +62,11 @@ function Branch({ row }) {
   const count = (/** @type {string} */ label, /** @type {number} */ value, /** @type {string} */ to, tone = "") =>
     figure(label, number(value), html`<${Count} value=${value} tone=${tone} />`, to);
   const perMinute = minuteRate(row.incoming);
-  return html`<li><div class="branch-name"><a href=${entityHref(path)}><${Text} value=${row.name} max=${200} /></a>
+  return html`<li><div class="branch-name"><a href=${entityHref(path)}><${EntityName} value=${row.name} max=${200} /></a>
       <div class="branch-rules"><${ShortRules} path=${path} /></div></div>
     <dl>${figure(S.in, `${perMinute} ${S.perMinute}`, html`<span class=${`number ${row.incoming === 0 ? "pale" : ""}`}>${perMinute}</span><small> ${S.perMinute}</small>`, entityHref(path))}
       ${count(S.active, row.active, href(["entity", path], { tab: "messages", state: "active" }))}
-      ${count(S.dead, row.dead, entityHref(path, "dead-letters"), "alarm")}
+      ${count(S.dead, row.dead, entityHref(path, "dead-letters"), 0 < row.fresh ? "alarm" : "")}
       ${count(S.receivers, row.receivers, entityHref(path, "consumers"))}</dl>
     ${forwardTo !== undefined && html`<p class="branch-target"><${Target} path=${forwardTo} /></p>`}</li>`;
 }
@@ -80,7 +80,7 @@ function Together({ entity }) {
       <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
       <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
       <div><dt>${S.deferred}</dt><dd><${Count} value=${whole.deferred} /></dd></div>
-      <div><dt>${S.dead}</dt><dd><${Count} value=${whole.dead} tone="alarm" /></dd></div>
+      <div><dt>${S.dead}</dt><dd><${Count} value=${whole.dead} tone=${0 < whole.fresh ? "alarm" : ""} /></dd></div>
       <div><dt>${S.size}</dt><dd><${Size} value=${whole.size} /></dd></div>
       <div><dt>${S.receivers}</dt><dd><${Count} value=${whole.receivers} /></dd></div>
     </dl>

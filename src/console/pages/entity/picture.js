@@ -7,7 +7,7 @@ import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { trendOf } from "../../lib/trends.js";
 import { wholeOf } from "../../lib/tree.js";
-import { Text } from "../../components/text.js";
+import { EntityName } from "../../components/text.js";
 import { Count } from "../../components/time.js";
 import { WithTrend } from "../../components/trend.js";
 import { S } from "../../strings/entity.js";
@@ -55,7 +55,7 @@ function deadLines(entity) {
 /** An entity that messages are forwarded to.
  * @param {{ path: string }} properties */
 export function Target({ path }) {
-  return html`${S.to} <a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>`;
+  return html`${S.to} <a href=${entityHref(path)}><${EntityName} value=${path} max=${260} /></a>`;
 }
 
 /** Figures of one part of the way, behind an arrow if there is a part before it.

@@ -11,7 +11,7 @@ import { useResource } from "../../lib/resource.js";
 import { go, href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { Empty, Loading, Problem } from "../../components/notice.js";
-import { Text } from "../../components/text.js";
+import { EntityName, Text } from "../../components/text.js";
 import { Count, Time } from "../../components/time.js";
 import { announce } from "../../components/toast.js";
 import { openVerb } from "../../components/verb-dialog.js";
@@ -65,7 +65,7 @@ function Shown({ job }) {
       <div><dt>${S.skipped}</dt><dd><${Count} value=${skipped} /></dd></div></dl>
     <section class="card" aria-labelledby="details"><div class="card-head"><h2 id="details">${S.details}</h2></div><dl class="pairs">
       <dt>${S.what}</dt><dd>${S.kinds[kindOf(job)]}</dd>
-      <dt>${S.entity}</dt><dd><a href=${entityHref(entityOf(entity), isDeadLetters(entity) ? "dead-letters" : undefined)}><${Text} value=${entity} /></a></dd>
+      <dt>${S.entity}</dt><dd><a href=${entityHref(entityOf(entity), isDeadLetters(entity) ? "dead-letters" : undefined)}><${EntityName} value=${entity} /></a></dd>
       <${Selected} job=${job} /><${ActionPairs} job=${job} />
       <dt>${S.began}</dt><dd><${Time} at=${job.created_at} /></dd>
       ${job.ended_at != null && html`<dt>${S.took}</dt><dd class="number">${tookOf(job)}</dd>`}</dl></section>`;

@@ -12,7 +12,7 @@ import { go, href } from "../../lib/router.js";
 import { visible } from "../../lib/visible.js";
 import { confirm } from "../../components/dialog.js";
 import { Empty, Loaded, Notice, Problem } from "../../components/notice.js";
-import { Text } from "../../components/text.js";
+import { EntityName } from "../../components/text.js";
 import { announce, toast } from "../../components/toast.js";
 import { Conflict } from "./conflict.js";
 import { Fields } from "./fields.js";
@@ -49,8 +49,8 @@ export function Edit({ path, query }) {
       go(topic === null ? href(["entities"]) : entityHref(topic, "subscriptions"));
     },
   });
-  return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${Text} value=${topic} max=${260} /></a>`} / <a
-      href=${entityHref(path)}><${Text} value=${lastName(path)} max=${260} /></a></p>
+  return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${EntityName} value=${topic} max=${260} /></a>`} / <a
+      href=${entityHref(path)}><${EntityName} value=${lastName(path)} max=${260} /></a></p>
       <h1 tabindex="-1">${S.editTitle(visible(lastName(path)))}</h1>
       ${current.data && html`<span class="tag">${C.kinds[current.data.kind]}</span><span class="actions">
         ${current.data.kind === "topic" && html`<a class="button" href=${href(["new-entity"], { kind: "subscription", topic: path })}>${S.newSubscription}</a>`}<button type="button" onClick=${remove}>${S.remove}</button></span>`}</div>

@@ -9,7 +9,7 @@ import { useResource } from "../../lib/resource.js";
 import { href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { Loaded, Notice } from "../../components/notice.js";
-import { Text } from "../../components/text.js";
+import { EntityName, Text } from "../../components/text.js";
 import { Time } from "../../components/time.js";
 import { openVerb } from "../../components/verb-dialog.js";
 import { useCalm } from "./calm.js";
@@ -30,7 +30,7 @@ export function One({ path, id }) {
   const data = session.data;
   const open = (/** @type {import("../../components/verb-dialog.js").Kind} */ kind) => () =>
     openVerb({ entity: path, kind, selection: { session_id: id }, onDone: session.reload });
-  return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a> / <a href=${href(["sessions", path])}><${Text} value=${path} max=${260} /></a></p>
+  return html`<div class="page-head"><p class="crumbs"><a href=${href(["sessions"])}>${C.pages.sessions}</a> / <a href=${href(["sessions", path])}><${EntityName} value=${path} max=${260} /></a></p>
       <h1 tabindex="-1"><${Text} value=${id} max=${260} none=${S.emptyId} /></h1>
       ${data && html`<span class=${data.lock == null ? "tag" : "tag accent"}>${data.lock == null ? S.freeTag : S.heldTag}</span>`}
       ${can("manage") && data && 0 < data.messages && html`<div class="actions"><button type="button" onClick=${open("dead_letter")}>${S.deadLetter}</button>
@@ -46,7 +46,7 @@ function Shown({ path, session, reload, stir }) {
     <div class="columns session"><section class="card" aria-labelledby="holder"><div class="card-head"><h2 id="holder">${S.holderTitle}</h2></div>
         <dl class="pairs">${lock == null ? html`<dt>${S.holder}</dt><dd class="muted">${S.noHolder}</dd>` : html`<dt>${S.holder}</dt><dd><${Holder} lock=${lock} /> <span class="muted">${lock.holder?.peer}</span></dd>
           ${lock.until != null && html`<dt>${S.until}</dt><dd><${Time} at=${lock.until} /></dd>`}`}
-          <dt>${S.messages}</dt><dd><${Messages} value=${messages} /></dd><dt>${S.entity}</dt><dd><a href=${entityHref(path)}><${Text} value=${path} /></a></dd>
+          <dt>${S.messages}</dt><dd><${Messages} value=${messages} /></dd><dt>${S.entity}</dt><dd><a href=${entityHref(path)}><${EntityName} value=${path} /></a></dd>
           <dt>${S.deadTitle}</dt><dd><a href=${deadHref}>${S.deadOnes}</a></dd></dl></section>
       <${State} path=${path} session=${session} reload=${reload} /></div>
     <${SessionMessages} path=${path} id=${id} stir=${stir} />`;
