@@ -246,6 +246,73 @@ def the_holder_of_a_message_is_known_and_its_connection_closed(world: World) -> 
     assert api.ask("DELETE", "connections/4000000000")[0] == 404
 
 
+def what_needs_attention_is_told_with_its_beginning(world: World) -> None:
+    api = world.api
+    for name in ("calm", "left", "stuck"):
+        api("PUT", f"entities/{name}", {"kind": "queue", "properties": {"lock_duration": "PT5M", "max_delivery_count": 1}})
+
+    def of(entity: str) -> dict[str, dict]:
+        return {item["kind"]: item for item in api("GET", f"attention?entity={entity}")["items"]}
+
+    def until(entity: str, kind: str, count: int, otherwise: str = "it is not told") -> dict:
+        deadline = time.monotonic() + DEADLINE
+        while of(entity).get(kind, {}).get("count", 0) != count:
+            assert time.monotonic() < deadline, (otherwise, of(entity))
+            time.sleep(0.1)
+        return of(entity).get(kind, {})
+
+    with world.client() as client:
+        began = datetime.datetime.now(datetime.timezone.utc)
+        with client.get_queue_sender("left") as sender:
+            sender.send_messages([ServiceBusMessage(f"{number}") for number in range(3)])
+        told = until("left", "no_receiver", 3)
+        assert told["urgency"] == "notice" and told["entity"] == "left" and "3 messages wait" in told["text"], told
+        # The broker has looked before, so that it knows when this began.
+        since = datetime.datetime.fromisoformat(told["since"])
+        assert abs((since - began).total_seconds()) < 15, (told, began)
+        # Two of three become dead letters.
+        with client.get_queue_receiver("left") as receiver:
+            first, second, third = (receiver.receive_messages(1, max_wait_time=10)[0] for _ in range(3))
+            receiver.dead_letter_message(first, reason="Bad")
+            receiver.abandon_message(second)
+            receiver.complete_message(third)
+            told = until("left", "recent_dead_letters", 2)
+            assert told["urgency"] == "alarm" and "2 dead letters are there" in told["text"], told
+            assert "dead_letters" not in of("left") and "no_receiver" not in of("left"), of("left")
+        # A receiver that settles nothing, and its client.
+        with client.get_queue_receiver("stuck") as receiver, client.get_queue_sender("stuck") as sender:
+            sender.send_messages([ServiceBusMessage(f"{number}") for number in range(2)])
+            (held,) = receiver.receive_messages(1, max_wait_time=10)
+            told = until("stuck", "stuck_receiver", 1)
+            (link,) = [link for connection in api("GET", "connections")["connections"] for link in connection["links"]
+                       if connection["id"] == told["connection"] and link["id"] == told["link"]]
+            assert link["stuck"] == "holding" and link["idle_since"] == told["since"], (link, told)
+            whole = api("GET", "attention")
+            assert told["kind"] in {count["kind"] for count in whole["counts"]} and whole["left_out"] == 0, whole
+            assert [item["urgency"] for item in whole["items"]] == sorted(item["urgency"] for item in whole["items"]), whole
+            assert {item["entity"] for item in whole["items"]} >= {"left", "stuck"}, whole
+            assert of("calm") == {}
+            receiver.complete_message(held)
+            (last,) = receiver.receive_messages(1, max_wait_time=10)
+            receiver.complete_message(last)
+            until("stuck", "stuck_receiver", 0, "it is told still")
+    for name in ("calm", "left", "stuck"):
+        api("DELETE", f"entities/{name}")
+    deadline = time.monotonic() + DEADLINE
+    while {"left", "stuck"} & {item.get("entity") for item in api("GET", "attention")["items"]}:
+        assert time.monotonic() < deadline, api("GET", "attention")
+        time.sleep(0.1)
+    assert api.ask("GET", "attention?entity=left")[0] == 404
+    # Who may listen sees it: of the namespace, or of one entity.
+    port = world.closed.http_port
+    for name, status in (("listen", 200), ("manage", 200), ("send", 401)):
+        for path in ("attention", "attention?entity=orders"):
+            assert Api(port, token(name, KEYS[name])).ask("GET", path)[0] == status, (name, path)
+    of_one = Api(port, token("listen", KEYS["listen"], "orders"))
+    assert of_one.ask("GET", "attention?entity=orders")[0] == 200
+    assert of_one.ask("GET", "attention")[0] == 401 and of_one.ask("GET", "attention?entity=bulk")[0] == 401
+
+
 def a_link_is_detached_and_its_client_attaches_again(world: World) -> None:
     api = world.api
     with world.client() as client, client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk") as receiver:
@@ -1396,7 +1463,7 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
 TESTS = [
     a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
-    bodies_are_rewritten_and_sent_again, a_link_is_detached_and_its_client_attaches_again,
+    bodies_are_rewritten_and_sent_again, what_needs_attention_is_told_with_its_beginning, a_link_is_detached_and_its_client_attaches_again,
     a_receive_over_http_that_waits_is_listed_and_ended, deferred_messages_are_received_and_settled,
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported, what_a_file_cannot_say_is_named_and_there_is_no_file,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,

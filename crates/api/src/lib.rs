@@ -9,6 +9,7 @@
     reason = "docs are the descriptions in the OpenAPI document, where a name that says all has none"
 )]
 
+pub mod attention;
 pub mod audit;
 pub mod authorization_rules;
 pub mod backups;

@@ -246,6 +246,33 @@ impl Memory {
         is_used.then_some(Share { used, most })
     }
 
+    /// Returns what is used most, for its size: the memory of all, or the share of this namespace where others have some. Without a
+    /// budget there is none.
+    #[must_use]
+    pub fn nearest_limit(&self) -> Option<Share> {
+        let total = self.shared.budget.total;
+        if total == usize::MAX {
+            return None;
+        }
+        let all = Share {
+            used: self.counted(),
+            most: total,
+        };
+        let own = self.own.as_ref();
+        let own = own.filter(|_| 2 <= self.shared.namespaces.load(Ordering::Relaxed));
+        let own = own.map(|own| {
+            let used = own.bytes.load(Ordering::Relaxed);
+            let left = total.saturating_sub(all.used.saturating_sub(used));
+            let most = left - left / limits::NAMESPACE_SHARE_LEFT;
+            Share { used, most }
+        });
+        let is_nearer = |own: &Share| {
+            let scaled = |used: usize, most: usize| used as u128 * most as u128;
+            scaled(all.used, own.most) < scaled(own.used, all.most)
+        };
+        Some(own.filter(is_nearer).unwrap_or(all))
+    }
+
     /// Returns whether it is still to be told that this namespace has its share: once, until it has less than half of it.
     #[must_use]
     pub fn is_to_be_told(&self) -> bool {

@@ -106,6 +106,26 @@ pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 pub const TEMPLATE_VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Placeholders of the template of a body.
 pub const TEMPLATE_PLACEHOLDERS_MAX: usize = 100;
+/// What needs attention in a namespace is found out once in this time at most: a look at 10,000 entities takes some milliseconds.
+pub const ATTENTION_INTERVAL_MIN: Millis = Millis::from_secs(1);
+/// It is found out that often when nothing asks, so that it is known since when something holds.
+pub const ATTENTION_INTERVAL: Millis = Millis::from_secs(9);
+/// Items of one answer: some 60 KB.
+pub const ATTENTION_ITEMS: usize = 200;
+/// Stuck receivers of one queue that are told one by one.
+pub const ATTENTION_RECEIVERS: usize = 20;
+/// Old locks that one look counts, some 10 ns each.
+pub const ATTENTION_LOCKS: usize = 1_000;
+/// A lock of this age is old: the longest lock duration of an entity, so that it was renewed beyond that.
+pub const ATTENTION_OLD_LOCK: Millis = Millis::from_secs(300);
+/// How long what went wrong is recent.
+pub const ATTENTION_RECENT: Millis = Millis::from_secs(3_600);
+/// What went wrong within such a span is forgotten together: an entity has 13 of them at most.
+pub const ATTENTION_SPAN: Millis = Millis::from_secs(300);
+/// Locks that end by themselves without need of attention: some always do when a client ends.
+pub const ATTENTION_LOCKS_EXPIRED: u64 = 10;
+/// Percentage of a limit from which on it is near.
+pub const ATTENTION_PERCENT: u64 = 90;
 /// Ended jobs of a shard that are remembered.
 pub const JOBS_ENDED_MAX: usize = 100;
 /// Messages that a job takes on in one turn: less than a millisecond.
@@ -141,3 +161,5 @@ const _: () = assert!(
 const _: () = assert!(RSA_BITS_MIN <= RSA_BITS_MAX);
 const _: () =
     assert!(AUTHENTICATION_REFUSAL_LEAK.as_millis() < AUTHENTICATION_FAILURE_LEAK.as_millis());
+const _: () = assert!(ATTENTION_INTERVAL_MIN.as_millis() < ATTENTION_INTERVAL.as_millis());
+const _: () = assert!(ATTENTION_SPAN.as_millis() < ATTENTION_RECENT.as_millis());

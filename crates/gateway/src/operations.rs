@@ -3,6 +3,7 @@
 //!
 //! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
 
+mod attention;
 mod connections;
 #[cfg(test)]
 mod connections_tests;
@@ -33,6 +34,7 @@ use jitney_queue::{
     SessionList, Spans,
 };
 
+pub use attention::{AttentionView, LinkOfItem, ReadAttention};
 pub use connections::{
     CloseConnection, ConnectionView, ConnectionsPage, LinkRole, LinkView, ListConnections,
     LocksThen,

@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::amqp::Link;
 use jitney_base::time::Timestamp;
-use jitney_broker::namespace::{self, DeniedKind};
+use jitney_broker::namespace::{self, AttentionCounts, DeniedKind};
 
 /// The clients of a shard, and its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +24,15 @@ pub struct Statistics {
     pub other_links: usize,
     /// Refusals since the process started, by [`DeniedKind`].
     pub refused: [u64; DeniedKind::ALL.len()],
+    /// What needs attention, by the name of the namespace.
+    pub attention: Vec<(String, AttentionCounts)>,
 }
 
 impl Gateway {
-    /// Returns the statistics of all connections, and of up to `most` entities one by one.
-    #[must_use]
-    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
+    /// Returns the statistics of all connections, and of up to `most` entities one by one. It also looks at what needs attention, now
+    /// and then.
+    pub fn statistics(&mut self, now: Timestamp, most: usize) -> Statistics {
+        self.namespaces.watch_all(now);
         let mut found = Statistics {
             namespaces: self.namespaces.statistics(now, most),
             connections: 0,
@@ -39,6 +42,7 @@ impl Gateway {
             receives: self.receives.count(),
             other_links: 0,
             refused: self.refusals.counts(),
+            attention: self.namespaces.attention_counts(),
         };
         for (_, connection) in self.connections.iter() {
             found.connections += 1;

@@ -87,6 +87,17 @@ pub struct ReceiverState {
     pub selector: Option<String>,
 }
 
+/// What a receiver has, and what waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiverProgress {
+    /// How many messages it has locked.
+    pub locked: usize,
+    /// Messages that it may get and that none has; 0 where that is not known.
+    pub waiting: usize,
+    /// Since when nothing has happened to it.
+    pub idle_since: Option<Timestamp>,
+}
+
 /// Why a receiver is stuck: messages wait for it, and nothing has happened to it for ten seconds
 /// (`docs/console.md#what-waits-and-what-is-stuck`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -424,6 +435,38 @@ impl Queue {
         }
         let is_alone = self.sessions.is_some() || self.locks.len() == 0;
         is_alone.then_some(Stuck::Silent)
+    }
+
+    /// Returns what a stuck receiver has and waits for.
+    #[must_use]
+    pub fn receiver_progress(&self, receiver: ConsumerId) -> ReceiverProgress {
+        ReceiverProgress {
+            locked: self.consumers.locked(receiver),
+            waiting: self.waiting_for(receiver).unwrap_or_default(),
+            idle_since: self.consumers.idle_since(receiver),
+        }
+    }
+
+    /// Returns when the oldest lock was made, if that is `age` ago or longer, and how many locks are that old: as many as `budget`
+    /// allows are counted beside the first.
+    #[must_use]
+    pub fn old_locks(
+        &self,
+        now: Timestamp,
+        age: Millis,
+        budget: &mut usize,
+    ) -> Option<(Timestamp, usize)> {
+        let mut found: Option<(Timestamp, usize)> = None;
+        for lock in self.locks.in_order() {
+            let is_counted = found.is_none() || *budget != 0;
+            if !is_counted || now.since(lock.made) < age {
+                break;
+            }
+            *budget = budget.saturating_sub(1);
+            let (_, count) = found.get_or_insert((lock.made, 0));
+            *count += 1;
+        }
+        found
     }
 
     /// Returns how many receivers are stuck. The time that it takes grows with the receivers of a queue in which messages wait.

@@ -79,8 +79,8 @@ pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure, ForwardFacts};
 pub use inspect::{
-    Conditions, Inspected, PageBounds, ReceiverState, Schedule, SessionInspected, Spans, Stuck,
-    Until,
+    Conditions, Inspected, PageBounds, ReceiverProgress, ReceiverState, Schedule, SessionInspected,
+    Spans, Stuck, Until,
 };
 pub use message_session::MessageSession;
 pub use positions::Positions;

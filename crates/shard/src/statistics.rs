@@ -41,8 +41,7 @@ pub struct MaintenanceCounters {
 impl Shard {
     /// Returns the statistics, with up to `most` entities one by one. The time that it takes grows with the entities
     /// and connections.
-    #[must_use]
-    pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
+    pub fn statistics(&mut self, now: Timestamp, most: usize) -> Statistics {
         Statistics {
             gateway: self.gateway.statistics(now, most),
             log: self.journal.statistics(),

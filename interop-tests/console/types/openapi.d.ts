@@ -18,6 +18,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells what needs attention, the most urgent first. */
+        get: operations["get_attention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -770,6 +787,65 @@ export interface components {
             /** @description A sentence for each name or value of the file that has no effect. */
             warnings?: string[];
         };
+        /** @description What needs attention in the namespace, or with one entity. */
+        Attention: {
+            /** @description How many there are of each kind, those that are left out among them; kinds of which there is none are absent. */
+            counts: components["schemas"]["AttentionCount"][];
+            /** @description The most urgent items, 200 at most. */
+            items: components["schemas"]["AttentionItem"][];
+            /** @description Items that are left out. */
+            left_out: number;
+            /** @description When the broker looked: a second ago at most, or just now. */
+            looked_at: string;
+        };
+        /** @description How many items there are of a kind. */
+        AttentionCount: {
+            count: number;
+            kind: components["schemas"]["AttentionKind"];
+        };
+        /** @description Something that needs attention. */
+        AttentionItem: {
+            /** @description The container-id of that connection. */
+            client?: string | null;
+            /**
+             * Format: int32
+             * @description The connection of a receiver, if it has one.
+             */
+            connection?: number | null;
+            /**
+             * Format: int64
+             * @description How much: of messages, locks or receivers how many, of a limit the percentage that is used.
+             */
+            count: number;
+            /** @description The path of the entity; absent if the namespace is meant. */
+            entity?: string | null;
+            /**
+             * @description Tells it from the others, for as long as it holds: its kind, its receiver or job, and its entity.
+             * @example no_receiver::orders
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @description The id of a job.
+             */
+            job?: number | null;
+            kind: components["schemas"]["AttentionKind"];
+            /**
+             * Format: int32
+             * @description The id of the receiver's link on that connection.
+             */
+            link?: number | null;
+            /** @description When it began; absent if it held already when the broker looked for the first time since its start. */
+            since?: string | null;
+            /** @description A sentence that says it. */
+            text: string;
+            urgency: components["schemas"]["Urgency"];
+        };
+        /**
+         * @description What needs attention.
+         * @enum {string}
+         */
+        AttentionKind: "messages_refused" | "stuck_receiver" | "recent_dead_letters" | "forwarding_failed" | "forwarding_blocked" | "entity_full" | "namespace_near_limit" | "disabled_with_messages" | "job_failed" | "locks_expire" | "transfer_dead_letters" | "dead_letters" | "no_receiver" | "old_lock" | "job_skipped";
         /** @description Entries of the audit log, the newest first. */
         AuditLog: {
             entries: components["schemas"]["Entry"][];
@@ -2147,6 +2223,11 @@ export interface components {
             text: string;
         };
         /**
+         * @description Whether a person is needed.
+         * @enum {string}
+         */
+        Urgency: "alarm" | "notice";
+        /**
          * @description One of the two keys of a rule.
          * @enum {string}
          */
@@ -2178,6 +2259,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Access"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_attention: {
+        parameters: {
+            query?: {
+                /** @description The path of an entity, of which alone it is told; all of the namespace if it is not given. */
+                entity?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attention"];
                 };
             };
             "4XX": {

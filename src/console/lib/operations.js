@@ -16,6 +16,7 @@ export const OPERATIONS = {
   end_receive: ["DELETE", "/api/v1/receives/{id}"],
   follow_changes: ["GET", "/api/v1/changes"],
   get_access: ["GET", "/api/v1/access"],
+  get_attention: ["GET", "/api/v1/attention"],
   get_configuration: ["GET", "/api/v1/configuration"],
   get_entity: ["GET", "/api/v1/entities/{entity}"],
   get_entity_history: ["GET", "/api/v1/entities/{entity}/history"],

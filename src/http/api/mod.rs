@@ -9,6 +9,7 @@
     reason = "the macro that describes a path writes the names of its parameters in full"
 )]
 
+mod attention;
 mod audit;
 mod authorization_rules;
 mod backups;

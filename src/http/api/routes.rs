@@ -12,7 +12,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use super::call::{Answer, Call, PREFIX};
 use super::problem::Problem;
 use super::{
-    audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
+    attention, audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
     history, jobs, locks, messages, namespaces, receives, rule_tests, rules, schedule, search,
     selection, sending, server, sessions,
 };
@@ -92,6 +92,7 @@ routes! {
     "PUT" ["entities", entity, "sessions", id] => sessions::put(entity, id, body);
     "POST" ["entities", entity, "settle"] => locks::settle(entity, body);
     "GET" ["access"] => namespaces::access();
+    "GET" ["attention"] => attention::get();
     "GET" ["audit"] => audit::list();
     "GET" ["changes"] => changes::events();
     "GET" ["configuration"] => configuration::get();

@@ -16,7 +16,7 @@ use crate::host::owner_message::ShardReport;
 use crate::store::{Fitness, FleetView, Health, NamespaceRow, ServerRow, StoreHealth, StoreView};
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::{BOUNDS_MICROS, Histogram};
-use jitney_broker::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
+use jitney_broker::namespace::{AttentionKind, DeniedKind, EntityStatistics, QueueStatistics};
 use jitney_queue::{DeadLetterCause, EntityKind};
 
 /// The name of the sum of entities that have no metrics of their own: no entity can have it.
@@ -485,6 +485,16 @@ impl Scrape {
     }
 
     fn of_namespaces(&self, out: &mut MetricsWriter<'_>) -> fmt::Result {
+        let all = self.shards.iter();
+        let all = all.flat_map(|shard| &shard.report.statistics.gateway.attention);
+        let attention = all.flat_map(|(namespace, counts)| {
+            let kinds = AttentionKind::ALL.into_iter().zip(counts);
+            kinds.map(move |(kind, count)| {
+                let labels = vec![("namespace", namespace.as_str()), ("kind", kind.name())];
+                (labels, number(*count))
+            })
+        });
+        out.write(&families::ATTENTION, attention)?;
         let mut sums: BTreeMap<&str, (Histogram, Histogram)> = BTreeMap::new();
         for shard in &self.shards {
             let found = &shard.report.statistics.gateway.namespaces;

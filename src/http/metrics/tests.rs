@@ -4,7 +4,7 @@ use super::*;
 use crate::host::owner_message::ShardReport;
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::Histogram;
-use jitney_broker::namespace::{self, DeniedKind, EntityStatistics, QueueStatistics};
+use jitney_broker::namespace::{self, AttentionKind, DeniedKind, EntityStatistics, QueueStatistics};
 use jitney_journal::LogStatistics;
 use jitney_queue::{Counters, DeadLetterCause, EntityKind, Status};
 use jitney_shard::{MaintenanceCounters, Statistics};
@@ -53,6 +53,7 @@ fn report(paths: &[&str]) -> ShardReport {
                 receives: 5,
                 other_links: 7,
                 refused: [1; DeniedKind::ALL.len()],
+                attention: vec![("one".to_owned(), [2; AttentionKind::ALL.len()])],
             },
             log: LogStatistics::default(),
             groups: 9,
@@ -132,6 +133,7 @@ fn values_have_their_labels() {
         r#"jitney_shard_healthy{shard="0"} 1"#.to_owned(),
         r#"jitney_shard_healthy{shard="1"} 0"#.to_owned(),
         r#"jitney_refusals_total{shard="0",reason="not_found"} 1"#.to_owned(),
+        r#"jitney_namespace_attention{namespace="one",kind="stuck_receiver"} 2"#.to_owned(),
         // One entity and the others of each shard; dead letters apart.
         r#"jitney_delivery_delay_seconds_count{namespace="one"} 3"#.to_owned(),
         r#"jitney_delivery_delay_seconds_bucket{le="0.001",namespace="one"} 0"#.to_owned(),

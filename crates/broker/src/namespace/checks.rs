@@ -11,7 +11,7 @@ use crate::limits;
 use jitney_base::address::{self, EntityAddress, SubQueue};
 use jitney_base::ids::EntityId;
 use jitney_base::limits::NAMESPACE_SHARE_LEFT;
-use jitney_base::memory::Memory;
+use jitney_base::memory::{Memory, Share};
 use jitney_queue::{EntityKind, Queue};
 
 impl Namespaces {
@@ -123,6 +123,19 @@ impl Namespaces {
         Err(Denied::new(DeniedKind::Full, text, ""))
     }
 
+    /// Returns how many entities a namespace has, by the prefix of its paths, and how many it may have as long as others have what
+    /// they have now.
+    pub(super) fn entity_share(&self, prefix: &str) -> Share {
+        let used = self.directory.len_of(prefix);
+        let left = limits::ENTITIES_MAX.saturating_sub(self.directory.len() - used);
+        let most = if self.directory.has_several() {
+            left - left / NAMESPACE_SHARE_LEFT
+        } else {
+            left
+        };
+        Share { used, most }
+    }
+
     /// Checks that one more entity may be made at a path, in the place of `replaced` if there is one.
     pub fn check_entity_count(&self, path: &str, replaced: Option<EntityId>) -> Result<(), Denied> {
         self.check_room(path, "no entity is made until there is room again")?;
@@ -136,9 +149,8 @@ impl Namespaces {
         if replaced != 0 {
             return Ok(());
         }
-        let own = self.directory.len_of(address::namespace_of(path));
-        let left = max - (all - own);
-        let most = left - left / NAMESPACE_SHARE_LEFT;
+        let share = self.entity_share(address::namespace_of(path));
+        let (own, most) = (share.used, share.most);
         if own < most || !self.directory.has_several() {
             return Ok(());
         }

@@ -96,6 +96,13 @@ impl Directory {
         prefix.trim_matches('/').to_owned()
     }
 
+    /// Returns the prefixes of the paths of all namespaces.
+    pub(super) fn prefixes(&self) -> BTreeSet<String> {
+        let others = self.names.iter().skip(1);
+        let others = others.map(|name| address::namespace_prefix(name));
+        others.chain([String::new()]).collect()
+    }
+
     /// Puts a namespace into a tier, by the prefix of its paths.
     pub(super) fn set_tier(&mut self, prefix: String, tier: Tier) {
         match tier {

@@ -43,6 +43,12 @@ impl Blocked {
         self.sources.contains_key(&source)
     }
 
+    /// Returns whether a target does not take all messages of a source.
+    pub(super) fn has(&self, source: EntityId, target: &str) -> bool {
+        let of_target = || self.targets.get(&address::key(target));
+        self.contains(source) || of_target().is_some_and(|it| it.passed_over.contains(&source))
+    }
+
     /// Notes that the first message of a source waits for a target; a source that waits already keeps its place.
     pub(super) fn block(&mut self, path: &str, source: EntityId) {
         if self.contains(source) {

@@ -9,6 +9,7 @@
 //! that became due before is done first.
 
 pub mod administration;
+mod attention;
 mod audit;
 mod bodies;
 mod checks;
@@ -42,6 +43,9 @@ use jitney_base::time::{ClockStep, Timestamp};
 use jitney_queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
 use jitney_rules::RuleSet;
 
+pub use attention::{
+    Attention, AttentionCounts, AttentionItem, AttentionKind, Urgency,
+};
 pub use audit::{AuditEntry, AuditFilter, TARGET as AUDIT_TARGET};
 pub use damage::{Contained, Damage};
 pub use denied::{Denied, DeniedKind, WrongField};
@@ -63,6 +67,7 @@ pub(crate) use queues::EntityNode;
 pub use settle::LostLock;
 pub use transactions::{Operation, Transactions};
 
+use attention::Watch;
 use audit::Audit;
 use bodies::SharedBodies;
 use forwarding::Forwarding;
@@ -94,6 +99,7 @@ pub struct Namespaces {
     transactions: Transactions,
     jobs: Jobs,
     audit: Audit,
+    watch: Watch,
     random: Random,
     message_ids: MessageIds,
     room: Room,
@@ -198,6 +204,7 @@ impl Namespaces {
             transactions: Transactions::default(),
             jobs: Jobs::default(),
             audit: Audit::default(),
+            watch: Watch::default(),
             random: Random::new(seed),
             message_ids: MessageIds::of_log(0),
             room: Room::Enough,
@@ -263,6 +270,7 @@ impl Namespaces {
         if !self.directory.has_name(name) {
             let prefix = address::namespace_prefix(&name.to_lowercase());
             self.shares.forget_namespace(&prefix);
+            self.watch.forget(&prefix);
         }
     }
 
@@ -312,6 +320,7 @@ impl Namespaces {
     /// This costs time by the number of queues and locks.
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.transactions.follow_clock(step);
+        self.watch.follow_clock(step);
         self.queues.follow_clock(now, step);
         self.arm(now);
     }
