@@ -410,6 +410,35 @@ def locked_messages_and_links_are_found(cli: Cli) -> None:
         assert receiver.returncode != 0
 
 
+def what_needs_attention_is_shown(cli: Cli) -> None:
+    cli("queues", "create", "needy")
+    cli("queues", "create", "calm")
+    assert cli("attention", "calm") == "nothing\n"
+    cli("send", "needy", "--body", "one")
+    # A notice alone is no failure.
+    shown = checks_until(lambda: (text := cli("attention", "needy")) != "nothing\n" and text)
+    header, row = shown.splitlines()
+    assert header.split() == ["URGENCY", "KIND", "ENTITY", "COUNT", "SINCE", "WHAT"], shown
+    assert row.split()[:4] == ["notice", "no_receiver", "needy", "1"], shown
+    assert row.endswith("1 message waits, and no receiver is attached."), shown
+    cli("receive", "needy", "--outcome", "dead-letter", "--reason", "Bad")
+
+    def alarm() -> list[dict]:
+        done = cli.run("attention", "needy", "--output", "json")
+        found = json.loads(done.stdout)["items"]
+        has_alarm = any(item["urgency"] == "alarm" for item in found)
+        assert done.returncode == int(has_alarm), (done.returncode, found)
+        return found if has_alarm else []
+
+    (item,) = checks_until(alarm)
+    assert (item["kind"], item["count"]) == ("recent_dead_letters", 1) and item["since"], item
+    assert "recent_dead_letters" in cli.run("attention").stdout.decode()
+    assert "There is no entity 'nope'." in cli.fails(4, "attention", "nope")
+    cli("purge", "needy", "--dead-letters", "--yes")
+    for name in ("needy", "calm"):
+        cli("queues", "delete", name, "--yes")
+
+
 def checks_until(condition):
     """Asks until there is an answer: the command that asks is the pause."""
     for _ in range(500):
@@ -505,6 +534,7 @@ TESTS = [
     a_full_disk_is_told_and_deletions_go_on,
     lists_say_how_many_of_how_many_they_show,
     locked_messages_and_links_are_found,
+    what_needs_attention_is_shown,
     an_update_changes_what_it_names,
     keys_of_a_data_directory_are_found_by_every_command,
     a_collector_that_is_not_there_is_warned_of,

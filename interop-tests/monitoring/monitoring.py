@@ -336,6 +336,8 @@ def a_receiver_that_is_stuck_is_counted_and_alerted(world: World) -> None:
                      if name == "jitney_entity_stuck_receivers"]
             assert [(dict(labels)["entity"], value) for labels, value in found if value] == [("stuck", 1)], found
             series[:] = found
+            # What the API tells as stuck is counted for the namespace, too.
+            assert at("jitney_namespace_attention", namespace="shop", kind="stuck_receiver") == 1, at.text
 
         # It is not stuck before ten seconds have passed.
         assert Scrape(port).queue("stuck_receivers", "stuck") == 0
@@ -346,6 +348,7 @@ def a_receiver_that_is_stuck_is_counted_and_alerted(world: World) -> None:
 
         def works(at: Scrape) -> None:
             assert at.queue("stuck_receivers", "stuck") == 0 and at.queue("receivers", "stuck") == 1, at.text
+            assert at("jitney_namespace_attention", namespace="shop", kind="stuck_receiver") == 0, at.text
 
         eventually(port, works)
 

@@ -11,7 +11,7 @@ use super::arguments::{
 };
 use super::error::CommandError;
 use super::shell::{ApiArgs, Shell, block_on, ended};
-use super::{amqp, backup, locks, server, stats, top};
+use super::{amqp, attention, backup, locks, server, stats, top};
 use jitney_api::entities::Kind;
 
 /// A command for a broker that runs.
@@ -41,6 +41,8 @@ pub(super) enum BrokerCommand {
     Scheduled(Remote<ScheduledArgs>),
     /// Show the last hour: messages that came, were completed and were dead-lettered.
     History(Remote<HistoryArgs>),
+    /// Show what needs attention: stuck receivers, dead letters, full entities and more. The exit code is 1 if an alarm is among it.
+    Attention(Remote<attention::AttentionArgs>),
     /// Show the last administrative operations.
     Audit(Remote<AuditArgs>),
     /// Write entities as a Config.json, or messages as JSON lines.
@@ -134,6 +136,7 @@ impl BrokerCommand {
             Self::Search(it) => of(&it.common)?.search(&it.command).await,
             Self::Scheduled(it) => of(&it.common)?.scheduled(&it.command).await,
             Self::History(it) => of(&it.common)?.history(&it.command).await,
+            Self::Attention(it) => of(&it.common)?.attention(&it.command).await,
             Self::Audit(it) => of(&it.common)?.audit(&it.command).await,
             Self::Export(it) => of(&it.common)?.export(&it.command.command).await,
             Self::Import(it) => of(&it.common)?.import(&it.command.command).await,

@@ -2,6 +2,7 @@
 
 mod amqp;
 mod arguments;
+mod attention;
 mod backup;
 mod broker;
 mod carry;

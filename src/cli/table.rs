@@ -142,6 +142,22 @@ pub(super) const SETTLED: Table = Table {
         ("WHY NOT", "/detail"),
     ],
 };
+pub(super) const ATTENTION: Table = Table {
+    columns: &[
+        ("URGENCY", "/urgency"),
+        ("KIND", "/kind"),
+        ("ENTITY", "/entity"),
+        ("CLIENT", "/client"),
+        ("CONNECTION", "/connection"),
+        ("LINK", "/link"),
+        ("JOB", "/job"),
+        ("COUNT", "/count"),
+        ("SINCE", "/since"),
+        ("WHAT", SENTENCE),
+    ],
+};
+/// A sentence, which is whole on a terminal, too.
+const SENTENCE: &str = "/sentence";
 pub(super) const AUDIT: Table = Table {
     columns: &[
         ("AT", "/at"),
@@ -306,7 +322,10 @@ impl Table {
             drawn.add_row(
                 columns
                     .iter()
-                    .map(|(_, pointer)| of_field(pointer, row.pointer(pointer), room)),
+                    .map(|(_, pointer)| match *pointer {
+                        SENTENCE => of_field(pointer, row.pointer(pointer), Room::Whole),
+                        pointer => of_field(pointer, row.pointer(pointer), room),
+                    }),
             );
         }
         for (at, (_, pointer)) in columns.iter().enumerate() {
