@@ -36,7 +36,7 @@ inBrowser("the picture of a queue", (test) => {
       await open(page, "#/entity/pictured");
       await box(page, "Is here now", "Active").getByText("4", { exact: true }).waitFor();
       await box(page, "Is here now", "Locked").getByText("2", { exact: true }).waitFor();
-      await box(page, "Is here now", "Locked").getByText("by 1 receiver", { exact: true }).waitFor();
+      await box(page, "Is here now", "Locked").getByText("1 receiver", { exact: true }).waitFor();
       await box(page, "Is here now", "Scheduled").getByText("1", { exact: true }).waitFor();
       await box(page, "Is here now", "Deferred").getByText("1", { exact: true }).waitFor();
       await box(page, "Arrives", "In").getByText("10 in all", { exact: true }).waitFor();

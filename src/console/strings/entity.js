@@ -36,7 +36,7 @@ export const S = {
   /** @param {string} total */
   inAll: (total) => `${total} in all`,
   /** @param {number} count @param {string} shown */
-  receiving: (count, shown) => (count === 1 ? "by 1 receiver" : count === 0 ? "no receiver is attached" : `by ${shown} receivers`),
+  receiving: (count, shown) => (count === 1 ? "1 receiver" : count === 0 ? "no receiver" : `${shown} receivers`),
   /** @param {number} count @param {string} shown */
   deadLettersHere: (count, shown) => (count === 1 ? "1 dead letter" : `${shown} dead letters`),
   to: "to",
