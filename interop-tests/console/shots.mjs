@@ -15,8 +15,8 @@ import { client } from "./seed.js";
 const at = (path) => encodeURIComponent(path);
 const PAGES = [
   ["overview", "#/"], ["entities", "#/entities"], ["queue", "#/entity/orders"], ["queue-messages", "#/entity/orders?tab=messages"],
-  ["queue-dead-letters", "#/entity/orders?tab=dead-letters"], ["queue-consumers", "#/entity/orders?tab=consumers"], ["queue-properties", "#/entity/orders?tab=properties"],
-  ["topic", "#/entity/news?tab=subscriptions"], ["subscription", `#/entity/${at("news/Subscriptions/urgent")}?tab=rules`], ["edit", "#/entity/orders/edit"],
+  ["queue-dead-letters", "#/entity/orders?tab=dead-letters"], ["queue-live", "#/entity/orders?tab=live"], ["queue-consumers", "#/entity/orders?tab=consumers"], ["queue-properties", "#/entity/orders?tab=properties"],
+  ["topic", "#/entity/news"], ["subscriptions", "#/entity/news?tab=subscriptions"], ["subscription", `#/entity/${at("news/Subscriptions/urgent")}?tab=rules`], ["edit", "#/entity/orders/edit"],
   ["new-queue", "#/new-entity"], ["new-topic", "#/new-entity?kind=topic"], ["message", "#/entity/orders/message/20"],
   ["dead-letter", `#/entity/${at("orders/$DeadLetterQueue")}/message/1`], ["hostile", "#/entity/hostile?tab=messages"], ["messages", "#/messages?message_id=order-20"],
   ["sessions", "#/sessions/invoices"], ["session", "#/sessions/invoices/customer-1"], ["connections", "#/connections"], ["schedule", "#/schedule"],
@@ -30,6 +30,7 @@ const DOCS = [
   ["entities", "#/entities?sort=-active"],
   ["dead-letters", "#/entity/orders?tab=dead-letters", (page) => page.getByRole("button", { name: "UnknownCustomer", exact: true }).click()],
   ["schedule", "#/schedule"],
+  ["queue", `#/entity/${at("shop/checkout")}`],
 ];
 /** Seconds for which clients work before the documentation's pictures, so that charts have lines. */
 const DOCS_SECONDS = 150;
