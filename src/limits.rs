@@ -171,6 +171,8 @@ pub const CHANGES_STREAMS_MAX: usize = 64;
 pub const CHANGES_ENTITIES_MAX: usize = 10_000;
 /// Links of the connections of one namespace whose changes can be followed: ten requests to its owner each second.
 pub const CHANGES_LINKS_MAX: usize = 10_000;
+/// Items of what needs attention that the event has one by one, some 400 bytes each: it is sent whole when one has changed.
+pub const CHANGES_ATTENTION_MAX: usize = 50;
 /// Bytes of what is known of all namespaces whose changes clients follow, where memory has no limit: ten with 10,000
 /// entities each fit.
 pub const CHANGES_BYTES_MAX: usize = 128 * 1024 * 1024;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::attention::{AttentionCount, AttentionItem};
 use crate::entities::{EntityStatus, Kind};
 
 /// An entity as the event `entity` has it. Counts of what happened begin with the process.
@@ -51,6 +52,17 @@ pub struct EntityNow {
     pub forwarded: u64,
     /// Messages of a topic that no subscription took.
     pub unmatched: u64,
+}
+
+/// What needs attention in the namespace, as the event `attention` has it: all of it, whenever some has changed.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AttentionNow {
+    /// The most urgent items, 50 at most.
+    pub items: Vec<AttentionItem>,
+    /// How many there are of each kind.
+    pub counts: Vec<AttentionCount>,
+    /// Items that are left out.
+    pub left_out: usize,
 }
 
 /// An entity as the event `entity_deleted` has it.

@@ -75,7 +75,7 @@ inBrowser("connections", (test) => {
     assert(10 <= seconds && seconds <= (Date.now() - Date.parse(since)) / 1000 + 1, `${seconds} s`);
     assert.deepEqual(await page.evaluate(() => [...window.seen].filter((text) => text.includes("No receiver is stuck"))), []);
     await open(page, "#/");
-    await page.getByRole("listitem").filter({ hasText: "deep-worker" }).getByText(/holds 2 unsettled/).waitFor();
+    await page.getByRole("listitem").filter({ hasText: "deep-worker" }).getByText(/has 2 messages locked and settles none; 2 messages wait for it/).waitFor();
   });
 
   test("messages of other sessions do not wait for the receiver of a session", async (page) => {

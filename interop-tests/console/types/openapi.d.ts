@@ -61,7 +61,8 @@ export interface paths {
         };
         /**
          * Follows the changes of the namespace as server-sent events: `entity`, `job` and `connection` with the newest state of one,
-         *     `entity_deleted`, `job_forgotten` and `connection_closed`. `current` ends what changed at one time, and has the id. `reset`
+         *     `entity_deleted`, `job_forgotten` and `connection_closed`; `attention` with all that needs attention, and `attention_unknown` if
+         *     that is not known any more. `current` ends what changed at one time, and has the id. `reset`
          *     says that all that is known is to be forgotten: the whole state follows.
          */
         get: operations["follow_changes"];
@@ -846,6 +847,15 @@ export interface components {
          * @enum {string}
          */
         AttentionKind: "messages_refused" | "stuck_receiver" | "recent_dead_letters" | "forwarding_failed" | "forwarding_blocked" | "entity_full" | "namespace_near_limit" | "disabled_with_messages" | "job_failed" | "locks_expire" | "transfer_dead_letters" | "dead_letters" | "no_receiver" | "old_lock" | "job_skipped";
+        /** @description What needs attention in the namespace, as the event `attention` has it: all of it, whenever some has changed. */
+        AttentionNow: {
+            /** @description How many there are of each kind. */
+            counts: components["schemas"]["AttentionCount"][];
+            /** @description The most urgent items, 50 at most. */
+            items: components["schemas"]["AttentionItem"][];
+            /** @description Items that are left out. */
+            left_out: number;
+        };
         /** @description Entries of the audit log, the newest first. */
         AuditLog: {
             entries: components["schemas"]["Entry"][];
@@ -2368,7 +2378,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The data of `entity`; that of `job` and `connection` is as in their lists. */
+            /** @description The data of `entity`; that of `job` and `connection` is as in their lists, and that of `attention` is `AttentionNow`. */
             200: {
                 headers: {
                     [name: string]: unknown;

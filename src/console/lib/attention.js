@@ -1,65 +1,103 @@
-// What needs a person, and why: found in the live state.
+// What needs attention: the broker says what that is (docs/operating.md#what-needs-attention), and the reader which of it to hide.
+//
+// Marks are kept in the browser for each namespace. An item that was acknowledged is shown again when its number grows, or when it has
+// gone and come back; one that is muted is hidden until it is unmuted.
 
-import { now } from "./clock.js";
-import { number, span } from "./format.js";
-import { computed } from "./html.js";
-import { linkKey, troubleOf } from "./links.js";
-import { connections, entities, jobs } from "./live.js";
-import { connectionHref, entityHref, jobHref } from "./paths.js";
-import { S } from "../strings/overview.js";
+import { computed, effect, signal } from "./html.js";
+import { attention } from "./live.js";
+import { phase, session } from "./session.js";
 
-/** `weight` orders what has the same rank.
- * @typedef {{ id: string, name: string, why: string, address: string, isAlarm: boolean, rank: number, weight: number }} Matter */
+/** @typedef {Schemas["AttentionItem"]} Item */
+/** `count` is the smallest number since it was acknowledged.
+ * @typedef {{ kind: "muted" } | { kind: "acknowledged", count: number, since: string | null }} Mark */
+/** @typedef {Record<string, Mark>} Marks by the ids of items */
 
-/** @type {import("./html.js").Signal<Matter[]>} */
-export const matters = /** @type {any} */ (computed(() => {
-  const found = [...ofEntities(), ...ofReceivers(), ...ofJobs()];
-  return found.sort((a, b) => a.rank - b.rank || b.weight - a.weight);
-}));
+const PREFIX = "jitney-attention ";
+/** Marks of a namespace; the oldest go first. */
+const MARKS_MAX = 500;
 
-/** @returns {Matter[]} */
-function ofEntities() {
-  const found = [];
-  for (const { path, kind, active, locked, dead_letters: dead, receivers, locks_expired: expired, completed, oldest_enqueued_at: oldest } of entities.value.values()) {
-    if (0 < dead) {
-      found.push({ id: `dead ${path}`, name: path, why: S.why.dead(number(dead)), address: entityHref(path, "dead-letters"), isAlarm: true, rank: 0, weight: dead });
-    }
-    const waiting = active - locked;
-    if (0 < waiting && receivers === 0 && kind !== "topic") {
-      const age = oldest == null ? "" : `; ${S.why.oldest(span(now() - Date.parse(oldest)))}`;
-      found.push({ id: `waits ${path}`, name: path, why: S.why.noReceiver(number(active)) + age, address: entityHref(path, "messages"), isAlarm: false, rank: 3, weight: active });
-    }
-    // Some locks always expire when a client ends; more of them than completions is a consumer that is too slow.
-    if (10 < expired && completed < expired) {
-      found.push({ id: `locks ${path}`, name: path, why: S.why.locksExpired(number(expired)), address: entityHref(path, "consumers"), isAlarm: true, rank: 2, weight: expired });
-    }
+const key = computed(() => (phase.value === "signed-in" ? `${PREFIX}${session.value?.name ?? ""}` : ""));
+
+/** @type {import("./html.js").Signal<Marks>} */
+const marks = signal({});
+
+/** @param {string} place
+ * @returns {Marks} */
+function read(place) {
+  try {
+    const kept = JSON.parse(localStorage.getItem(place) ?? "{}");
+    const isObject = (/** @type {unknown} */ value) => value !== null && typeof value === "object" && !Array.isArray(value);
+    return isObject(kept) ? Object.fromEntries(Object.entries(kept).filter(([, mark]) => isObject(mark))) : {};
+  } catch {
+    return {};
   }
-  return found;
 }
 
-/** @returns {Matter[]} */
-function ofReceivers() {
-  const found = [];
-  for (const connection of connections.value.values()) {
-    for (const link of connection.links) {
-      const trouble = troubleOf(link);
-      if (trouble === null || !trouble.isAlarm) continue;
-      const why = S.why.stuck(connection.container_id || connection.peer, trouble.why);
-      found.push({ id: `stuck ${linkKey(connection, link)}`, name: link.entity, why, address: connectionHref(connection.id), isAlarm: true, rank: 1, weight: link.locked ?? 0 });
-    }
+/** @param {Marks} next */
+function write(next) {
+  const kept = Object.fromEntries(Object.entries(next).slice(-MARKS_MAX));
+  marks.value = kept;
+  try {
+    if (Object.keys(kept).length === 0) localStorage.removeItem(key.peek());
+    else localStorage.setItem(key.peek(), JSON.stringify(kept));
+  } catch {
+    // The browser keeps nothing for this page: marks last as long as it is open.
   }
-  return found;
 }
 
-/** @returns {Matter[]} */
-function ofJobs() {
-  const found = [];
-  for (const { id, entity, state, error, skipped } of jobs.value.values()) {
-    if (state === "failed") {
-      found.push({ id: `job ${id}`, name: entity, why: `${S.why.jobFailed(String(id))}: ${error ?? ""}`, address: jobHref(id), isAlarm: true, rank: 1, weight: id });
-    } else if (0 < skipped && state === "completed") {
-      found.push({ id: `job ${id}`, name: entity, why: S.why.jobSkipped(String(id), number(skipped)), address: jobHref(id), isAlarm: false, rank: 4, weight: id });
+effect(() => {
+  marks.value = key.value === "" ? {} : read(key.value);
+});
+
+// Another tab of the browser has marked something.
+addEventListener("storage", ({ key: changed }) => {
+  if (changed === null || changed === key.peek()) marks.value = read(key.peek());
+});
+
+/** Returns the marks that still hold, with the smallest numbers.
+ * @param {Marks} known
+ * @param {Schemas["AttentionNow"]} now
+ * @returns {Marks} */
+export function held(known, { items, left_out: leftOut }) {
+  const present = new Map(items.map((item) => [item.id, item]));
+  /** @type {Marks} */
+  const next = {};
+  for (const [id, mark] of Object.entries(known)) {
+    const item = present.get(id);
+    if (mark.kind === "muted") next[id] = mark;
+    else if (item === undefined) {
+      // One that the list has not may hold still.
+      if (leftOut !== 0) next[id] = mark;
+    } else if ((item.since ?? null) === mark.since && item.count <= mark.count) {
+      next[id] = item.count === mark.count ? mark : { ...mark, count: item.count };
     }
   }
-  return found;
+  return next;
+}
+
+effect(() => {
+  const now = attention.value;
+  const known = marks.value;
+  if (now === null || key.value === "") return;
+  const next = held(known, now);
+  if (JSON.stringify(next) !== JSON.stringify(known)) write(next);
+});
+
+/** @param {Item} item
+ * @returns {Mark | undefined} */
+export const markOf = ({ id }) => marks.value[id];
+
+/** Hides an item until its number grows, or it comes back.
+ * @param {Item} item */
+export const acknowledge = ({ id, count, since }) => write({ ...marks.peek(), [id]: { kind: "acknowledged", count, since: since ?? null } });
+
+/** Hides an item until it is unmuted.
+ * @param {Item} item */
+export const mute = ({ id }) => write({ ...marks.peek(), [id]: { kind: "muted" } });
+
+/** Shows an item again.
+ * @param {Item} item */
+export function unmark({ id }) {
+  const { [id]: _, ...rest } = marks.peek();
+  write(rest);
 }

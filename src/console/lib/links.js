@@ -9,12 +9,6 @@ import { S } from "../strings/connections.js";
 
 /** @typedef {Schemas["Connection"]} Connection */
 /** @typedef {Schemas["Link"]} Link */
-/** Why a link stands out. `isAlarm` if a person is needed: others wait for it.
- * @typedef {{ why: string, isAlarm: boolean }} Trouble */
-
-/** Messages are held for long after so long. */
-const OLD_MILLISECONDS = 30_000;
-
 /** How many deliveries a link had at the last looks, the oldest first, by its key. @type {Map<string, { at: number, deliveries: number }[]>} */
 const counts = new Map();
 /** A rate is that of so many looks, which come every second. */
@@ -50,17 +44,15 @@ export function ageOf(since) {
   return since == null ? null : Math.max(0, now() - Date.parse(since));
 }
 
-/** Says why a link stands out, or null.
+/** Says why a receiver is stuck, in words; null if the broker does not say that it is.
  * @param {Link} link
- * @returns {Trouble | null} */
-export function troubleOf(link) {
-  if (link.role !== "receiver") return null;
+ * @returns {string | null} */
+export function whyStuck(link) {
+  if (link.stuck == null) return null;
   const [locked, waits] = [number(link.locked ?? 0), number(link.waiting ?? 0)];
-  const [idle, age] = [ageOf(link.idle_since) ?? 0, ageOf(link.oldest_lock_at)];
-  if (link.stuck === "holding") return { why: S.why.holding(locked, age === null ? "" : span(age), span(idle), waits), isAlarm: true };
-  if (link.stuck === "silent") return { why: S.why.silent(span(idle), waits), isAlarm: true };
-  if (age !== null && OLD_MILLISECONDS <= age) return { why: S.why.old(locked, span(age)), isAlarm: false };
-  return null;
+  const [idle, age] = [ageOf(link.idle_since), ageOf(link.oldest_lock_at)];
+  const lasts = idle === null ? S.notKnown : span(idle);
+  return link.stuck === "holding" ? S.why.holding(locked, age === null ? "" : span(age), lasts, waits) : S.why.silent(lasts, waits);
 }
 
 /** Deliveries a second over a link in the last seconds; null if that is not known, as of a link that was attached just now.

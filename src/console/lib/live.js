@@ -1,4 +1,4 @@
-// What changes, as it changes: entities, jobs and connections of the namespace.
+// What changes, as it changes: entities, jobs, connections and what needs attention in the namespace.
 //
 // One tab of a browser has the stream; the others get from it what it gets. Browsers open six connections to a host and no more, so
 // that a stream for each tab would leave none for the rest. Where a page has no locks (plain HTTP to another machine), a tab has a
@@ -24,6 +24,9 @@ export const entities = signal(new Map());
 export const jobs = signal(new Map());
 /** Connections by their id. @type {import("./html.js").Signal<Map<number, Schemas["Connection"]>>} */
 export const connections = signal(new Map());
+/** What needs attention, as the broker tells it; null while that is not known.
+ * @type {import("./html.js").Signal<Schemas["AttentionNow"] | null>} */
+export const attention = signal(null);
 /** Whether the state is whole: before that, what is missing may only not have come yet. */
 export const isKnown = signal(false);
 
@@ -78,10 +81,12 @@ export const totals = computed(() => {
 /** @param {ServerEvent[]} events */
 function apply(events) {
   let [nextEntities, nextJobs, nextConnections] = [new Map(entities.peek()), new Map(jobs.peek()), new Map(connections.peek())];
+  let nextAttention = attention.peek();
   for (const { event, data } of events) {
     switch (event) {
       case "reset": {
         [nextEntities, nextJobs, nextConnections] = [new Map(), new Map(), new Map()];
+        nextAttention = null;
         seconds = [];
         break;
       }
@@ -91,6 +96,8 @@ function apply(events) {
       case "job_forgotten": nextJobs.delete(data.id); break;
       case "connection": nextConnections.set(data.id, data); break;
       case "connection_closed": nextConnections.delete(data.id); break;
+      case "attention": nextAttention = data; break;
+      case "attention_unknown": nextAttention = null; break;
     }
   }
   batch(() => {
@@ -98,6 +105,7 @@ function apply(events) {
     if (has("entity")) entities.value = nextEntities;
     if (has("job")) jobs.value = nextJobs;
     if (has("connection")) connections.value = nextConnections;
+    if (has("attention")) attention.value = nextAttention;
     isKnown.value = true;
   });
 }
@@ -118,6 +126,7 @@ const everything = () => [
   ...Array.from(entities.peek().values(), (data) => ({ event: "entity", data })),
   ...Array.from(jobs.peek().values(), (data) => ({ event: "job", data })),
   ...Array.from(connections.peek().values(), (data) => ({ event: "connection", data })),
+  ...(attention.peek() === null ? [] : [{ event: "attention", data: attention.peek() }]),
 ];
 
 let lastId = "";

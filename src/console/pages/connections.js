@@ -13,8 +13,8 @@ import { Attention } from "./connections/attention.js";
 import { columns } from "./connections/columns.js";
 import { One } from "./connections/one.js";
 import { Receives } from "./connections/receives.js";
-import { troubles } from "./connections/trouble.js";
 import { KEYS, rowsOf } from "./connections/rows.js";
+import { stuckLinks } from "./connections/stuck.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/connections.js";
 
@@ -32,13 +32,12 @@ function All() {
   const [filter, setFilter] = useQuery("filter");
   const [show, setShow] = useQuery("show");
   const [sort, setSort] = useQuery("sort");
-  const found = troubles.value;
-  const rows = rowsOf(connections.value.values(), { filter, show, sort, troubles: found });
+  const found = stuckLinks.value;
+  const rows = rowsOf(connections.value.values(), { filter, show, sort, stuck: found });
   const all = connections.value.size;
-  const alarms = found.filter(({ trouble }) => trouble.isAlarm);
   return html`<div class="page-head"><h1 tabindex="-1">${C.pages.connections}</h1>
       ${isKnown.value && html`<span class="muted">${countsOf(rows, all)}</span>`}</div>
-    ${show !== "stuck" && html`<${Attention} found=${alarms} />`}
+    ${show !== "stuck" && html`<${Attention} found=${found} />`}
     ${all !== 0 && html`<div class="tools"><input class="filter" type="search" aria-label=${S.filter} placeholder=${S.filter} value=${filter} spellcheck=${false}
         onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
       <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[
@@ -68,6 +67,6 @@ function Body({ rows, all, show, sort, onSort }) {
       <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button><//></div>`;
   }
   return html`<${Table} label=${S.table} columns=${columns(KEYS)} rows=${rows} keyOf=${(/** @type {Row} */ row) => row.key} sort=${sort} onSort=${onSort}
-    rowClass=${(/** @type {Row} */ row) => (row.link === null ? "connection" : row.trouble?.isAlarm ? "stuck" : "")}
+    rowClass=${(/** @type {Row} */ row) => (row.link === null ? "connection" : row.why !== null ? "stuck" : "")}
     hrefOf=${(/** @type {Row} */ row) => connectionHref(row.connection.id)} isSorted=${true} fills=${true} />`;
 }

@@ -1,26 +1,27 @@
 // The first page: is the namespace well, what comes in and goes out, and what needs a person.
 
 import { html } from "../lib/html.js";
-import { matters } from "../lib/attention.js";
-import { number, rate } from "../lib/format.js";
+import { rate } from "../lib/format.js";
 import { rangeOf, useHistory } from "../lib/history.js";
-import { entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
+import { attention, entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { href, route } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { freshTotal, useTrends, whole } from "../lib/trends.js";
+import { AttentionList } from "../components/attention-list.js";
 import { HistoryCharts, RangeChoice } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { EntityName, Text } from "../components/text.js";
+import { Text } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
 import { WithTrend } from "../components/trend.js";
 import { ServerNow } from "./overview/server.js";
+import { S as A } from "../strings/attention.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/overview.js";
 
-const MATTERS_MAX = 8;
+const ITEMS_MAX = 8;
 const BUSIEST_MAX = 8;
 
 /** @type {import("../components/history-charts.js").ChartOfHistory[]} */
@@ -82,12 +83,9 @@ function FirstSteps() {
 }
 
 function Attention() {
-  const found = matters.value;
-  return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${S.attention}</h2></div>
-    ${isKnown.value && found.length === 0 && html`<p class="muted">${S.attentionNone}</p>`}
-    <ul class="matters">${found.slice(0, MATTERS_MAX).map(({ id, name, why, address, isAlarm }) => html`
-      <li key=${id}><a href=${address}><${EntityName} value=${name} max=${200} /></a><span class=${isAlarm ? "alarm-text" : "muted"}><${Text} value=${why} max=${300} /></span></li>`)}</ul>
-    ${MATTERS_MAX < found.length && html`<p><a href=${href(["entities"], { sort: "-dead" })}>${S.moreAttention(number(found.length - MATTERS_MAX))}</a></p>`}</section>`;
+  const now = attention.value;
+  return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${A.title}</h2></div>
+    ${now === null ? html`<p class="muted">${A.notKnown}</p>` : html`<${AttentionList} items=${now.items} leftOut=${now.left_out} most=${ITEMS_MAX} />`}</section>`;
 }
 
 function Busiest() {

@@ -65,8 +65,6 @@ export const S = {
   why: {
     /** @param {string} locked @param {string} age @param {string} idle @param {string} waits */
     holding: (locked, age, idle, waits) => `holds ${locked} unsettled${age === "" ? "" : `, the oldest for ${age}`}, and nothing has happened for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
-    /** @param {string} locked @param {string} age */
-    old: (locked, age) => `holds ${locked} unsettled, the oldest for ${age}`,
     /** @param {string} idle @param {string} waits */
     silent: (idle, waits) => `has taken no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
   },

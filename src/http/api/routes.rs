@@ -17,6 +17,7 @@ use super::{
     selection, sending, server, sessions,
 };
 use crate::http::answers::shared_body;
+use jitney_api::changes::AttentionNow;
 use jitney_api::messages::BodyShown;
 
 /// A method and the segments of a path: a literal is in quotes, and a name is any segment.
@@ -138,7 +139,7 @@ fn unknown(call: &Call<'_>, method: &str, path: &[&str]) -> Problem {
         title = "Jitney",
         description = "Look at a namespace, change it, and repair what went wrong in it. A request carries the operator's key (`Authorization: Bearer KEY`) or a token of the namespace (`Authorization: SharedAccessSignature ...`); in the development profile one from this machine needs none. The namespace is that of the `Host`, or of the query `namespace`."
     ),
-    components(schemas(Problem, BodyShown)),
+    components(schemas(Problem, BodyShown, AttentionNow)),
     security(("operator" = []), ("token" = []))
 )]
 struct Api;

@@ -112,7 +112,7 @@ families! {
     FORWARDED = Counter "jitney_entity_forwarded_messages" QUEUE, "Messages that were forwarded, and copies for subscriptions";
     UNMATCHED = Counter "jitney_entity_unmatched_messages" QUEUE, "Messages of a topic that no subscription took";
     DEAD_LETTERED = Counter "jitney_entity_dead_lettered_messages" &["namespace", "entity", "kind", "sub_queue", "reason"], "Messages that left this queue for a dead-letter queue, by reason";
-    ATTENTION = Gauge "jitney_namespace_attention" &["namespace", "kind"], "What needs attention, by kind, as docs/operating.md defines it: how many entities, receivers or jobs; the same that the API and jitney attention tell";
+    ATTENTION = Gauge "jitney_namespace_attention" &["namespace", "kind"], "What needs attention, by kind, as docs/operating.md defines it: how many entities, receivers or jobs; the same that the API, jitney attention and the console tell";
     DELIVERY_DELAY = Histogram "jitney_delivery_delay_seconds" &["namespace"], "From a message's arrival in its entity to each delivery, dead letters apart";
     TIME_IN_QUEUE = Histogram "jitney_time_in_queue_seconds" &["namespace"], "From a message's arrival in its entity to its completion, dead letters apart";
 }

@@ -121,14 +121,14 @@ function Folded({ links }) {
 }
 
 /** @param {{ row: Row }} properties */
-function Name({ row: { connection, link, trouble } }) {
+function Name({ row: { connection, link, why } }) {
   if (link === null) {
     return html`<a class="client" href=${connectionHref(connection.id)} title=${visible(connection.container_id)}><${Text} value=${connection.container_id} max=${200} none=${S.noName} /></a>
       <span class="muted client-peer" title=${clientTexts(connection).concat(connection.identities.map(visible)).join(", ")}>${clientTexts(connection).join(", ")}</span>
       <${Folded} links=${connection.links} />`;
   }
   return html`<span class="link-name"><span class="muted verb">${S.roles[link.role]} </span><${Entity} link=${link} />
-    ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"} title=${trouble.why}>${trouble.why}</span>`}</span>`;
+    ${why !== null && html`<span class="alarm-text why" title=${why}>${why}</span>`}</span>`;
 }
 
 /** @param {Record<string, unknown>} sortable
@@ -139,10 +139,10 @@ export function columns(sortable) {
   return [
     { id: "name", label: S.name, isWide: true, sort: sort("name"), cell: (row) => html`<${Name} row=${row} />` },
     { id: "session", label: S.session, hide: "medium", cell: ({ link }) => link !== null && html`<${Held} link=${link} />` },
-    { id: "credit", label: S.credit, align: "end", sort: sort("credit"), cell: ({ link, trouble }) => link !== null && html`<${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} />` },
+    { id: "credit", label: S.credit, align: "end", sort: sort("credit"), cell: ({ link, why }) => link !== null && html`<${Credit} link=${link} isAlarm=${why !== null} />` },
     { id: "unsettled", label: S.unsettled, align: "end", sort: sort("unsettled"),
-      cell: ({ link, locked, trouble }) => (link === null ? 0 < locked : link.locked != null) && html`<${Count} value=${locked} tone=${trouble?.isAlarm ? "alarm" : ""} />` },
-    { id: "waiting", label: S.waiting, align: "end", hide: "medium", cell: ({ link, trouble }) => link !== null && html`<${Waiting} link=${link} isAlarm=${trouble?.isAlarm ?? false} />` },
+      cell: ({ link, locked, why }) => (link === null ? 0 < locked : link.locked != null) && html`<${Count} value=${locked} tone=${why === null ? "" : "alarm"} />` },
+    { id: "waiting", label: S.waiting, align: "end", hide: "medium", cell: ({ link, why }) => link !== null && html`<${Waiting} link=${link} isAlarm=${why !== null} />` },
     { id: "idle", label: S.idle, align: "end", hide: "medium", cell: ({ link }) => link !== null && link.idle_since != null && html`<${Lasting} since=${link.idle_since} />` },
     { id: "rate", label: S.rate, align: "end", hide: "narrow", sort: sort("rate"), cell: ({ rate }) => html`<${LinkRate} rate=${rate} />` },
     { id: "action", label: "", align: "end", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },

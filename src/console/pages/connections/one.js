@@ -3,7 +3,7 @@
 import { call } from "../../lib/api.js";
 import { digits, number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { isOfRequests, oldestLocked, rateOfLink, troubleOf } from "../../lib/links.js";
+import { isOfRequests, oldestLocked, rateOfLink, whyStuck } from "../../lib/links.js";
 import { connections, isKnown } from "../../lib/live.js";
 import { messageHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
@@ -57,15 +57,15 @@ const Links = ({ connection, links }) => html`<ul class="links">${links.map((lin
 
 /** @param {{ connection: Schemas["Connection"], link: Schemas["Link"] }} properties */
 function OneLink({ connection, link }) {
-  const trouble = troubleOf(link);
+  const why = whyStuck(link);
   const rate = rateOfLink(connection, link);
   return html`<li><span class="link-head"><span class="muted">${S.roles[link.role]}</span> <${Entity} link=${link} />
-      ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"}>${trouble.why}</span>`}</span>
+      ${why !== null && html`<span class="alarm-text why">${why}</span>`}</span>
     <span class="link-values">
-      ${link.credit != null && html`<span><span class="muted">${S.credit}</span> <${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} /></span>`}
-      ${link.locked != null && html`<span><span class="muted">${S.unsettled}</span> <${Count} value=${link.locked} tone=${trouble?.isAlarm ? "alarm" : ""} /></span>`}
+      ${link.credit != null && html`<span><span class="muted">${S.credit}</span> <${Credit} link=${link} isAlarm=${why !== null} /></span>`}
+      ${link.locked != null && html`<span><span class="muted">${S.unsettled}</span> <${Count} value=${link.locked} tone=${why === null ? "" : "alarm"} /></span>`}
       ${link.locked != null && link.locked !== 0 && html`<span><span class="muted">${S.oldestLock}</span> <${Lasting} since=${link.oldest_lock_at} /></span>`}
-      ${(link.role === "receiver" || link.role === "waiting_receiver") && html`<span><span class="muted">${S.waiting}</span> <${Waiting} link=${link} isAlarm=${trouble?.isAlarm ?? false} /></span>
+      ${(link.role === "receiver" || link.role === "waiting_receiver") && html`<span><span class="muted">${S.waiting}</span> <${Waiting} link=${link} isAlarm=${why !== null} /></span>
         <span><span class="muted">${S.idle}</span> <${Lasting} since=${link.idle_since} /></span>`}
       ${link.deliveries != null && html`<span><span class="muted">${S.rate}</span> ${rate === null ? html`<span class="muted">${S.notKnownYet}</span>` : html`<${LinkRate} rate=${rate} />`}</span>`}
       ${link.session_id != null && html`<span><span class="muted">${S.session}</span> <${Held} link=${link} /></span>`}

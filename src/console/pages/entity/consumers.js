@@ -3,7 +3,7 @@
 import { html } from "../../lib/html.js";
 import { connections } from "../../lib/live.js";
 import { connectionHref, entityOf } from "../../lib/paths.js";
-import { isOfRequests, troubleOf } from "../../lib/links.js";
+import { isOfRequests } from "../../lib/links.js";
 import { Empty } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { Text } from "../../components/text.js";
@@ -43,9 +43,9 @@ const COLUMNS = [
     <span class="muted client-peer"><${Text} value=${productOf(connection)} none="" /></span>` },
   { id: "peer", label: S.peer, hide: "narrow", cell: ({ connection }) => addressOf(connection) },
   { id: "role", label: S.role, cell: ({ link }) => S.roles[link.role] },
-  { id: "credit", label: S.credit, align: "end", cell: ({ link }) => html`<${Credit} link=${link} isAlarm=${troubleOf(link)?.isAlarm ?? false} />` },
+  { id: "credit", label: S.credit, align: "end", cell: ({ link }) => html`<${Credit} link=${link} isAlarm=${link.stuck != null} />` },
   { id: "locked", label: S.lockedByLink, align: "end", cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`) },
-  { id: "waiting", label: L.waiting, align: "end", hide: "medium", cell: ({ link }) => html`<${Waiting} link=${link} isAlarm=${troubleOf(link)?.isAlarm ?? false} />` },
+  { id: "waiting", label: L.waiting, align: "end", hide: "medium", cell: ({ link }) => html`<${Waiting} link=${link} isAlarm=${link.stuck != null} />` },
   { id: "idle", label: L.idle, align: "end", hide: "medium", cell: ({ link }) => link.idle_since != null && html`<${Lasting} since=${link.idle_since} />` },
   { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Held} link=${link} />` },
   { id: "selector", label: S.selector, hide: "medium", cell: ({ link }) => html`<${Text} value=${link.selector ?? ""} max=${120} />` },

@@ -7,6 +7,7 @@ import { href, route } from "../../lib/router.js";
 import { HistoryCharts, RangeChoice } from "../../components/history-charts.js";
 import { Loaded } from "../../components/notice.js";
 import { Count, Size } from "../../components/time.js";
+import { Attention } from "./attention.js";
 import { TopicMap } from "./map.js";
 import { Picture } from "./picture.js";
 import { S } from "../../strings/entity.js";
@@ -37,6 +38,7 @@ const CHARTS = [
 export function Now({ entity }) {
   const history = useHistory(entity.path, rangeOf(route.value.query));
   return html`${entity.kind === "topic" ? html`<${TopicMap} entity=${entity} />` : html`<${Picture} entity=${entity} /><${Others} entity=${entity} />`}
+    <${Attention} path=${entity.path} />
     <${RangeChoice} /><${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}<//>`;
 }
 

@@ -18,6 +18,8 @@ pub(super) enum Item {
     Job(u64),
     /// A connection, by its id.
     Connection(u32),
+    /// What needs attention in the namespace.
+    Attention,
 }
 
 /// The items of a namespace.
@@ -167,6 +169,7 @@ impl Item {
             Self::Entity(_) => "entity",
             Self::Job(_) => "job",
             Self::Connection(_) => "connection",
+            Self::Attention => "attention",
         }
     }
 
@@ -175,6 +178,7 @@ impl Item {
             Self::Entity(_) => "entity_deleted",
             Self::Job(_) => "job_forgotten",
             Self::Connection(_) => "connection_closed",
+            Self::Attention => "attention_unknown",
         }
     }
 
@@ -183,6 +187,7 @@ impl Item {
             Self::Entity(path) => serde_json::to_string(&EntityDeleted { path: path.clone() }),
             Self::Job(id) => serde_json::to_string(&Gone { id: *id }),
             Self::Connection(id) => serde_json::to_string(&Gone { id: (*id).into() }),
+            Self::Attention => return "{}".to_owned(),
         };
         json.expect("texts and numbers are JSON")
     }

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 use utoipa::IntoParams;
 
+use super::attention::attention_of;
 use super::call::{Answer, Call};
 use super::connections::{FIRST, connection_of};
 use super::entities::{kind_of, status_of};
@@ -33,14 +34,16 @@ use crate::http::answers::Reservation;
 use crate::limits;
 pub(crate) use followed::Changes;
 use followed::OpenStream;
-use jitney_api::changes::EntityNow;
+use jitney_api::attention::Attention;
+use jitney_api::changes::{AttentionNow, EntityNow};
 use jitney_base::address::SubQueue;
 use jitney_base::rights::Right;
 use jitney_broker::access::{Authority, Inquiry};
 use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
 use jitney_gateway::admin::time;
 use jitney_gateway::operations::{
-    ConnectionView, ConnectionsPage, JobsPage, ListConnections, ListJobs, Names, ReadNames,
+    ConnectionView, ConnectionsPage, JobsPage, ListConnections, ListJobs, Names, ReadAttention,
+    ReadNames,
 };
 use jitney_gateway::request::{Request, Requester};
 use known::{Item, More, Seen};
@@ -102,6 +105,7 @@ impl Changes {
             now.add_entities(&name, &reports);
             now.add_jobs(&name, shards).await;
             now.add_connections(&name, shards).await;
+            now.add_attention(&name, shards).await;
             let (items, reservation) = now.end();
             if let Some(followed) = self.followed().get_mut(&name) {
                 followed.known.take(items);
@@ -211,6 +215,27 @@ impl NamespaceState {
         }
     }
 
+    async fn add_attention(&mut self, namespace: &str, shards: &Shards) {
+        let read = ReadAttention { path: None };
+        let Some(view) = ask(namespace, shards, read).await else {
+            return;
+        };
+        let Attention {
+            mut items,
+            counts,
+            left_out,
+            ..
+        } = attention_of(view);
+        let left_out = left_out + items.len().saturating_sub(limits::CHANGES_ATTENTION_MAX);
+        items.truncate(limits::CHANGES_ATTENTION_MAX);
+        let now = AttentionNow {
+            items,
+            counts,
+            left_out,
+        };
+        self.add(Item::Attention, &now);
+    }
+
     fn add_connection(&mut self, view: ConnectionView) -> bool {
         self.add(Item::Connection(view.id.0), &connection_of(view))
     }
@@ -268,11 +293,12 @@ fn entity_now(entity: &EntityStatistics) -> EntityNow {
 }
 
 /// Follows the changes of the namespace as server-sent events: `entity`, `job` and `connection` with the newest state of one,
-/// `entity_deleted`, `job_forgotten` and `connection_closed`. `current` ends what changed at one time, and has the id. `reset`
+/// `entity_deleted`, `job_forgotten` and `connection_closed`; `attention` with all that needs attention, and `attention_unknown` if
+/// that is not known any more. `current` ends what changed at one time, and has the id. `reset`
 /// says that all that is known is to be forgotten: the whole state follows.
 #[utoipa::path(get, path = "/api/v1/changes", operation_id = "follow_changes", tag = "history",
     params(ChangesQuery, ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen")),
-    responses((status = 200, body = EntityNow, content_type = "text/event-stream", description = "The data of `entity`; that of `job` and `connection` is as in their lists."),
+    responses((status = 200, body = EntityNow, content_type = "text/event-stream", description = "The data of `entity`; that of `job` and `connection` is as in their lists, and that of `attention` is `AttentionNow`."),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn events(call: &Call<'_>) -> Answer {
     let query: ChangesQuery = call.query()?;
