@@ -454,6 +454,8 @@ mod tests {
         let other = memory.of_namespace();
         let share = |used, most| Some(Share { used, most });
         assert_eq!(one.used_share(), share(1_590, 1_067));
+        assert_eq!(one.nearest_limit(), share(1_590, 1_067), "its own share");
+        assert_eq!(other.nearest_limit(), share(1_590, 1_600), "that of all");
         assert!(one.is_to_be_told() && !one.is_to_be_told());
         held.resize(1_066);
         assert_eq!(one.used_share(), share(1_066, 1_067));
@@ -478,7 +480,13 @@ mod tests {
         drop((copy, other));
         assert_eq!(one.used_share(), None);
         assert_eq!(memory.counted(), 0);
+        let empty = Share {
+            used: 0,
+            most: 1_600,
+        };
+        assert_eq!(one.nearest_limit(), Some(empty), "there is no other");
         let without_budget = Memory::default();
+        assert_eq!(without_budget.nearest_limit(), None);
         let (one, _other) = (without_budget.of_namespace(), without_budget.of_namespace());
         let _held = one.hold(Purpose::Packed, usize::MAX / 2);
         assert_eq!(one.used_share(), None);

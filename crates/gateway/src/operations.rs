@@ -4,6 +4,8 @@
 //! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
 
 mod attention;
+#[cfg(test)]
+mod attention_tests;
 mod connections;
 #[cfg(test)]
 mod connections_tests;

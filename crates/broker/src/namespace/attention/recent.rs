@@ -82,3 +82,61 @@ impl Recent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitney_base::time::Millis;
+
+    fn totals(dead_lettered: u64, completed: u64) -> Totals {
+        Totals {
+            dead_lettered,
+            completed,
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_counts_for_an_hour() {
+        let mut recent = Recent::default();
+        let start = Timestamp::from_millis(1_000_000);
+        let mut take = |seconds: i64, dead: u64, completed: u64| {
+            let now = start.after(Millis::from_millis(seconds * 1_000));
+            let found = recent.take(now, totals(dead, completed));
+            (found.dead_lettered, found.completed)
+        };
+        assert_eq!(take(0, 0, 50), (0, 0));
+        assert_eq!(take(10, 3, 60), (3, 10), "completions count from there on");
+        assert_eq!(take(20, 4, 70), (4, 20));
+        assert_eq!(take(1_000, 9, 70), (9, 20));
+        assert_eq!(take(3_609, 9, 90), (9, 40));
+        assert_eq!(
+            take(3_610, 9, 90),
+            (5, 20),
+            "the first five minutes are over"
+        );
+        assert_eq!(take(4_600, 9, 90), (0, 0));
+    }
+
+    #[test]
+    fn an_entity_has_a_bounded_number_of_spans() {
+        let mut recent = Recent::default();
+        for second in 0..10_000_u32 {
+            let now = Timestamp::from_millis(i64::from(second) * 1_000);
+            recent.take(now, totals(u64::from(second), 0));
+        }
+        let most = limits::ATTENTION_RECENT.as_millis() / limits::ATTENTION_SPAN.as_millis() + 1;
+        assert!(recent.spans.len() <= usize::try_from(most).unwrap());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_moves_what_is_recent() {
+        let mut recent = Recent::default();
+        let start = Timestamp::from_millis(1_000_000);
+        recent.take(start, totals(3, 0));
+        let day = Millis::from_millis(24 * 3_600_000);
+        recent.follow_clock(ClockStep::from_millis(day.as_millis()));
+        let found = recent.take(start.after(day), totals(3, 0));
+        assert_eq!(found.dead_lettered, 3);
+    }
+}
