@@ -319,14 +319,10 @@ impl Table {
         drawn.load_style(presets::NOTHING);
         drawn.set_header(columns.iter().map(|(name, _)| *name));
         for row in rows {
-            drawn.add_row(
-                columns
-                    .iter()
-                    .map(|(_, pointer)| match *pointer {
-                        SENTENCE => of_field(pointer, row.pointer(pointer), Room::Whole),
-                        pointer => of_field(pointer, row.pointer(pointer), room),
-                    }),
-            );
+            drawn.add_row(columns.iter().map(|(_, pointer)| match *pointer {
+                SENTENCE => of_field(pointer, row.pointer(pointer), Room::Whole),
+                pointer => of_field(pointer, row.pointer(pointer), room),
+            }));
         }
         for (at, (_, pointer)) in columns.iter().enumerate() {
             let is_number = rows

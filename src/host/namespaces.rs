@@ -20,7 +20,7 @@ use jitney_base::rights::Key;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Denied;
 use jitney_config::{Configuration, fits_namespace};
-use jitney_gateway::operations::{DeleteNamespace, CreateNamespace};
+use jitney_gateway::operations::{CreateNamespace, DeleteNamespace};
 use jitney_gateway::request::{Request, Requester};
 use jitney_shard::routing::{Routes, ShardIndex};
 
@@ -455,7 +455,9 @@ mod tests {
             "{text}"
         );
         namespaces.set_configured(&named(["one"]));
-        namespaces.check_deletion("two", NamespaceError::First).unwrap();
+        namespaces
+            .check_deletion("two", NamespaceError::First)
+            .unwrap();
     }
 
     #[tokio::test]

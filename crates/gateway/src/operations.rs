@@ -43,7 +43,7 @@ pub use connections::{
 };
 pub use jobs::{CancelJob, JobView, JobsPage, ListJobs, ReadJob, StartJob};
 pub use locks::{LockMessages, SettleMessages};
-pub use namespaces::{DeleteNamespace, CreateNamespace};
+pub use namespaces::{CreateNamespace, DeleteNamespace};
 pub use receives::{EndReceive, ListReceives, ReceiveView, ReceivesPage};
 
 /// Look at messages of one queue, from a number on. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`,

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tracing::warn;
 
-use super::{KeptHistories, format};
+use super::format;
+use super::kept::KeptHistories;
 use crate::limits;
 use crate::system::files::{self, Readers};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::KeptHistories;
+use super::kept::KeptHistories;
 use super::namespace::NamespaceHistory;
 use super::rings::{Interval, Intervals, OfRanges, Range};
 use super::series::{Gauges, IntervalCounts, NewSeries, NumberedPoint, Point, Points, Series};

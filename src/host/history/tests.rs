@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::fs;
 
 use super::namespace::Past;
 use super::*;
 use jitney_base::address::SubQueue;
-use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
+use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
 use jitney_queue::{EntityKind, Status};
 
 const HOUR: usize = limits::HISTORY_INTERVALS;

@@ -12,9 +12,9 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use super::call::{Answer, Call, PREFIX};
 use super::problem::Problem;
 use super::{
-    attention, audit, authorization_rules, backups, changes, configuration, connections, entities, fleet,
-    history, jobs, locks, messages, namespaces, receives, rule_tests, rules, schedule, search,
-    selection, sending, server, sessions,
+    attention, audit, authorization_rules, backups, changes, configuration, connections, entities,
+    fleet, history, jobs, locks, messages, namespaces, receives, rule_tests, rules, schedule,
+    search, selection, sending, server, sessions,
 };
 use crate::http::answers::shared_body;
 use jitney_api::changes::AttentionNow;

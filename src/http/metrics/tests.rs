@@ -4,7 +4,9 @@ use super::*;
 use crate::host::owner_message::ShardReport;
 use jitney_base::address::SubQueue;
 use jitney_base::histogram::Histogram;
-use jitney_broker::namespace::{self, AttentionKind, DeniedKind, EntityStatistics, QueueStatistics};
+use jitney_broker::namespace::{
+    self, AttentionKind, DeniedKind, EntityStatistics, QueueStatistics,
+};
 use jitney_journal::LogStatistics;
 use jitney_queue::{Counters, DeadLetterCause, EntityKind, Status};
 use jitney_shard::{MaintenanceCounters, Statistics};

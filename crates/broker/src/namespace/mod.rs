@@ -43,9 +43,7 @@ use jitney_base::time::{ClockStep, Timestamp};
 use jitney_queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
 use jitney_rules::RuleSet;
 
-pub use attention::{
-    Attention, AttentionCounts, AttentionItem, AttentionKind, Urgency,
-};
+pub use attention::{Attention, AttentionCounts, AttentionItem, AttentionKind, Urgency};
 pub use audit::{AuditEntry, AuditFilter, TARGET as AUDIT_TARGET};
 pub use damage::{Contained, Damage};
 pub use denied::{Denied, DeniedKind, WrongField};

@@ -63,7 +63,10 @@ impl Gateway {
             (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(cx, connection, link, attach),
         };
         let (state, reply) = match answer {
-            Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, Box::new(it)))),
+            Ok((state, accept)) => (
+                Some(state),
+                accept.map(|it| Reply::AcceptLink(link, Box::new(it))),
+            ),
             Err(denied) => {
                 let denied = self.tracked(cx.now, denied);
                 (None, Some(Reply::RefuseLink(link, denied)))
