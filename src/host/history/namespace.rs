@@ -151,7 +151,7 @@ impl NamespaceHistory {
     /// Returns when its newest interval ended.
     pub(super) fn newest(&self) -> Option<Timestamp> {
         let intervals = self.intervals.all();
-        let ends = intervals.map(|it| it.open.or(it.ended.back().copied()));
+        let ends = intervals.map(|it| it.open.or_else(|| it.ended.back().copied()));
         ends.into_iter().flatten().map(|it| it.end).max()
     }
 

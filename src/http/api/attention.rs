@@ -58,7 +58,7 @@ pub(super) fn attention_of(view: AttentionView) -> Attention {
 fn item_of(item: &namespace::AttentionItem, link: Option<LinkOfItem>) -> AttentionItem {
     let link = link.as_ref();
     let place = item.receiver.map(|receiver| receiver.0);
-    let place = place.or(item.job.map(|job| job.0));
+    let place = place.or_else(|| item.job.map(|job| job.0));
     let place = place.map(|place| place.to_string()).unwrap_or_default();
     AttentionItem {
         id: format!("{}:{place}:{}", item.kind.name(), item.path),

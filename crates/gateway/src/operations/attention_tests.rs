@@ -106,7 +106,7 @@ fn messages_that_no_receiver_takes_are_told_since_the_broker_has_seen_it() {
     bench.send("q", message("a"));
     bench.send("q", message("b"));
     let expected = (AttentionKind::NoReceiver, "q".to_owned(), 2);
-    assert_eq!(kinds(&mut bench), [expected.clone()]);
+    assert_eq!(kinds(&mut bench), std::slice::from_ref(&expected));
     let since = Some(bench.now);
     pass(&mut bench, 60);
     let item = item(&mut bench, AttentionKind::NoReceiver);

@@ -41,17 +41,7 @@ impl Namespaces {
         let messages = counted(count, "message");
         match kind {
             AttentionKind::MessagesRefused => self.refusal_text(),
-            AttentionKind::RecentDeadLetters => {
-                let were = verb(count, "was", "were");
-                let all = if let Detail::DeadLetters(all) = detail {
-                    wide(all)
-                } else {
-                    count
-                };
-                let there = counted(all, "dead letter");
-                let are = verb(all, "is", "are");
-                format!("{messages} {were} dead-lettered in the last hour; {there} {are} there.")
-            }
+            AttentionKind::RecentDeadLetters => recent_text(count, detail),
             AttentionKind::StuckReceiver => stuck_text(count, detail),
             AttentionKind::ForwardingFailed => {
                 let target = self.target_text(entity);
@@ -64,34 +54,10 @@ impl Namespaces {
                 let them = verb(count, "it", "them");
                 format!("{letters} {wait} to be forwarded{target}, which does not take {them}.")
             }
-            AttentionKind::EntityFull => {
-                let Detail::Bytes { held, max } = detail else {
-                    return format!("The entity is full by {count} %.");
-                };
-                let (held, max) = (mebibytes(held), mebibytes(max));
-                format!("The entity holds {held} MiB, {count} % of its {max} MiB.")
-            }
-            AttentionKind::NamespaceNearLimit => {
-                if let Detail::Limit(Limit::Entities) = detail {
-                    format!("The namespace has {count} % of the entities that it may have.")
-                } else {
-                    format!("{count} % of the memory that the namespace may use is in use.")
-                }
-            }
+            AttentionKind::EntityFull => full_text(count, detail),
+            AttentionKind::NamespaceNearLimit => near_limit_text(count, detail),
             AttentionKind::DisabledWithMessages => disabled_text(count, detail),
-            AttentionKind::LocksExpire => {
-                let completed = if let Detail::Completed(completed) = detail {
-                    completed
-                } else {
-                    0
-                };
-                let locks = counted(count, "lock");
-                let were = verb(completed, "was", "were");
-                let completed = counted(completed, "message");
-                format!(
-                    "{locks} ended in the last hour before the message was settled; {completed} {were} completed."
-                )
-            }
+            AttentionKind::LocksExpire => locks_text(count, detail),
             AttentionKind::TransferDeadLetters => {
                 let were = verb(count, "was", "were");
                 format!("{messages} sent by way of the entity {were} refused by the target.")
@@ -160,6 +126,47 @@ impl Namespaces {
             None => format!("Job {} left {left} unchanged.", id.0),
         }
     }
+}
+
+fn recent_text(count: u64, detail: Detail) -> String {
+    let all = if let Detail::DeadLetters(all) = detail {
+        wide(all)
+    } else {
+        count
+    };
+    let (messages, there) = (counted(count, "message"), counted(all, "dead letter"));
+    let (were, are) = (verb(count, "was", "were"), verb(all, "is", "are"));
+    format!("{messages} {were} dead-lettered in the last hour; {there} {are} there.")
+}
+
+fn full_text(percent: u64, detail: Detail) -> String {
+    let Detail::Bytes { held, max } = detail else {
+        return format!("{percent} % of the entity's size is used.");
+    };
+    let (held, max) = (mebibytes(held), mebibytes(max));
+    format!("The entity holds {held} MiB, {percent} % of its {max} MiB.")
+}
+
+fn near_limit_text(percent: u64, detail: Detail) -> String {
+    if let Detail::Limit(Limit::Entities) = detail {
+        format!("The namespace has {percent} % of the entities that it may have.")
+    } else {
+        format!("{percent} % of the memory that the namespace may use is in use.")
+    }
+}
+
+fn locks_text(count: u64, detail: Detail) -> String {
+    let completed = if let Detail::Completed(completed) = detail {
+        completed
+    } else {
+        0
+    };
+    let locks = counted(count, "lock");
+    let were = verb(completed, "was", "were");
+    let completed = counted(completed, "message");
+    format!(
+        "{locks} ended in the last hour before the message was settled; {completed} {were} completed."
+    )
 }
 
 fn stuck_text(waiting: u64, detail: Detail) -> String {
