@@ -71,6 +71,7 @@ describe("files", { concurrency: true }, () => {
   it("the types are right", () => passes("node_modules/typescript/bin/tsc", "-p", "."));
   it("vendored files are those of their packages", () => passes("vendor.mjs", "--check"));
   it("the page names the modules that it needs", () => passes("modules.mjs", "--check"));
+  it("sources are laid out as the formatter does it", () => passes("format.mjs", "--check"));
   it("operations and types are those of the broker's OpenAPI document", () => passes("generate.mjs", url, "--check"));
 
   it("no source makes markup of texts, or code", async () => {
