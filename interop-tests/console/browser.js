@@ -7,14 +7,21 @@ import { chromium as playwright } from "playwright-core";
 export const OTHER = "jitney.test";
 
 const ARGUMENTS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-  "--disable-sync", "--disable-dev-shm-usage", "--font-render-hinting=none",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-dev-shm-usage",
+  "--font-render-hinting=none",
   // A name as another machine has it: no browser takes it for this one.
   `--host-resolver-rules=MAP ${OTHER} 127.0.0.1`,
 ];
 
 /** Returns the browser's program, and unpacks it where it is not. JITNEY_CHROMIUM names another one. */
-export const executable = async () => process.env.JITNEY_CHROMIUM ?? await chromium.executablePath();
+export const executable = async () => process.env.JITNEY_CHROMIUM ?? (await chromium.executablePath());
 
 /** Starts the browser. */
 export async function launch() {

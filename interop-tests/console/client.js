@@ -7,8 +7,13 @@ const SESSION_FILTER = "com.microsoft:session-filter";
 
 /** Connects a client that is called so. It does not come back when it is closed.
  * @param {string} name */
-export async function connect(name, { host = "127.0.0.1", port = process.env.JITNEY_AMQP_PORT, properties = undefined } = {}) {
-  const connection = rhea.create_container({ id: name }).connect({ host, port, username: "anonymous", reconnect: false, properties });
+export async function connect(
+  name,
+  { host = "127.0.0.1", port = process.env.JITNEY_AMQP_PORT, properties = undefined } = {},
+) {
+  const connection = rhea
+    .create_container({ id: name })
+    .connect({ host, port, username: "anonymous", reconnect: false, properties });
   for (const event of ["connection_error", "connection_close", "disconnected"]) connection.on(event, () => {});
   await event(connection, "connection_open");
   return connection;

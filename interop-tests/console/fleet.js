@@ -13,7 +13,9 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 export async function startFleet(count) {
   const parent = process.env.JITNEY_WORK ?? tmpdir();
   const directory = await mkdtemp(join(parent, "fleet-"));
-  const child = spawn(join(HERE, "../../.venv/bin/python"), [join(HERE, "fleet.py"), directory, String(count)], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(join(HERE, "../../.venv/bin/python"), [join(HERE, "fleet.py"), directory, String(count)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   // It may have ended before it is told to.
   const ended = new Promise((done) => child.once("exit", done));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -28,7 +30,8 @@ export async function startFleet(count) {
     await next();
   };
   return {
-    servers, namespaces,
+    servers,
+    namespaces,
     kill: (server) => command("kill", server),
     start: (server) => command("start", server),
     query: (sql) => command("query", sql),

@@ -24,9 +24,9 @@ export async function control(what) {
   await run(command, [...words, what]);
 }
 
-/** Declares tests that share a browser; each has a page of its own, and no page may log an error or be refused anything by its policy.
- * `options` go to the browser's context; `allow` has patterns of errors that a test provokes; `isIdle` lets the console load all its pages
- * when it has nothing else to do: a hundred files for each test. */
+/** Declares tests that share a browser; each has a page of its own, and no page may log an error or be refused anything
+ * by its policy. `options` go to the browser's context; `allow` has patterns of errors that a test provokes; `isIdle`
+ * lets the console load all its pages when it has nothing else to do: a hundred files for each test. */
 export function inBrowser(name, declare) {
   describe(name, { timeout: 120_000 }, () => {
     let browser;
@@ -34,24 +34,31 @@ export function inBrowser(name, declare) {
       browser = await launch();
     });
     after(() => browser?.close());
-    declare((title, body, { allow = [], isIdle = false, ...options } = {}) => it(title, async () => {
-      const context = await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Amsterdam", viewport: { width: 1280, height: 800 }, ...options });
-      const errors = [];
-      context.on("page", (page) => watch(page, errors));
-      if (!isIdle) await context.addInitScript(() => Object.assign(window, { requestIdleCallback: () => 0 }));
-      const page = await context.newPage();
-      page.setDefaultTimeout(DEADLINE);
-      try {
-        await body(page, context);
-        const unexpected = errors.filter((error) => !allow.some((pattern) => pattern.test(error)));
-        assert.deepEqual(unexpected, [], "errors of the page");
-      } catch (error) {
-        error.stack += `\n${await stateOf(page)}`;
-        throw error;
-      } finally {
-        await context.close();
-      }
-    }));
+    declare((title, body, { allow = [], isIdle = false, ...options } = {}) =>
+      it(title, async () => {
+        const context = await browser.newContext({
+          locale: "en-GB",
+          timezoneId: "Europe/Amsterdam",
+          viewport: { width: 1280, height: 800 },
+          ...options,
+        });
+        const errors = [];
+        context.on("page", (page) => watch(page, errors));
+        if (!isIdle) await context.addInitScript(() => Object.assign(window, { requestIdleCallback: () => 0 }));
+        const page = await context.newPage();
+        page.setDefaultTimeout(DEADLINE);
+        try {
+          await body(page, context);
+          const unexpected = errors.filter((error) => !allow.some((pattern) => pattern.test(error)));
+          assert.deepEqual(unexpected, [], "errors of the page");
+        } catch (error) {
+          error.stack += `\n${await stateOf(page)}`;
+          throw error;
+        } finally {
+          await context.close();
+        }
+      }),
+    );
   });
 }
 
@@ -97,9 +104,12 @@ export const heading = (page, name) => page.getByRole("heading", { level: 1, nam
 export async function isAccessible(page) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
-    // The console has no frames: without the legacy mode each pass opens another page to put the results of frames together.
+    // The console has no frames: without the legacy mode each pass opens another page to put the results of frames
+    // together.
     const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
+    const found = violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`,
+    );
     assert.deepEqual(found, [], `${colorScheme}, ${page.url()}`);
   }
 }
@@ -107,7 +117,7 @@ export async function isAccessible(page) {
 /** Waits until something holds. */
 export async function until(condition, what, deadline = DEADLINE) {
   const end = Date.now() + deadline;
-  while (!await condition()) {
+  while (!(await condition())) {
     assert(Date.now() < end, `not in time: ${what}`);
     await new Promise((done) => setTimeout(done, 50));
   }

@@ -22,11 +22,12 @@ const [url, port] = process.argv.slice(2);
 const call = client(url);
 const browser = await launch();
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
-const spread = (numbers) => `${Math.round(median(numbers))} (${Math.round(Math.min(...numbers))} to ${Math.round(Math.max(...numbers))})`;
+const spread = (numbers) =>
+  `${Math.round(median(numbers))} (${Math.round(Math.min(...numbers))} to ${Math.round(Math.max(...numbers))})`;
 const names = Array.from({ length: ROWS }, (_, number) => `rows/queue-${number}`);
 
-/** Opens a page as one who has not been here: without a cache. Returns milliseconds until the browser paints anything, and until it paints
- * figures of the broker. */
+/** Opens a page as one who has not been here: without a cache. Returns milliseconds until the browser paints anything,
+ * and until it paints figures of the broker. */
 async function paint(address, selector) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
@@ -40,7 +41,10 @@ async function paint(address, selector) {
   }, selector);
   await page.goto(`${url}/${address}`);
   const handle = await page.waitForFunction(() => {
-    const [first, useful] = [performance.getEntriesByName("first-contentful-paint")[0], performance.getEntriesByName("useful")[0]];
+    const [first, useful] = [
+      performance.getEntriesByName("first-contentful-paint")[0],
+      performance.getEntriesByName("useful")[0],
+    ];
     return first && useful ? { first: first.startTime, useful: useful.startTime } : null;
   });
   const found = await handle.jsonValue();
@@ -52,22 +56,37 @@ async function paints(what, address, selector) {
   await paint(address, selector);
   const taken = [];
   for (let at = 0; at < PAINTS; at += 1) taken.push(await paint(address, selector));
-  console.log(`${what}: first paint ${spread(taken.map(({ first }) => first))} ms, useful paint ${spread(taken.map(({ useful }) => useful))} ms`);
+  console.log(
+    `${what}: first paint ${spread(taken.map(({ first }) => first))} ms, useful paint ${spread(taken.map(({ useful }) => useful))} ms`,
+  );
 }
 
 /** Counts frames while the page is left alone. */
-const frames = (page) => page.evaluate((milliseconds) => new Promise((done) => {
-  const times = [];
-  const began = performance.now();
-  const next = (now) => {
-    times.push(now);
-    if (now - began < milliseconds) return requestAnimationFrame(next);
-    const gaps = times.slice(1).map((time, at) => time - times[at]).sort((a, b) => a - b);
-    const changed = window.changes;
-    return done({ rate: gaps.length / ((times.at(-1) - times[0]) / 1000), late: gaps.filter((gap) => 34 < gap).length / gaps.length, longest: gaps.at(-1), changed });
-  };
-  requestAnimationFrame(next);
-}), SECONDS * 1_000);
+const frames = (page) =>
+  page.evaluate(
+    (milliseconds) =>
+      new Promise((done) => {
+        const times = [];
+        const began = performance.now();
+        const next = (now) => {
+          times.push(now);
+          if (now - began < milliseconds) return requestAnimationFrame(next);
+          const gaps = times
+            .slice(1)
+            .map((time, at) => time - times[at])
+            .sort((a, b) => a - b);
+          const changed = window.changes;
+          return done({
+            rate: gaps.length / ((times.at(-1) - times[0]) / 1000),
+            late: gaps.filter((gap) => 34 < gap).length / gaps.length,
+            longest: gaps.at(-1),
+            changed,
+          });
+        };
+        requestAnimationFrame(next);
+      }),
+    SECONDS * 1_000,
+  );
 
 async function rates(what, address) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -81,8 +100,11 @@ async function rates(what, address) {
   });
   const taken = [];
   for (let at = 0; at < TAKES; at += 1) taken.push(await frames(page));
-  console.log(`${what}: ${spread(taken.map(({ rate }) => rate))} frames/s, ${(100 * median(taken.map(({ late }) => late))).toFixed(1)} % of them late, the longest ${
-    spread(taken.map(({ longest }) => longest))} ms; ${Math.round(taken.at(-1).changed / TAKES / SECONDS)} changes of the document a second`);
+  console.log(
+    `${what}: ${spread(taken.map(({ rate }) => rate))} frames/s, ${(100 * median(taken.map(({ late }) => late))).toFixed(1)} % of them late, the longest ${spread(
+      taken.map(({ longest }) => longest),
+    )} ms; ${Math.round(taken.at(-1).changed / TAKES / SECONDS)} changes of the document a second`,
+  );
   await page.close();
 }
 

@@ -1,5 +1,5 @@
-// The modules that the console's first page needs before it can show anything: index.html names them, so that the browser asks for all of
-// them at once, and not for each when it has read the one that imports it.
+// The modules that the console's first page needs before it can show anything: index.html names them, so that the
+// browser asks for all of them at once, and not for each when it has read the one that imports it.
 //
 //     node modules.mjs            writes the list into index.html
 //     node modules.mjs --check    fails if it differs

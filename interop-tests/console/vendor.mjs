@@ -3,8 +3,8 @@
 //     node vendor.mjs            writes the files, and vendor.json with their checksums
 //     node vendor.mjs --check    fails if a file differs from what the packages give
 //
-// Browsers know no names of packages without a script within the page, so imports of other packages become relative paths. Nothing
-// else is changed.
+// Browsers know no names of packages without a script within the page, so imports of other packages become relative
+// paths. Nothing else is changed.
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
@@ -26,13 +26,15 @@ const FILES = [
   { file: "uplot.css", package: "uplot", source: "dist/uPlot.min.css" },
   { file: "oauth4webapi.js", package: "oauth4webapi", source: "build/index.js" },
   ...["sha2", "hmac", "_md", "_u64", "utils"].map((name) => ({
-    file: `noble/${name}.js`, package: "@noble/hashes", source: `${name}.js`,
+    file: `noble/${name}.js`,
+    package: "@noble/hashes",
+    source: `${name}.js`,
   })),
 ];
 
 /** What packages call one another, and the files. */
 const IMPORTS = {
-  "preact": "./preact.js",
+  preact: "./preact.js",
   "preact/hooks": "./hooks.js",
   "@preact/signals-core": "./signals-core.js",
 };
@@ -79,12 +81,12 @@ async function licences() {
 
 /** What the files export, for tsc: as their packages declare it. */
 const DECLARED = {
-  "preact": 'export * from "preact";\n',
-  "hooks": 'export * from "preact/hooks";\n',
-  "signals": 'export * from "@preact/signals";\n',
-  "htm": 'export { default } from "htm";\n',
-  "uplot": 'export { default } from "uplot";\n',
-  "oauth4webapi": 'export * from "oauth4webapi";\n',
+  preact: 'export * from "preact";\n',
+  hooks: 'export * from "preact/hooks";\n',
+  signals: 'export * from "@preact/signals";\n',
+  htm: 'export { default } from "htm";\n',
+  uplot: 'export { default } from "uplot";\n',
+  oauth4webapi: 'export * from "oauth4webapi";\n',
   "noble/hmac": 'export * from "@noble/hashes/hmac.js";\n',
   "noble/sha2": 'export * from "@noble/hashes/sha2.js";\n',
 };

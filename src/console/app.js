@@ -18,7 +18,11 @@ function App() {
   }, [now]);
   if (now === "signed-in") return html`<${Layout} />`;
   if (now === "signed-out") return html`<${SignIn} />`;
-  return html`<main id="main" class="sign-in">${now === "away" ? html`<h1>${C.status.away}</h1><p>${S.away}</p>` : html`<${Loading} />`}</main>`;
+  return html`
+    <main id="main" class="sign-in">
+      ${now === "away" ? html`<h1>${C.status.away}</h1><p>${S.away}</p>` : html`<${Loading} />`}
+    </main>
+  `;
 }
 
 /** What ends following, while a session lasts.

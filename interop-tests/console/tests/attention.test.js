@@ -18,11 +18,20 @@ inBrowser("attention", (test) => {
 
   test("the page of an entity says what is the matter with it alone, and since when", async (page) => {
     await open(page, "#/entity/needy");
-    await item(page, "2 messages wait, and no receiver is attached.").getByText(/^for \d+/).waitFor();
+    await item(page, "2 messages wait, and no receiver is attached.")
+      .getByText(/^for \d+/)
+      .waitFor();
     assert.equal(await region(page).getByRole("listitem").count(), 1);
-    const { items: [told] } = await api("GET", "/attention?entity=needy");
+    const {
+      items: [told],
+    } = await api("GET", "/attention?entity=needy");
     assert.deepEqual([told.kind, told.count, told.id], ["no_receiver", 2, "no_receiver::needy"]);
-    assert.equal(await item(page, "2 messages wait").getByText(/^for \d+/).getAttribute("title"), told.since);
+    assert.equal(
+      await item(page, "2 messages wait")
+        .getByText(/^for \d+/)
+        .getAttribute("title"),
+      told.since,
+    );
     await isAccessible(page);
     await open(page, "#/entity/healthy");
     await heading(page, "healthy");
@@ -32,33 +41,46 @@ inBrowser("attention", (test) => {
 
   test("what is acknowledged is hidden until its number grows", async (page) => {
     await open(page, "#/entity/needy");
-    await item(page, "messages wait").getByRole("button", { name: /^Acknowledge needy/ }).click();
+    await item(page, "messages wait")
+      .getByRole("button", { name: /^Acknowledge needy/ })
+      .click();
     await region(page).getByText("Nothing but what is hidden.").waitFor();
     await region(page).getByText("1 hidden").waitFor();
     await page.reload();
     await region(page).getByText("1 hidden").waitFor();
     assert.equal(await region(page).getByRole("listitem").count(), 0);
     await send(api, "needy", { body: "c" });
-    await item(page, "3 messages wait").getByRole("button", { name: /^Acknowledge needy/ }).waitFor();
+    await item(page, "3 messages wait")
+      .getByRole("button", { name: /^Acknowledge needy/ })
+      .waitFor();
     assert.equal(await region(page).getByText("1 hidden").count(), 0);
   });
 
   test("what is acknowledged is shown again when it has gone and comes back", async (page) => {
     await open(page, "#/entity/returning");
-    await item(page, "1 message waits").getByRole("button", { name: /^Acknowledge returning/ }).click();
+    await item(page, "1 message waits")
+      .getByRole("button", { name: /^Acknowledge returning/ })
+      .click();
     await region(page).getByText("1 hidden").waitFor();
     await job(api, "returning", { kind: "delete" });
     await region(page).waitFor({ state: "detached" });
     await send(api, "returning", { body: "again" });
-    await item(page, "1 message waits").getByRole("button", { name: /^Acknowledge returning/ }).waitFor();
+    await item(page, "1 message waits")
+      .getByRole("button", { name: /^Acknowledge returning/ })
+      .waitFor();
   });
 
   test("what is muted is hidden until it is unmuted", async (page) => {
     await open(page, "#/entity/noisy");
-    await item(page, "1 message waits").getByRole("button", { name: /^Mute noisy/ }).click();
+    await item(page, "1 message waits")
+      .getByRole("button", { name: /^Mute noisy/ })
+      .click();
     await region(page).getByText("1 hidden").waitFor();
     await send(api, "noisy", { body: "b" });
-    await until(async () => (await api("GET", "/attention?entity=noisy")).items[0]?.count === 2, "the broker tells more");
+    await until(
+      async () => (await api("GET", "/attention?entity=noisy")).items[0]?.count === 2,
+      "the broker tells more",
+    );
     await region(page).getByRole("button", { name: "Show hidden" }).click();
     await item(page, "2 messages wait").getByText("muted").waitFor();
     await isAccessible(page);
@@ -66,8 +88,12 @@ inBrowser("attention", (test) => {
     assert.equal(await region(page).getByRole("listitem").count(), 0);
     await page.reload();
     await region(page).getByRole("button", { name: "Show hidden" }).click();
-    await item(page, "2 messages wait").getByRole("button", { name: /^Unmute noisy/ }).click();
-    await item(page, "2 messages wait").getByRole("button", { name: /^Mute noisy/ }).waitFor();
+    await item(page, "2 messages wait")
+      .getByRole("button", { name: /^Unmute noisy/ })
+      .click();
+    await item(page, "2 messages wait")
+      .getByRole("button", { name: /^Mute noisy/ })
+      .waitFor();
     assert.equal(await region(page).getByText("1 hidden").count(), 0);
   });
 
@@ -81,7 +107,9 @@ inBrowser("attention", (test) => {
     await page.keyboard.press("Enter");
     await tabTo(page, /^Show again by-key/);
     await page.keyboard.press("Enter");
-    await item(page, "1 message waits").getByRole("button", { name: /^Acknowledge by-key/ }).waitFor();
+    await item(page, "1 message waits")
+      .getByRole("button", { name: /^Acknowledge by-key/ })
+      .waitFor();
   });
 
   test("the overview says that nothing is known while the broker has told nothing", async (page) => {

@@ -8,14 +8,17 @@ import { entity, rule } from "../seed.js";
 
 const times = (page) => page.locator("tbody time").count();
 const entitiesOf = (page) => page.locator("tbody tr:not(.space) td:nth-child(3)").allTextContents();
-const LISTENER = "Endpoint=sb://localhost/;SharedAccessKeyName=listener;SharedAccessKey=bGlzdGVuZXIga2V5IG9mIHRoZSBndWFyZGVkIG9uZSE=";
+const LISTENER =
+  "Endpoint=sb://localhost/;SharedAccessKeyName=listener;SharedAccessKey=bGlzdGVuZXIga2V5IG9mIHRoZSBndWFyZGVkIG9uZSE=";
 
 inBrowser("audit", (test) => {
   before(async () => {
     await entity(api, "audited");
     await entity(api, "audited-topic", "topic");
     await entity(api, "audited-topic/Subscriptions/one", "subscription");
-    await rule(api, "audited-topic/Subscriptions/one", "hostile", { filter: { kind: "sql", expression: "a = '<img src=x onerror=alert(1)>\u202e<script>alert(1)</script>'" } });
+    await rule(api, "audited-topic/Subscriptions/one", "hostile", {
+      filter: { kind: "sql", expression: "a = '<img src=x onerror=alert(1)>\u202e<script>alert(1)</script>'" },
+    });
     await entity(api, "audited-gone");
     await api("DELETE", "/entities/audited-gone");
     // More than a page of the log, so that a filter has to read on.
@@ -59,19 +62,26 @@ inBrowser("audit", (test) => {
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: /^Operation \d+$/ }).waitFor();
-    await until(() => page.evaluate(() => /^Operation \d+$/.test(document.activeElement?.textContent ?? "")), "the entry has the focus");
+    await until(
+      () => page.evaluate(() => /^Operation \d+$/.test(document.activeElement?.textContent ?? "")),
+      "the entry has the focus",
+    );
   });
 
   test("by time: in the reader's zone, in the address in UTC", async (page) => {
     await open(page, "#/audit?entity=audited-gone");
-    await until(async () => await times(page) === 2, "both entries are shown");
+    await until(async () => (await times(page)) === 2, "both entries are shown");
     const [first] = (await api("GET", "/audit")).entries;
     const shown = page.locator("tbody time").first();
     assert.match(await shown.getAttribute("title"), /UTC$/);
     // Amsterdam is ahead of UTC.
     const hour = (Date.parse(first.at) - Date.parse(await shown.getAttribute("datetime"))) / 3_600_000;
     assert(hour < 1, "the entry is of this run");
-    const local = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "Europe/Amsterdam" }).format(new Date(await shown.getAttribute("datetime")));
+    const local = new Intl.DateTimeFormat("en-GB", {
+      hour: "2-digit",
+      minute: "2-digit",
+      timeZone: "Europe/Amsterdam",
+    }).format(new Date(await shown.getAttribute("datetime")));
     assert((await shown.textContent()).includes(local));
     await page.getByText("Range…").click();
     await page.getByLabel("From").fill("2020-06-01T12:00:00");
@@ -84,10 +94,10 @@ inBrowser("audit", (test) => {
     assert.match(await page.getByLabel("From").inputValue(), /^2020-06-01T12:00/);
     await isAccessible(page);
     await page.getByText("1 hour").click();
-    await until(async () => await times(page) === 2, "both are of the last hour");
+    await until(async () => (await times(page)) === 2, "both are of the last hour");
     await page.getByLabel("Who").fill("no such client");
     await page.getByRole("button", { name: "Show all" }).click();
-    await until(async () => 20 < await times(page), "all are shown");
+    await until(async () => 20 < (await times(page)), "all are shown");
   });
 
   test("older entries come as the table is scrolled, new ones by themselves", async (page) => {
@@ -108,13 +118,17 @@ inBrowser("audit", (test) => {
     await isAccessible(page);
   });
 
-  test("without the right Manage the page says what is needed", async (page) => {
-    await page.goto(securedUrl);
-    await page.getByLabel("Connection string", { exact: true }).last().fill(LISTENER);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.locator(".status.live").waitFor();
-    await page.goto(`${securedUrl}/#/audit`);
-    await page.getByText("The log needs the right Manage.").waitFor();
-    assert.equal(await page.locator("table").count(), 0);
-  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+  test(
+    "without the right Manage the page says what is needed",
+    async (page) => {
+      await page.goto(securedUrl);
+      await page.getByLabel("Connection string", { exact: true }).last().fill(LISTENER);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.locator(".status.live").waitFor();
+      await page.goto(`${securedUrl}/#/audit`);
+      await page.getByText("The log needs the right Manage.").waitFor();
+      assert.equal(await page.locator("table").count(), 0);
+    },
+    { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] },
+  );
 });

@@ -25,35 +25,45 @@ inBrowser("away", (test) => {
     for (const tab of [second, third]) await active(tab).getByText("3").waitFor();
   });
 
-  test("a lost broker is announced, and the page comes back by itself", async (page) => {
-    await entity(api, "0-away");
-    await send(api, "0-away", { body: "a" });
-    await open(page, "#/entity/0-away");
-    await page.waitForFunction(() => performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/styles/settings.css")));
-    await control("kill");
-    try {
-      await page.getByRole("alert").getByText("Cannot reach the broker.").waitFor();
-      await page.getByRole("status").getByText("Cannot reach the broker.").waitFor();
-      await isAccessible(page);
-      // What was known is still shown, and pages can be changed.
-      await page.locator("#navigation").getByRole("link", { name: "Entities" }).click();
-      await page.getByRole("link", { name: "0-away" }).waitFor();
-    } finally {
-      // The tests of other files need it.
-      await control("start");
-    }
-    await live(page);
-    await page.getByRole("status").getByText("The broker is back.").waitFor();
-    await page.getByRole("link", { name: "0-away" }).click();
-    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("1").waitFor();
-  }, { isIdle: true, allow: [/ERR_/, /Failed to load resource/] });
+  test(
+    "a lost broker is announced, and the page comes back by itself",
+    async (page) => {
+      await entity(api, "0-away");
+      await send(api, "0-away", { body: "a" });
+      await open(page, "#/entity/0-away");
+      await page.waitForFunction(() =>
+        performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/styles/settings.css")),
+      );
+      await control("kill");
+      try {
+        await page.getByRole("alert").getByText("Cannot reach the broker.").waitFor();
+        await page.getByRole("status").getByText("Cannot reach the broker.").waitFor();
+        await isAccessible(page);
+        // What was known is still shown, and pages can be changed.
+        await page.locator("#navigation").getByRole("link", { name: "Entities" }).click();
+        await page.getByRole("link", { name: "0-away" }).waitFor();
+      } finally {
+        // The tests of other files need it.
+        await control("start");
+      }
+      await live(page);
+      await page.getByRole("status").getByText("The broker is back.").waitFor();
+      await page.getByRole("link", { name: "0-away" }).click();
+      await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("1").waitFor();
+    },
+    { isIdle: true, allow: [/ERR_/, /Failed to load resource/] },
+  );
 
-  test("a page that is opened before the broker answers its questions waits", async (page) => {
-    let isBlocked = true;
-    await page.route("**/api/v1/**", (route) => (isBlocked ? route.abort() : route.continue()));
-    await page.goto(url);
-    await page.getByRole("heading", { name: "Cannot reach the broker" }).waitFor();
-    isBlocked = false;
-    await heading(page, "Overview");
-  }, { allow: [/ERR_FAILED/] });
+  test(
+    "a page that is opened before the broker answers its questions waits",
+    async (page) => {
+      let isBlocked = true;
+      await page.route("**/api/v1/**", (route) => (isBlocked ? route.abort() : route.continue()));
+      await page.goto(url);
+      await page.getByRole("heading", { name: "Cannot reach the broker" }).waitFor();
+      isBlocked = false;
+      await heading(page, "Overview");
+    },
+    { allow: [/ERR_FAILED/] },
+  );
 });

@@ -26,65 +26,83 @@ inBrowser("changes", (test) => {
     });
     await until(() => 3 <= ids.length, "it ends and is opened again");
     assert.equal(ids[0], undefined);
-    assert(ids.slice(1).every((id) => id !== undefined), `${ids}`);
+    assert(
+      ids.slice(1).every((id) => id !== undefined),
+      `${ids}`,
+    );
     await send(api, "resumed", { body: "a" }, { body: "b" });
     await active(page).getByText("2").waitFor();
     assert.deepEqual(await page.evaluate(() => [...window.statuses]), []);
   });
 
-  test("where no stream passes, changes are polled; another tab gets them too", async (page, context) => {
-    await entity(api, "polled");
-    const proxy = await breaker(url, () => true);
-    try {
-      await page.goto(`${proxy.url}/#/entity/polled`);
-      await page.locator(".status.polling").waitFor();
-      const opened = proxy.streams.length;
-      assert.equal(opened, 3);
-      await send(api, "polled", { body: "a" });
-      await active(page).getByText("1").waitFor();
-      const second = await context.newPage();
-      await second.goto(`${proxy.url}/#/entity/polled`);
-      await second.locator(".status.polling").waitFor();
-      await active(second).getByText("1").waitFor();
-      await send(api, "polled", { body: "b" });
-      for (const tab of [page, second]) await active(tab).getByText("2").waitFor();
-      assert.equal(proxy.streams.length, opened, "no stream is tried in between");
-    } finally {
-      proxy.close();
-    }
-  }, { allow: [/ERR_/, /Failed to load resource/] });
+  test(
+    "where no stream passes, changes are polled; another tab gets them too",
+    async (page, context) => {
+      await entity(api, "polled");
+      const proxy = await breaker(url, () => true);
+      try {
+        await page.goto(`${proxy.url}/#/entity/polled`);
+        await page.locator(".status.polling").waitFor();
+        const opened = proxy.streams.length;
+        assert.equal(opened, 3);
+        await send(api, "polled", { body: "a" });
+        await active(page).getByText("1").waitFor();
+        const second = await context.newPage();
+        await second.goto(`${proxy.url}/#/entity/polled`);
+        await second.locator(".status.polling").waitFor();
+        await active(second).getByText("1").waitFor();
+        await send(api, "polled", { body: "b" });
+        for (const tab of [page, second]) await active(tab).getByText("2").waitFor();
+        assert.equal(proxy.streams.length, opened, "no stream is tried in between");
+      } finally {
+        proxy.close();
+      }
+    },
+    { allow: [/ERR_/, /Failed to load resource/] },
+  );
 
-  test("one that breaks once goes on where it was", async (page) => {
-    await entity(api, "broken");
-    let breaks = 1;
-    const proxy = await breaker(url, () => breaks-- === 1);
-    try {
-      await page.goto(`${proxy.url}/#/entity/broken`);
-      await until(() => proxy.streams.length === 2, "it is opened again");
-      await live(page);
-      await send(api, "broken", { body: "a" });
-      await active(page).getByText("1").waitFor();
-    } finally {
-      proxy.close();
-    }
-  }, { allow: [/ERR_/, /Failed to load resource/] });
+  test(
+    "one that breaks once goes on where it was",
+    async (page) => {
+      await entity(api, "broken");
+      let breaks = 1;
+      const proxy = await breaker(url, () => breaks-- === 1);
+      try {
+        await page.goto(`${proxy.url}/#/entity/broken`);
+        await until(() => proxy.streams.length === 2, "it is opened again");
+        await live(page);
+        await send(api, "broken", { body: "a" });
+        await active(page).getByText("1").waitFor();
+      } finally {
+        proxy.close();
+      }
+    },
+    { allow: [/ERR_/, /Failed to load resource/] },
+  );
 
-  test("too many of them: the broker's words are shown, and it is asked again when it says", async (page) => {
-    const detail = "There are streams enough <b>here</b>.";
-    const asked = [];
-    await page.route("**/api/v1/changes", (route) => {
-      asked.push(Date.now());
-      if (1 < asked.length) return route.continue();
-      return route.fulfill({
-        status: 429, contentType: "application/problem+json", headers: { "Retry-After": "1" }, body: JSON.stringify({ status: 429, title: "Too Many Requests", detail, reason: "limit" }),
+  test(
+    "too many of them: the broker's words are shown, and it is asked again when it says",
+    async (page) => {
+      const detail = "There are streams enough <b>here</b>.";
+      const asked = [];
+      await page.route("**/api/v1/changes", (route) => {
+        asked.push(Date.now());
+        if (1 < asked.length) return route.continue();
+        return route.fulfill({
+          status: 429,
+          contentType: "application/problem+json",
+          headers: { "Retry-After": "1" },
+          body: JSON.stringify({ status: 429, title: "Too Many Requests", detail, reason: "limit" }),
+        });
       });
-    });
-    await page.goto(`${url}/#/`);
-    await page.getByText(detail).waitFor();
-    await live(page);
-    await page.getByText(detail).waitFor({ state: "detached" });
-    assert.equal(asked.length, 2);
-    const waited = asked[1] - asked[0];
-    assert(900 <= waited && waited < 8_000, `${waited} ms`);
-  }, { allow: [/429/] });
+      await page.goto(`${url}/#/`);
+      await page.getByText(detail).waitFor();
+      await live(page);
+      await page.getByText(detail).waitFor({ state: "detached" });
+      assert.equal(asked.length, 2);
+      const waited = asked[1] - asked[0];
+      assert(900 <= waited && waited < 8_000, `${waited} ms`);
+    },
+    { allow: [/429/] },
+  );
 });

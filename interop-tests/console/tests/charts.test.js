@@ -10,11 +10,21 @@ const BEGIN = Date.parse("2026-11-28T10:00:00Z");
 
 /** An hour in which the number of active messages tells the interval. */
 const hour = {
-  range: "hour", interval_seconds: 10, gaps: [],
+  range: "hour",
+  interval_seconds: 10,
+  gaps: [],
   rates: { incoming: 1, published: 0, completed: 1, dead_lettered: 0 },
   points: Array.from({ length: POINTS }, (_, at) => ({
-    at: new Date(BEGIN + at * 10_000).toISOString(), seconds: 10, incoming: 10, published: 0, completed: 5, dead_lettered: 0,
-    active: at, deferred: 1, scheduled: 2, dead_letters: 0,
+    at: new Date(BEGIN + at * 10_000).toISOString(),
+    seconds: 10,
+    incoming: 10,
+    published: 0,
+    completed: 5,
+    dead_lettered: 0,
+    active: at,
+    deferred: 1,
+    scheduled: 2,
+    dead_letters: 0,
   })),
 };
 
@@ -40,7 +50,9 @@ inBrowser("charts", (test) => {
   test("one cursor goes over both charts", async (page) => {
     for (const address of ["#/", "#/entity/charted"]) {
       await shown(page, address);
-      await charts(page).first().hover({ position: { x: 200, y: 60 } });
+      await charts(page)
+        .first()
+        .hover({ position: { x: 200, y: 60 } });
       await until(async () => (await times(page)).length === 2, "both have a time");
       const [one, other] = await times(page);
       assert.equal(one, other);
@@ -61,8 +73,13 @@ inBrowser("charts", (test) => {
     const part = page.locator(".chart-part");
     await part.waitFor();
     await page.mouse.move(2, 2);
-    await until(async () => Math.abs(Number(await active(page)) - POINTS / 2) <= 2, "the end of the part is the newest value");
-    const { begin, end } = await page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1])));
+    await until(
+      async () => Math.abs(Number(await active(page)) - POINTS / 2) <= 2,
+      "the end of the part is the newest value",
+    );
+    const { begin, end } = await page.evaluate(() =>
+      Object.fromEntries(new URLSearchParams(location.hash.split("?")[1])),
+    );
     assert(BEGIN < Date.parse(begin) && Date.parse(begin) < Date.parse(end), `${begin} ${end}`);
     const text = await part.textContent();
     await isAccessible(page);
@@ -79,14 +96,17 @@ inBrowser("charts", (test) => {
     await shown(page);
     await charts(page).nth(1).focus();
     await page.keyboard.press("Home");
-    await until(async () => await active(page) === "0", "the oldest");
+    await until(async () => (await active(page)) === "0", "the oldest");
     await page.keyboard.press("ArrowRight");
-    await until(async () => await active(page) === "1", "the next");
+    await until(async () => (await active(page)) === "1", "the next");
     assert.equal(new Set(await times(page)).size, 1);
     await page.keyboard.press("+");
     await page.locator(".chart-part").waitFor();
     await page.keyboard.press("End");
-    await until(async () => { const value = Number(await active(page)); return 20 < value && value < 40; }, "the end of the part");
+    await until(async () => {
+      const value = Number(await active(page));
+      return 20 < value && value < 40;
+    }, "the end of the part");
     await page.keyboard.press("-");
     await page.locator(".chart-part").waitFor({ state: "detached" });
   });

@@ -38,12 +38,24 @@ inBrowser("connections", (test) => {
     await page.getByRole("link", { name: "Connections" }).click();
     await heading(page, "Connections");
     const stuck = page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "stuck-worker" });
-    await stuck.getByText(/holds 5 unsettled, the oldest for \d+s, and nothing has happened for \d+s, while 3 wait for it/).waitFor(STUCK);
-    assert.equal(await page.getByRole("region", { name: "Stuck" }).getByRole("listitem").filter({ hasText: "flowing-worker" }).count(), 0);
+    await stuck
+      .getByText(/holds 5 unsettled, the oldest for \d+s, and nothing has happened for \d+s, while 3 wait for it/)
+      .waitFor(STUCK);
+    assert.equal(
+      await page
+        .getByRole("region", { name: "Stuck" })
+        .getByRole("listitem")
+        .filter({ hasText: "flowing-worker" })
+        .count(),
+      0,
+    );
     await row(page, "receives from stuck").getByText("holds 5 unsettled").waitFor();
     await isAccessible(page);
     await stuck.getByRole("button", { name: "Close the connection" }).click();
-    await page.getByRole("dialog").getByText("Its 5 locked messages return to the queue at once, and the delivery counts as failed.").waitFor();
+    await page
+      .getByRole("dialog")
+      .getByText("Its 5 locked messages return to the queue at once, and the delivery counts as failed.")
+      .waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Close the connection" }).click();
     assert.equal(clicks(), 3);
     await page.getByText("The connection was closed.").first().waitFor();
@@ -52,7 +64,10 @@ inBrowser("connections", (test) => {
     await row(page, "stuck-worker").waitFor({ state: "detached" });
     await row(page, "flowing-worker").waitFor();
     const { messages } = await api("GET", "/entities/stuck/messages");
-    assert.deepEqual(messages.map(({ lock, delivery_count: count }) => [lock === undefined, count]), [...Array(5).fill([true, 1]), ...Array(3).fill([true, 0])]);
+    assert.deepEqual(
+      messages.map(({ lock, delivery_count: count }) => [lock === undefined, count]),
+      [...Array(5).fill([true, 1]), ...Array(3).fill([true, 0])],
+    );
   });
 
   test("a page that is opened later says at once which receiver is stuck, and for how long", async (page) => {
@@ -66,25 +81,45 @@ inBrowser("connections", (test) => {
     await page.addInitScript(() => {
       // What was on the page at any time.
       window.seen = new Set();
-      new MutationObserver(() => window.seen.add(document.body?.innerText ?? "")).observe(document, { childList: true, subtree: true, characterData: true });
+      new MutationObserver(() => window.seen.add(document.body?.innerText ?? "")).observe(document, {
+        childList: true,
+        subtree: true,
+        characterData: true,
+      });
     });
     await open(page, "#/connections?show=stuck");
     const shown = row(page, "receives from deep");
     await shown.getByText(/holds 2 unsettled, the oldest for \d+s/).waitFor();
     const seconds = Number(/the oldest for (\d+)s/.exec(await shown.textContent())[1]);
     assert(10 <= seconds && seconds <= (Date.now() - Date.parse(since)) / 1000 + 1, `${seconds} s`);
-    assert.deepEqual(await page.evaluate(() => [...window.seen].filter((text) => text.includes("No receiver is stuck"))), []);
+    assert.deepEqual(
+      await page.evaluate(() => [...window.seen].filter((text) => text.includes("No receiver is stuck"))),
+      [],
+    );
     await open(page, "#/");
-    await page.getByRole("listitem").filter({ hasText: "deep-worker" }).getByText(/has 2 messages locked and settles none; 2 messages wait for it/).waitFor();
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: "deep-worker" })
+      .getByText(/has 2 messages locked and settles none; 2 messages wait for it/)
+      .waitFor();
   });
 
   test("messages of other sessions do not wait for the receiver of a session", async (page) => {
     await entity(api, "by-session", "queue", { requires_session: true, lock_duration: "PT5M" });
-    await send(api, "by-session", { body: "1", session_id: "mine" }, ...Array.from({ length: 5 }, (_, number) => ({ body: `${number}`, session_id: "of-others" })));
+    await send(
+      api,
+      "by-session",
+      { body: "1", session_id: "mine" },
+      ...Array.from({ length: 5 }, (_, number) => ({ body: `${number}`, session_id: "of-others" })),
+    );
     const { messages } = await receive(await client("session-worker"), "by-session", { credit: 1, session: "mine" });
     await until(() => messages.length === 1, "it has its message");
     const link = async () => (await named("session-worker")).links.find(({ role }) => role === "receiver");
-    await until(async () => 12_000 < Date.now() - Date.parse((await link()).idle_since), "it is idle for longer than one that is stuck", STUCK.timeout);
+    await until(
+      async () => 12_000 < Date.now() - Date.parse((await link()).idle_since),
+      "it is idle for longer than one that is stuck",
+      STUCK.timeout,
+    );
     const { waiting, stuck, session_id: session } = await link();
     assert.deepEqual([waiting, stuck, session], [0, undefined, "mine"]);
     await open(page, "#/connections?filter=session-worker");
@@ -92,20 +127,33 @@ inBrowser("connections", (test) => {
     assert.equal(await page.locator("tr.stuck").filter({ hasText: "by-session" }).count(), 0);
     // Another message of its own session does.
     await send(api, "by-session", { body: "2", session_id: "mine" });
-    await page.locator("tr.stuck").filter({ hasText: "by-session" }).getByText(/while 1 waits for it/).waitFor();
+    await page
+      .locator("tr.stuck")
+      .filter({ hasText: "by-session" })
+      .getByText(/while 1 waits for it/)
+      .waitFor();
     await page.getByRole("button", { name: "Detach the link to by-session" }).click();
-    await page.getByRole("dialog").getByText("Its message session is free at once; their messages return, and no delivery counts.").waitFor();
+    await page
+      .getByRole("dialog")
+      .getByText("Its message session is free at once; their messages return, and no delivery counts.")
+      .waitFor();
   });
 
   test("clients are told apart, and links for requests are folded away", async (page) => {
     await entity(api, "told-apart");
     const twins = [];
-    for (const version of ["7.1.0", "7.2.0"]) twins.push(await client("2f1c0b4e", { properties: { product: "azsdk-net-servicebus", version } }));
+    for (const version of ["7.1.0", "7.2.0"])
+      twins.push(await client("2f1c0b4e", { properties: { product: "azsdk-net-servicebus", version } }));
     for (const twin of twins) await receive(twin, "told-apart");
     await sender(twins[0], "told-apart/$management");
     await client("long-product", { properties: { product: "<b>x</b>".repeat(100), version: 7 } });
     await open(page, "#/connections?filter=2f1c0b4e");
-    for (const version of ["7.1.0", "7.2.0"]) await page.locator("tr.connection").filter({ hasText: `azsdk-net-servicebus ${version}` }).getByText(/127\.0\.0\.1:\d+, no TLS/).waitFor();
+    for (const version of ["7.1.0", "7.2.0"])
+      await page
+        .locator("tr.connection")
+        .filter({ hasText: `azsdk-net-servicebus ${version}` })
+        .getByText(/127\.0\.0\.1:\d+, no TLS/)
+        .waitFor();
     const first = page.locator("tr.connection").filter({ hasText: "7.1.0" });
     await first.getByText("1 link for requests").waitFor();
     assert.equal(await row(page, "requests to").count(), 0);
@@ -116,7 +164,10 @@ inBrowser("connections", (test) => {
     await first.getByRole("link", { name: "2f1c0b4e" }).click();
     await heading(page, /^Connection/);
     await page.getByRole("definition").getByText("azsdk-net-servicebus 7.1.0").waitFor();
-    await page.getByRole("definition").getByText(/^127\.0\.0\.1:\d+$/).waitFor();
+    await page
+      .getByRole("definition")
+      .getByText(/^127\.0\.0\.1:\d+$/)
+      .waitFor();
     await page.getByRole("definition").getByText("none were verified").waitFor();
     await page.getByText("1 link for requests").click();
     await page.getByText("told-apart/$management").waitFor();
@@ -165,7 +216,10 @@ inBrowser("connections", (test) => {
     await tabTo(page, /^Detach the link$/);
     await page.keyboard.press("Enter");
     await page.getByRole("status").getByText("The link was detached.").waitFor();
-    await until(async () => (await named("keyboard-worker"))?.links.map(({ entity: path }) => path).join() === "keyboard/b", "the other link stays");
+    await until(
+      async () => (await named("keyboard-worker"))?.links.map(({ entity: path }) => path).join() === "keyboard/b",
+      "the other link stays",
+    );
     await page.getByRole("region", { name: "Links" }).getByText("keyboard/a").waitFor({ state: "detached" });
   });
 
@@ -183,7 +237,10 @@ inBrowser("connections", (test) => {
     await heading(page, `Connection ${id}`);
     await page.getByText("shared-worker").first().waitFor();
     await page.getByRole("region", { name: "Links" }).getByText("Unsettled 2").waitFor();
-    await page.getByRole("region", { name: "Messages that it holds" }).getByRole("link", { name: "2", exact: true }).click();
+    await page
+      .getByRole("region", { name: "Messages that it holds" })
+      .getByRole("link", { name: "2", exact: true })
+      .click();
     await heading(page, "Message 2");
     await page.goBack();
     await heading(page, `Connection ${id}`);
@@ -215,12 +272,18 @@ inBrowser("connections", (test) => {
     await row(page, "flowing-worker").waitFor();
     assert.match(page.url(), /show=receivers/);
     await page.getByRole("button", { name: "Credit" }).click();
-    await until(async () => /flowing-worker/.test(await page.locator("tbody tr").first().textContent()), "the most credit is first");
+    await until(
+      async () => /flowing-worker/.test(await page.locator("tbody tr").first().textContent()),
+      "the most credit is first",
+    );
     await page.getByRole("searchbox").fill("nothing like it");
     await page.getByText("No link matches.").waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
     await row(page, "producer").waitFor();
-    await page.locator(".choice").getByText(/^Stuck/).click();
+    await page
+      .locator(".choice")
+      .getByText(/^Stuck/)
+      .click();
     await until(async () => (await row(page, "producer").count()) === 0, "no sender is stuck");
   });
 
@@ -252,15 +315,19 @@ inBrowser("connections", (test) => {
     await page.getByText("<script>alert(1)</script>").waitFor();
   });
 
-  test("who may only listen is not offered to close", async (page) => {
-    await signIn(page, LISTENER);
-    await page.goto(`${securedUrl}/#/connections`);
-    await heading(page, "Connections");
-    await live(page);
-    await page.getByText("No client is connected.").waitFor();
-    await page.getByRole("button", { name: "Copy" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: /Close|Detach/ }).count(), 0);
-  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+  test(
+    "who may only listen is not offered to close",
+    async (page) => {
+      await signIn(page, LISTENER);
+      await page.goto(`${securedUrl}/#/connections`);
+      await heading(page, "Connections");
+      await live(page);
+      await page.getByText("No client is connected.").waitFor();
+      await page.getByRole("button", { name: "Copy" }).waitFor();
+      assert.equal(await page.getByRole("button", { name: /Close|Detach/ }).count(), 0);
+    },
+    { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] },
+  );
 
   test("at 360 pixels nothing is wider than the page", async (page) => {
     await page.setViewportSize({ width: 360, height: 740 });

@@ -21,7 +21,12 @@ async function deferred(path, messages, properties = {}, { base = url, call = ap
   }
 }
 
-const some = (count) => Array.from({ length: count }, (_, number) => ({ body: `parked ${number}`, message_id: `parked-${number}`, properties: { number } }));
+const some = (count) =>
+  Array.from({ length: count }, (_, number) => ({
+    body: `parked ${number}`,
+    message_id: `parked-${number}`,
+    properties: { number },
+  }));
 
 inBrowser("deferred", (test) => {
   before(async () => {
@@ -59,58 +64,83 @@ inBrowser("deferred", (test) => {
     assert.equal(clicks(), 4);
     await held.waitFor({ state: "detached" });
     const { messages } = await api("GET", `${at("parked-one")}/messages`);
-    assert.deepEqual(messages.map(({ sequence_number: number }) => number), [1]);
+    assert.deepEqual(
+      messages.map(({ sequence_number: number }) => number),
+      [1],
+    );
   });
 
-  test("the journey by keyboard alone: received by number, kept by a reload, dead-lettered with a reason", async (page) => {
-    await open(page);
-    await tabTo(page, /^Deferred$/);
-    await page.keyboard.press("Enter");
-    await heading(page, "Deferred");
-    await tabTo(page, /^parked-a$/);
-    await page.keyboard.press("Enter");
-    await tabTo(page, /^Receive by number$/);
-    await page.keyboard.type("77");
-    await page.keyboard.press("Enter");
-    await page.getByRole("alert").getByText("The message 77 is not there.").waitFor();
-    await page.keyboard.press("Control+A");
-    await page.keyboard.type("3");
-    await page.keyboard.press("Enter");
-    await page.getByRole("region", { name: "Message 3" }).waitFor();
-    await until(() => page.evaluate(() => document.activeElement?.textContent?.startsWith("Message 3")), "what was received has the focus");
-    await page.reload();
-    await live(page);
-    const held = page.getByRole("region", { name: "Message 3" });
-    await held.getByText("parked-2").waitFor();
-    await tabTo(page, /^Dead-letter…$/);
-    await page.keyboard.press("Enter");
-    await until(() => page.evaluate(() => document.activeElement?.labels?.[0]?.textContent === "Reason"), "the reason has the cursor");
-    await page.keyboard.type("TooLate");
-    await page.keyboard.press("Tab");
-    await page.keyboard.type("the invoice was cancelled");
-    await page.keyboard.press("Enter");
-    await page.getByText("Message 3 was dead-lettered.").first().waitFor();
-    const { groups } = await api("GET", `${at("parked-a")}/dead-letters`);
-    assert.deepEqual(groups.map(({ reason, description }) => [reason, description]), [["TooLate", "the invoice was cancelled"]]);
-    await until(() => page.evaluate(() => document.activeElement !== document.body), "the focus is not lost");
-    await tabTo(page, /^Make active: message 1$/);
-    await page.keyboard.press("Enter");
-    await page.getByRole("dialog").getByText("Make message 1 of parked-a active?").waitFor();
-    await tabTo(page, /^Make active$/);
-    await page.keyboard.press("Enter");
-    await page.getByText("Message 1 is active now.").first().waitFor();
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "the journey by keyboard alone: received by number, kept by a reload, dead-lettered with a reason",
+    async (page) => {
+      await open(page);
+      await tabTo(page, /^Deferred$/);
+      await page.keyboard.press("Enter");
+      await heading(page, "Deferred");
+      await tabTo(page, /^parked-a$/);
+      await page.keyboard.press("Enter");
+      await tabTo(page, /^Receive by number$/);
+      await page.keyboard.type("77");
+      await page.keyboard.press("Enter");
+      await page.getByRole("alert").getByText("The message 77 is not there.").waitFor();
+      await page.keyboard.press("Control+A");
+      await page.keyboard.type("3");
+      await page.keyboard.press("Enter");
+      await page.getByRole("region", { name: "Message 3" }).waitFor();
+      await until(
+        () => page.evaluate(() => document.activeElement?.textContent?.startsWith("Message 3")),
+        "what was received has the focus",
+      );
+      await page.reload();
+      await live(page);
+      const held = page.getByRole("region", { name: "Message 3" });
+      await held.getByText("parked-2").waitFor();
+      await tabTo(page, /^Dead-letter…$/);
+      await page.keyboard.press("Enter");
+      await until(
+        () => page.evaluate(() => document.activeElement?.labels?.[0]?.textContent === "Reason"),
+        "the reason has the cursor",
+      );
+      await page.keyboard.type("TooLate");
+      await page.keyboard.press("Tab");
+      await page.keyboard.type("the invoice was cancelled");
+      await page.keyboard.press("Enter");
+      await page.getByText("Message 3 was dead-lettered.").first().waitFor();
+      const { groups } = await api("GET", `${at("parked-a")}/dead-letters`);
+      assert.deepEqual(
+        groups.map(({ reason, description }) => [reason, description]),
+        [["TooLate", "the invoice was cancelled"]],
+      );
+      await until(() => page.evaluate(() => document.activeElement !== document.body), "the focus is not lost");
+      await tabTo(page, /^Make active: message 1$/);
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").getByText("Make message 1 of parked-a active?").waitFor();
+      await tabTo(page, /^Make active$/);
+      await page.keyboard.press("Enter");
+      await page.getByText("Message 1 is active now.").first().waitFor();
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 
   test("abandoned and deferred messages stay deferred; those that are selected are made active", async (page) => {
     await deferred("parked-some", some(4));
     await open(page, "#/deferred?entity=parked-some");
-    for (const [number, action, said] of [["1", "Abandon", "Message 1 was abandoned."], ["2", "Defer", "Message 2 is deferred again."]]) {
+    for (const [number, action, said] of [
+      ["1", "Abandon", "Message 1 was abandoned."],
+      ["2", "Defer", "Message 2 is deferred again."],
+    ]) {
       await page.getByRole("button", { name: `Receive message ${number}`, exact: true }).click();
-      await page.getByRole("region", { name: `Message ${number}` }).getByRole("button", { name: action, exact: true }).click();
+      await page
+        .getByRole("region", { name: `Message ${number}` })
+        .getByRole("button", { name: action, exact: true })
+        .click();
       await page.getByText(said).first().waitFor();
     }
     const { messages } = await api("GET", `${at("parked-some")}/messages`);
-    assert.deepEqual(messages.map(({ state }) => state), ["deferred", "deferred", "deferred", "deferred"]);
+    assert.deepEqual(
+      messages.map(({ state }) => state),
+      ["deferred", "deferred", "deferred", "deferred"],
+    );
     await page.getByLabel("Select message 2").check();
     await page.getByLabel("Select message 4").check();
     await page.getByRole("button", { name: "Make 2 selected active" }).click();
@@ -118,7 +148,10 @@ inBrowser("deferred", (test) => {
     await page.getByRole("dialog").getByRole("button", { name: "Make active" }).click();
     await page.getByText("2 messages are active now.").first().waitFor();
     const after = (await api("GET", `${at("parked-some")}/messages?state=deferred`)).messages;
-    assert.deepEqual(after.map(({ sequence_number: number }) => number), [1, 3]);
+    assert.deepEqual(
+      after.map(({ sequence_number: number }) => number),
+      [1, 3],
+    );
   });
 
   test("two clicks at once make one message active at most, on its page too", async (page) => {
@@ -153,7 +186,10 @@ inBrowser("deferred", (test) => {
   });
 
   test("hostile texts stay texts", async (page) => {
-    await deferred("parked-odd", HOSTILE.map((text) => ({ body: text, subject: text, message_id: text, properties: { [text]: text } })));
+    await deferred(
+      "parked-odd",
+      HOSTILE.map((text) => ({ body: text, subject: text, message_id: text, properties: { [text]: text } })),
+    );
     await open(page, "#/deferred?entity=parked-odd");
     await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
     await page.getByRole("button", { name: "Receive message 2", exact: true }).click();
@@ -161,39 +197,56 @@ inBrowser("deferred", (test) => {
     assert.equal(await page.locator("main img, main script").count(), 0);
   });
 
-  test("what a right does not allow is not offered", async (page) => {
-    const token = rootToken();
-    const call = client(securedUrl, token);
-    await deferred("parked-guarded", some(2), {}, { base: securedUrl, call, headers: { Authorization: token } });
-    await send(call, "parked-guarded", { body: "later", scheduled_for: new Date(Date.now() + 3_600_000).toISOString() });
-    await signIn(page, LISTENER);
-    await page.goto(`${securedUrl}/#/deferred?entity=parked-guarded`);
-    await page.getByText("needs the right Manage").waitFor();
-    await page.locator("tbody").getByText("parked-0").waitFor();
-    assert.equal(await page.locator("main").getByRole("button", { name: /Put|Receive/ }).count(), 0);
-    assert.equal(await page.locator("main").getByRole("checkbox").count(), 0);
-    await page.goto(`${securedUrl}/#/schedule?entity=parked-guarded`);
-    await page.locator("tbody").getByText("later").waitFor();
-    assert.equal(await page.locator("tbody").getByRole("button").count(), 0);
-    await page.goto(`${securedUrl}/#/send?entity=parked-guarded`);
-    await page.getByText("This key does not allow sending.").waitFor();
-    assert.equal(await page.locator("main").getByRole("button").count(), 0);
-  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+  test(
+    "what a right does not allow is not offered",
+    async (page) => {
+      const token = rootToken();
+      const call = client(securedUrl, token);
+      await deferred("parked-guarded", some(2), {}, { base: securedUrl, call, headers: { Authorization: token } });
+      await send(call, "parked-guarded", {
+        body: "later",
+        scheduled_for: new Date(Date.now() + 3_600_000).toISOString(),
+      });
+      await signIn(page, LISTENER);
+      await page.goto(`${securedUrl}/#/deferred?entity=parked-guarded`);
+      await page.getByText("needs the right Manage").waitFor();
+      await page.locator("tbody").getByText("parked-0").waitFor();
+      assert.equal(
+        await page
+          .locator("main")
+          .getByRole("button", { name: /Put|Receive/ })
+          .count(),
+        0,
+      );
+      assert.equal(await page.locator("main").getByRole("checkbox").count(), 0);
+      await page.goto(`${securedUrl}/#/schedule?entity=parked-guarded`);
+      await page.locator("tbody").getByText("later").waitFor();
+      assert.equal(await page.locator("tbody").getByRole("button").count(), 0);
+      await page.goto(`${securedUrl}/#/send?entity=parked-guarded`);
+      await page.getByText("This key does not allow sending.").waitFor();
+      assert.equal(await page.locator("main").getByRole("button").count(), 0);
+    },
+    { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] },
+  );
 
-  test("axe finds nothing", async (page) => {
-    await open(page, "#/deferred");
-    await page.getByRole("link", { name: "parked-a" }).waitFor();
-    await isAccessible(page);
-    await open(page, "#/deferred?entity=parked-a");
-    await page.getByRole("button", { name: "Receive message 2", exact: true }).click();
-    await page.getByRole("region", { name: "Message 2" }).getByText("parked-1").waitFor();
-    await page.getByLabel("Select message 5").check();
-    await isAccessible(page);
-    await page.getByRole("button", { name: "Dead-letter…" }).click();
-    await page.setViewportSize({ width: 360, height: 740 });
-    await isAccessible(page);
-    await open(page, "#/deferred?entity=none");
-    await page.getByText("This entity has no deferred messages.").waitFor();
-    await isAccessible(page);
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "axe finds nothing",
+    async (page) => {
+      await open(page, "#/deferred");
+      await page.getByRole("link", { name: "parked-a" }).waitFor();
+      await isAccessible(page);
+      await open(page, "#/deferred?entity=parked-a");
+      await page.getByRole("button", { name: "Receive message 2", exact: true }).click();
+      await page.getByRole("region", { name: "Message 2" }).getByText("parked-1").waitFor();
+      await page.getByLabel("Select message 5").check();
+      await isAccessible(page);
+      await page.getByRole("button", { name: "Dead-letter…" }).click();
+      await page.setViewportSize({ width: 360, height: 740 });
+      await isAccessible(page);
+      await open(page, "#/deferred?entity=none");
+      await page.getByText("This entity has no deferred messages.").waitFor();
+      await isAccessible(page);
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 });

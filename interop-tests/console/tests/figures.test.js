@@ -24,7 +24,11 @@ inBrowser("figures", (test) => {
     await row.getByRole("link", { name: "figured", exact: true }).click();
     await heading(page, "figured");
     const figures = page.locator(".figures");
-    await figures.locator("div").filter({ has: page.getByText("Active", { exact: true }) }).getByText("14", { exact: true }).waitFor();
+    await figures
+      .locator("div")
+      .filter({ has: page.getByText("Active", { exact: true }) })
+      .getByText("14", { exact: true })
+      .waitFor();
     await figures.getByText("Published", { exact: true }).waitFor();
     await figures.getByText("Copies completed", { exact: true }).waitFor();
     await page.getByText("Counts of a topic are those of its subscriptions together").waitFor();
@@ -32,22 +36,34 @@ inBrowser("figures", (test) => {
   });
 
   test("what comes in is what can be completed: copies count, and what was published is told apart", async (page) => {
-    for (const [path, kind] of [["published", "topic"], ["published/Subscriptions/a", "subscription"], ["published/Subscriptions/b", "subscription"]]) await entity(other, path, kind);
+    for (const [path, kind] of [
+      ["published", "topic"],
+      ["published/Subscriptions/a", "subscription"],
+      ["published/Subscriptions/b", "subscription"],
+    ])
+      await entity(other, path, kind);
     // One interval begins before, so that counts are those of the intervals after it.
     await until(async () => (await other("GET", "/history")).points.length !== 0, "there is a first interval");
     await send(other, "published", ...Array.from({ length: 6 }, (_, number) => ({ body: `${number}` })));
     for (const name of ["a", "b"]) {
       const at = `/entities/${encodeURIComponent(`published/Subscriptions/${name}`)}`;
       const { messages } = await other("POST", `${at}/lock`, { sequence_numbers: [1, 2, 3, 4, 5, 6] });
-      await other("POST", `${at}/settle`, { settlements: messages.map(({ lock_token: token }) => ({ lock_token: token, outcome: "complete" })) });
+      await other("POST", `${at}/settle`, {
+        settlements: messages.map(({ lock_token: token }) => ({ lock_token: token, outcome: "complete" })),
+      });
     }
     const sums = async () => {
       const { points } = await other("GET", "/history");
-      return ["published", "incoming", "completed"].map((counter) => points.reduce((sum, point) => sum + point[counter], 0));
+      return ["published", "incoming", "completed"].map((counter) =>
+        points.reduce((sum, point) => sum + point[counter], 0),
+      );
     };
     await until(async () => (await sums()).join() === "6,12,12", "each copy came in and was completed", INTERVALS);
     await page.goto(`${url}/?${IN_OTHER}#/`);
     await heading(page, "Overview");
-    await page.locator(".figures").getByText(/published to topics/).waitFor();
+    await page
+      .locator(".figures")
+      .getByText(/published to topics/)
+      .waitFor();
   });
 });

@@ -22,10 +22,12 @@ async function passes(...command) {
 async function sources() {
   const entries = await readdir(SOURCES, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && /\.(js|css|html|svg)$/.test(entry.name));
-  return Promise.all(files.map(async (entry) => {
-    const path = join(entry.parentPath ?? entry.path, entry.name);
-    return { name: path.slice(SOURCES.length + 1), text: await readFile(path, "utf8") };
-  }));
+  return Promise.all(
+    files.map(async (entry) => {
+      const path = join(entry.parentPath ?? entry.path, entry.name);
+      return { name: path.slice(SOURCES.length + 1), text: await readFile(path, "utf8") };
+    }),
+  );
 }
 
 /** Words that no text of the console has, and what is written instead. */
@@ -75,7 +77,8 @@ describe("files", { concurrency: true }, () => {
   it("operations and types are those of the broker's OpenAPI document", () => passes("generate.mjs", url, "--check"));
 
   it("no source makes markup of texts, or code", async () => {
-    const forbidden = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function|DOMParser|srcdoc/;
+    const forbidden =
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function|DOMParser|srcdoc/;
     for (const { name, text } of await sources()) {
       if (!name.startsWith("vendor/")) assert(!forbidden.test(text), `${name}: ${forbidden.exec(text)}`);
     }
@@ -110,13 +113,17 @@ describe("files", { concurrency: true }, () => {
       for (const [, selectors] of text.replace(/\/\*.*?\*\//gs, "").matchAll(/([^{}]+)\{/g)) {
         for (const selector of selectors.split(",").map((each) => each.trim())) {
           const first = /^[\w-]*\.[\w-]+/.exec(selector)?.[0];
-          if (first !== undefined) owners.set(first, (owners.get(first) ?? new Set()).add(SHARED.includes(file) ? "shared" : file));
+          if (first !== undefined)
+            owners.set(first, (owners.get(first) ?? new Set()).add(SHARED.includes(file) ? "shared" : file));
         }
       }
     }
     // What pages add to shared classes, they add to one with another class of theirs.
     const contested = [...owners].filter(([, files]) => !files.has("shared") && 1 < files.size);
-    assert.deepEqual(contested.map(([name, files]) => `${name}: ${[...files].join(", ")}`), []);
+    assert.deepEqual(
+      contested.map(([name, files]) => `${name}: ${[...files].join(", ")}`),
+      [],
+    );
   });
 
   it("every document has the policy, and a file that is known is not sent again", async () => {
@@ -127,7 +134,11 @@ describe("files", { concurrency: true }, () => {
         assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self';/);
         assert.doesNotMatch(policy, /unsafe/);
       }
-      for (const [name, value] of [["x-content-type-options", "nosniff"], ["referrer-policy", "no-referrer"], ["cross-origin-opener-policy", "same-origin"]]) {
+      for (const [name, value] of [
+        ["x-content-type-options", "nosniff"],
+        ["referrer-policy", "no-referrer"],
+        ["cross-origin-opener-policy", "same-origin"],
+      ]) {
         assert.equal(answer.headers.get(name), value, path);
       }
       if (!answer.ok) continue;
@@ -151,7 +162,13 @@ describe("files", { concurrency: true }, () => {
       await answer.arrayBuffer();
     }
     // A server of another version may be asked while servers are upgraded: what it sends is not kept.
-    for (const path of ["/", "/$console/app.js", "/$console/00000000000000ff/app.js", `/$console/${version}/index.html`, "/$console/sign-in.json"]) {
+    for (const path of [
+      "/",
+      "/$console/app.js",
+      "/$console/00000000000000ff/app.js",
+      `/$console/${version}/index.html`,
+      "/$console/sign-in.json",
+    ]) {
       const answer = await fetch(url + path);
       assert.deepEqual([answer.status, answer.headers.get("cache-control")], [200, "no-cache"], path);
       await answer.arrayBuffer();
@@ -191,7 +208,9 @@ inBrowser("first load", (test) => {
     await session.send("Network.enable");
     const paths = new Map();
     const kept = new Set();
-    session.on("Network.requestWillBeSent", ({ requestId, request }) => paths.set(requestId, new URL(request.url).pathname));
+    session.on("Network.requestWillBeSent", ({ requestId, request }) =>
+      paths.set(requestId, new URL(request.url).pathname),
+    );
     session.on("Network.requestServedFromCache", ({ requestId }) => kept.add(requestId));
     session.on("Network.responseReceived", ({ requestId, response }) => response.fromDiskCache && kept.add(requestId));
     await open(page);

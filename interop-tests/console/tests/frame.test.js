@@ -16,30 +16,34 @@ inBrowser("frame", (test) => {
     await entity(other, "in-both");
   });
 
-  test("another namespace is chosen in the head by mouse, and the reader stays with the entity", async (page) => {
-    await open(page, "#/entity/in-both");
-    await namespace(page, "sbemulatorns").click();
-    await isAccessible(page);
-    await page.getByLabel("Another namespace").fill("nowhere-at-all");
-    await page.keyboard.press("Enter");
-    await page.getByRole("alert").getByText("There is no namespace 'nowhere-at-all'.").waitFor();
-    await page.getByLabel("Another namespace").fill("other");
-    await page.keyboard.press("Enter");
-    await namespace(page, "other").waitFor();
-    await heading(page, "in-both");
-    await until(() => page.url() === `${url}/?namespace=other#/entity/in-both`, "the address has the namespace");
-    // It is remembered, and so is that of before; an entity that the other has not leads to the list.
-    await namespace(page, "other").click();
-    await page.getByRole("button", { name: "sbemulatorns", exact: true }).click();
-    await namespace(page, "sbemulatorns").waitFor();
-    await page.goto(`${url}/?namespace=sbemulatorns#/entity/in-one`);
-    await heading(page, "in-one");
-    await until(async () => await page.title() === "in-one · sbemulatorns · Jitney", "the title names it");
-    await namespace(page, "sbemulatorns").click();
-    await page.getByRole("button", { name: "other", exact: true }).click();
-    await heading(page, "Entities");
-    assert.equal(page.url(), `${url}/?namespace=other#/entities`);
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "another namespace is chosen in the head by mouse, and the reader stays with the entity",
+    async (page) => {
+      await open(page, "#/entity/in-both");
+      await namespace(page, "sbemulatorns").click();
+      await isAccessible(page);
+      await page.getByLabel("Another namespace").fill("nowhere-at-all");
+      await page.keyboard.press("Enter");
+      await page.getByRole("alert").getByText("There is no namespace 'nowhere-at-all'.").waitFor();
+      await page.getByLabel("Another namespace").fill("other");
+      await page.keyboard.press("Enter");
+      await namespace(page, "other").waitFor();
+      await heading(page, "in-both");
+      await until(() => page.url() === `${url}/?namespace=other#/entity/in-both`, "the address has the namespace");
+      // It is remembered, and so is that of before; an entity that the other has not leads to the list.
+      await namespace(page, "other").click();
+      await page.getByRole("button", { name: "sbemulatorns", exact: true }).click();
+      await namespace(page, "sbemulatorns").waitFor();
+      await page.goto(`${url}/?namespace=sbemulatorns#/entity/in-one`);
+      await heading(page, "in-one");
+      await until(async () => (await page.title()) === "in-one · sbemulatorns · Jitney", "the title names it");
+      await namespace(page, "sbemulatorns").click();
+      await page.getByRole("button", { name: "other", exact: true }).click();
+      await heading(page, "Entities");
+      assert.equal(page.url(), `${url}/?namespace=other#/entities`);
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 
   test("by keyboard alone", async (page) => {
     await open(page, "#/jobs");
@@ -47,7 +51,10 @@ inBrowser("frame", (test) => {
     await page.keyboard.press("Enter");
     await tabTo(page, /^Another namespace$/);
     await page.keyboard.press("Escape");
-    await until(() => page.evaluate(() => document.activeElement?.textContent?.includes("sbemulatorns")), "the button has the focus again");
+    await until(
+      () => page.evaluate(() => document.activeElement?.textContent?.includes("sbemulatorns")),
+      "the button has the focus again",
+    );
     assert.equal(await page.getByLabel("Another namespace").count(), 0);
     await page.keyboard.press("Enter");
     await tabTo(page, /^Another namespace$/);
@@ -82,8 +89,14 @@ inBrowser("frame", (test) => {
     await open(page, "#/entities");
     for (const width of [360, 600, 720, 820, 1000, 1440]) {
       await page.setViewportSize({ width, height: 740 });
-      const boxes = await page.locator("header > *").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).filter((box) => box.width !== 0).map(({ left, right }) => [left, right]));
-      for (const [at, [left, right]] of boxes.entries()) assert(right <= width && (at === 0 || boxes[at - 1][1] <= left + 1), `${width}: ${JSON.stringify(boxes)}`);
+      const boxes = await page.locator("header > *").evaluateAll((all) =>
+        all
+          .map((each) => each.getBoundingClientRect())
+          .filter((box) => box.width !== 0)
+          .map(({ left, right }) => [left, right]),
+      );
+      for (const [at, [left, right]] of boxes.entries())
+        assert(right <= width && (at === 0 || boxes[at - 1][1] <= left + 1), `${width}: ${JSON.stringify(boxes)}`);
     }
   });
 });

@@ -44,7 +44,10 @@ inBrowser("hostile", (test) => {
     await open(page, "#/entity/long/message/1");
     await page.getByText(/The first 64 KiB of .* are shown/).waitFor();
     assert((await page.locator("pre.body").textContent()).length <= 64 * 1024);
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
     assert.equal(await readFile(await download.path(), "utf8"), text);
   });
 
@@ -86,7 +89,10 @@ inBrowser("hostile", (test) => {
     await heading(page, "Message 1");
     await page.locator("pre.body").getByText("[", { exact: false }).first().waitFor();
     await page.getByRole("button", { name: "Repair" }).click();
-    await until(async () => (await page.getByRole("textbox", { name: "Body" }).inputValue()).length !== 0, "the body can be repaired");
+    await until(
+      async () => (await page.getByRole("textbox", { name: "Body" }).inputValue()).length !== 0,
+      "the body can be repaired",
+    );
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Send a copy" }).click();
     await heading(page, "Send");
@@ -99,9 +105,18 @@ inBrowser("hostile", (test) => {
   test("compressed bodies are decompressed, up to a bound", async (page) => {
     await entity(api, "packed");
     const packed = (text) => ({ body_base64: gzipSync(text).toString("base64") });
-    await send(api, "packed", packed('{"order": 7, "note": "<img src=x onerror=alert(1)>"}'), packed("plain text"), packed("0".repeat(64 * 1024 * 1024)),
+    await send(
+      api,
+      "packed",
+      packed('{"order": 7, "note": "<img src=x onerror=alert(1)>"}'),
+      packed("plain text"),
+      packed("0".repeat(64 * 1024 * 1024)),
       { body_base64: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]).toString("base64") },
-      { body_base64: brotliCompressSync("read by the broker <b>").toString("base64"), properties: { "content-encoding": "br" } });
+      {
+        body_base64: brotliCompressSync("read by the broker <b>").toString("base64"),
+        properties: { "content-encoding": "br" },
+      },
+    );
     await open(page, "#/entity/packed/message/1");
     await page.locator("pre.body").getByText('"order": 7').waitFor();
     await page.locator("pre.body").getByText("<img src=x").waitFor();
@@ -121,7 +136,12 @@ inBrowser("hostile", (test) => {
   });
 
   test("an address that is no address is a page that says so", async (page) => {
-    for (const address of ["#/<img src=x onerror=alert(1)>", "#/entity/%E0%A4%A", "#//evil.example", "#/entity/a/b/c/d"]) {
+    for (const address of [
+      "#/<img src=x onerror=alert(1)>",
+      "#/entity/%E0%A4%A",
+      "#//evil.example",
+      "#/entity/a/b/c/d",
+    ]) {
       await open(page, address);
       await heading(page, "There is no such page.");
     }

@@ -12,15 +12,22 @@ const later = (hours) => new Date(Date.now() + hours * 3_600_000).toISOString();
 const LONG = "a-queue/with.a-long_name/of/several.parts/that-take/more-than/a-line";
 
 /** Labels of buttons and links that are partly or wholly outside of what they are in. */
-const cutOff = (page, inside) => page.locator(inside).first().evaluate((box) => {
-  const { left, right } = box.getBoundingClientRect();
-  const isShown = (element) => element.getClientRects().length !== 0 && getComputedStyle(element).visibility !== "hidden";
-  const isOut = (element) => {
-    const own = element.getBoundingClientRect();
-    return own.right > right + 1 || own.left < left - 1;
-  };
-  return [...box.querySelectorAll("button")].filter((element) => isShown(element) && isOut(element)).map((element) => element.getAttribute("aria-label") ?? element.textContent);
-});
+const cutOff = (page, inside) =>
+  page
+    .locator(inside)
+    .first()
+    .evaluate((box) => {
+      const { left, right } = box.getBoundingClientRect();
+      const isShown = (element) =>
+        element.getClientRects().length !== 0 && getComputedStyle(element).visibility !== "hidden";
+      const isOut = (element) => {
+        const own = element.getBoundingClientRect();
+        return own.right > right + 1 || own.left < left - 1;
+      };
+      return [...box.querySelectorAll("button")]
+        .filter((element) => isShown(element) && isOut(element))
+        .map((element) => element.getAttribute("aria-label") ?? element.textContent);
+    });
 
 const BROKEN = "the-shop.of/everyCountry_and-region/with-a-customer";
 
@@ -29,40 +36,59 @@ inBrowser("layout", (test) => {
     await entity(api, LONG);
     await entity(api, "laid-out");
     for (const path of [LONG, "laid-out"]) {
-      await send(api, path, ...Array.from({ length: 4 }, (_, number) => ({
-        body: "a body that is as long as a line ".repeat(4), message_id: `a-message-id-that-is-long-${number}-${"0".repeat(60)}`, scheduled_for: later(number + 1),
-      })));
+      await send(
+        api,
+        path,
+        ...Array.from({ length: 4 }, (_, number) => ({
+          body: "a body that is as long as a line ".repeat(4),
+          message_id: `a-message-id-that-is-long-${number}-${"0".repeat(60)}`,
+          scheduled_for: later(number + 1),
+        })),
+      );
     }
-    await send(api, "laid-out", { body: "now", message_id: "now", properties: { [`a-property-${"with-a-long-name-".repeat(6)}`]: "a value", short: 1 } });
+    await send(api, "laid-out", {
+      body: "now",
+      message_id: "now",
+      properties: { [`a-property-${"with-a-long-name-".repeat(6)}`]: "a value", short: 1 },
+    });
   });
 
   test("back leads to the row that was left, and to the place on the page", async (page) => {
     await entity(api, "long-list");
-    for (let at = 0; at < 250; at += 125) await send(api, "long-list", ...Array.from({ length: 125 }, (_, number) => ({ body: `${at + number}` })));
+    for (let at = 0; at < 250; at += 125)
+      await send(api, "long-list", ...Array.from({ length: 125 }, (_, number) => ({ body: `${at + number}` })));
     await open(page, "#/entity/long-list?tab=messages");
     const box = page.locator(".table-box");
     // Further messages are read as one scrolls.
     await until(async () => {
       await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
-      return await page.getByRole("link", { name: "250", exact: true }).count() === 1;
+      return (await page.getByRole("link", { name: "250", exact: true }).count()) === 1;
     }, "the last message is listed");
-    const place = (name) => page.getByRole("link", { name, exact: true }).evaluate((link) => link.getBoundingClientRect().top);
+    const place = (name) =>
+      page.getByRole("link", { name, exact: true }).evaluate((link) => link.getBoundingClientRect().top);
     await box.evaluate((element) => element.scrollBy(0, -900));
     await page.getByRole("link", { name: "215", exact: true }).waitFor();
     const before = await place("215");
     await page.getByRole("link", { name: "215", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Message 215" }).waitFor();
     await page.goBack();
-    await until(async () => await page.locator("tr.cursor").getByRole("link", { name: "215", exact: true }).count() === 1, "the row has the cursor");
+    await until(
+      async () => (await page.locator("tr.cursor").getByRole("link", { name: "215", exact: true }).count()) === 1,
+      "the row has the cursor",
+    );
     assert.equal(await place("215"), before);
     // A page that is longer than the window, and is no table.
     await page.setViewportSize({ width: 900, height: 400 });
     await open(page, "#/entity/laid-out");
     const main = page.locator("main");
-    await until(() => main.evaluate((element) => {
-      element.scrollTop = 150;
-      return element.scrollTop === 150;
-    }), "the page is long enough");
+    await until(
+      () =>
+        main.evaluate((element) => {
+          element.scrollTop = 150;
+          return element.scrollTop === 150;
+        }),
+      "the page is long enough",
+    );
     await page.evaluate(() => {
       location.hash = "#/jobs";
     });
@@ -117,15 +143,24 @@ inBrowser("layout", (test) => {
       }
       return found;
     });
-    assert.deepEqual(words.map(({ text }) => text), ["the-", "shop.", "of/", "every", "Country_", "and-", "region/", "with-", "a-", "customer"]);
-    assert(words.every(({ lines }) => lines === 1), JSON.stringify(words));
+    assert.deepEqual(
+      words.map(({ text }) => text),
+      ["the-", "shop.", "of/", "every", "Country_", "and-", "region/", "with-", "a-", "customer"],
+    );
+    assert(
+      words.every(({ lines }) => lines === 1),
+      JSON.stringify(words),
+    );
     assert(1 < new Set(words.map(({ top }) => top)).size, "the name has several lines");
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), BROKEN);
   });
 
   test("no dialog cuts off a button", async (page) => {
     await open(page, "#/schedule?entity=laid-out");
-    await page.getByRole("button", { name: /^Reschedule message/ }).first().click();
+    await page
+      .getByRole("button", { name: /^Reschedule message/ })
+      .first()
+      .click();
     await page.getByLabel("Becomes active").waitFor();
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 });
@@ -149,7 +184,14 @@ inBrowser("layout", (test) => {
     await page.setViewportSize({ width: 360, height: 740 });
     await open(page, "#/entity/laid-out?tab=properties");
     const tabs = page.locator(".tabs");
-    await until(() => tabs.evaluate((bar) => bar.querySelector("[aria-current]").getBoundingClientRect().right <= bar.getBoundingClientRect().right + 1), "the tab is in sight");
+    await until(
+      () =>
+        tabs.evaluate(
+          (bar) =>
+            bar.querySelector("[aria-current]").getBoundingClientRect().right <= bar.getBoundingClientRect().right + 1,
+        ),
+      "the tab is in sight",
+    );
     assert.equal(await tabs.evaluate((bar) => getComputedStyle(bar).scrollbarWidth), "none");
   });
 
@@ -162,7 +204,7 @@ inBrowser("layout", (test) => {
     const { y } = await foot.boundingBox();
     for (const count of [1, 2]) {
       await page.keyboard.press("Control+Enter");
-      await until(async () => await page.locator(".toast").count() === count, `${count} toasts`);
+      await until(async () => (await page.locator(".toast").count()) === count, `${count} toasts`);
       const box = await foot.boundingBox();
       assert.equal(box.y, y);
       const toasts = await page.locator(".toasts").boundingBox();

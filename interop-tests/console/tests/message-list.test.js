@@ -8,22 +8,38 @@ import { client, entity, job, send } from "../seed.js";
 import { LISTENER, rootToken, signIn, tabTo } from "../journey.js";
 
 const counts = async (path) => (await api("GET", `/entities/${encodeURIComponent(path)}`)).counts;
-const numbered = (length, of = () => ({})) => Array.from({ length }, (_, number) => ({ body: `text ${number + 1}`, ...of(number + 1) }));
+const numbered = (length, of = () => ({})) =>
+  Array.from({ length }, (_, number) => ({ body: `text ${number + 1}`, ...of(number + 1) }));
 
 inBrowser("lists of messages", (test) => {
-  before(async () => {
-    for (const path of ["ticked", "ticked-to", "ticked-keys", "ticked-many", "ticked-saved", "ticked-dead"]) await entity(api, path);
-    await send(api, "ticked", ...numbered(20));
-    await send(api, "ticked-keys", ...numbered(10));
-    for (let batch = 0; batch < 3; batch += 1) await send(api, "ticked-many", ...numbered(100, (number) => ({ properties: { even: number % 2 === 0 } })));
-    await send(api, "ticked-saved", ...numbered(6, (number) => ({ properties: { number }, message_id: `saved-${number}` })));
-    await send(api, "ticked-dead", ...numbered(4));
-    await entity(api, "columned");
-    const order = '{"id":9007199254740993,"price":1.0,"paid":true,"note":"<b>\\u202e</b>","customer":{"name":"A","country":"NL"},"lines":[1,2],"gone":null}';
-    await send(api, "columned", { body: "1" }, { body: "2", properties: { region: "EU", "rare, 1": 95 } },
-      { body: order, content_type: "application/json", properties: { attempts: 95, limit: "95" } });
-    await job(api, "ticked-dead", { kind: "dead_letter", reason: "Test" });
-  }, { timeout: 60_000 });
+  before(
+    async () => {
+      for (const path of ["ticked", "ticked-to", "ticked-keys", "ticked-many", "ticked-saved", "ticked-dead"])
+        await entity(api, path);
+      await send(api, "ticked", ...numbered(20));
+      await send(api, "ticked-keys", ...numbered(10));
+      for (let batch = 0; batch < 3; batch += 1)
+        await send(api, "ticked-many", ...numbered(100, (number) => ({ properties: { even: number % 2 === 0 } })));
+      await send(
+        api,
+        "ticked-saved",
+        ...numbered(6, (number) => ({ properties: { number }, message_id: `saved-${number}` })),
+      );
+      await send(api, "ticked-dead", ...numbered(4));
+      await entity(api, "columned");
+      const order =
+        '{"id":9007199254740993,"price":1.0,"paid":true,"note":"<b>\\u202e</b>","customer":{"name":"A","country":"NL"},"lines":[1,2],"gone":null}';
+      await send(
+        api,
+        "columned",
+        { body: "1" },
+        { body: "2", properties: { region: "EU", "rare, 1": 95 } },
+        { body: order, content_type: "application/json", properties: { attempts: 95, limit: "95" } },
+      );
+      await job(api, "ticked-dead", { kind: "dead_letter", reason: "Test" });
+    },
+    { timeout: 60_000 },
+  );
 
   const bar = (page) => page.getByRole("group", { name: "Selected messages" });
   const box = (page, number) => page.getByRole("checkbox", { name: `Select message ${number}`, exact: true });
@@ -42,9 +58,15 @@ inBrowser("lists of messages", (test) => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("heading", { name: "Delete 5 messages of ticked", exact: true }).waitFor();
     await dialog.getByRole("button", { name: "Delete 5 messages" }).click();
-    await page.getByRole("status").getByText(/^5 messages of ticked were deleted in /).waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^5 messages of ticked were deleted in /)
+      .waitFor();
     assert.equal((await counts("ticked")).active, 15);
-    await until(async () => (await page.locator("tbody a.number").allTextContents()).slice(0, 5).join() === "1,3,4,7,10", "the list is read again");
+    await until(
+      async () => (await page.locator("tbody a.number").allTextContents()).slice(0, 5).join() === "1,3,4,7,10",
+      "the list is read again",
+    );
     assert.equal(await bar(page).count(), 0, "nothing is ticked");
     await box(page, 1).check();
     await bar(page).getByRole("button", { name: "Move" }).click();
@@ -80,11 +102,16 @@ inBrowser("lists of messages", (test) => {
     await bar(page).getByText("All that match are selected").waitFor();
     await bar(page).getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("heading", { name: "Delete 150 messages of ticked-many that match the conditions" }).waitFor();
+    await dialog
+      .getByRole("heading", { name: "Delete 150 messages of ticked-many that match the conditions" })
+      .waitFor();
     await dialog.getByText("Conditions: SQL filter: even = true").waitFor();
     await dialog.getByLabel("To confirm, type ticked-many").fill("ticked-many");
     await dialog.getByRole("button", { name: "Delete 150 messages" }).click();
-    await page.getByRole("status").getByText(/^150 messages of ticked-many that match the conditions were deleted in /).waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^150 messages of ticked-many that match the conditions were deleted in /)
+      .waitFor();
     assert.equal((await counts("ticked-many")).active, 150);
   });
 
@@ -94,20 +121,43 @@ inBrowser("lists of messages", (test) => {
     await box(page, 3).check();
     await bar(page).getByRole("button", { name: "Send again" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Send again 2 dead letters" }).click();
-    await page.getByRole("status").getByText(/^2 dead letters of ticked-dead were sent again in /).waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^2 dead letters of ticked-dead were sent again in /)
+      .waitFor();
     assert.deepEqual([(await counts("ticked-dead")).active, (await counts("ticked-dead")).dead_letters], [2, 2]);
   });
 
   test("a download has the messages as they are imported", async (page) => {
     await open(page, "#/entity/ticked-saved?tab=messages");
     for (const number of [2, 4, 5]) await box(page, number).check();
-    const [download] = await Promise.all([page.waitForEvent("download"), bar(page).getByRole("button", { name: "Download" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      bar(page).getByRole("button", { name: "Download" }).click(),
+    ]);
     assert.equal(download.suggestedFilename(), "ticked-saved.jsonl");
-    const lines = (await readFile(await download.path(), "utf8")).trim().split("\n").map((line) => JSON.parse(line));
-    assert.deepEqual(lines.map(({ message_id: id, properties }) => [id, properties.number]), [["saved-2", 2], ["saved-4", 4], ["saved-5", 5]]);
+    const lines = (await readFile(await download.path(), "utf8"))
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ message_id: id, properties }) => [id, properties.number]),
+      [
+        ["saved-2", 2],
+        ["saved-4", 4],
+        ["saved-5", 5],
+      ],
+    );
     await send(api, "ticked-saved", ...lines.map(({ encoded }) => ({ encoded })));
     const { messages } = await api("GET", "/entities/ticked-saved/messages?body=full&from=7");
-    assert.deepEqual(messages.map(({ message_id: id, body }) => [id, body.text]), [["saved-2", "text 2"], ["saved-4", "text 4"], ["saved-5", "text 5"]]);
+    assert.deepEqual(
+      messages.map(({ message_id: id, body }) => [id, body.text]),
+      [
+        ["saved-2", "text 2"],
+        ["saved-4", "text 4"],
+        ["saved-5", "text 5"],
+      ],
+    );
   });
 
   test("properties are columns by choice, in the address and for the next time", async (page) => {
@@ -164,7 +214,11 @@ inBrowser("lists of messages", (test) => {
     await isAccessible(page);
     await page.getByRole("button", { name: "Dead-letter" }).click();
     await page.getByRole("dialog").getByLabel("Reason", { exact: true }).pressSequentially("jk");
-    assert.equal(await page.getByRole("dialog").getByLabel("Reason", { exact: true }).inputValue(), "jk", "keys that are typed go nowhere");
+    assert.equal(
+      await page.getByRole("dialog").getByLabel("Reason", { exact: true }).inputValue(),
+      "jk",
+      "keys that are typed go nowhere",
+    );
     await page.keyboard.press("Escape");
     await page.goBack();
     await page.getByRole("table", { name: "Messages" }).waitFor();
@@ -191,8 +245,14 @@ inBrowser("lists of messages", (test) => {
     await page.getByRole("button", { name: "Fold all", exact: true }).click();
     await body.getByText('"lines": [ 2 values ],').waitFor();
     assert.equal(await body.getByRole("button", { expanded: false }).count(), 2);
-    const colors = await Promise.all(["key", "string", "number", "boolean", "null"].map((kind) =>
-      body.locator(`.json-${kind}`).first().evaluate((element) => getComputedStyle(element).color)));
+    const colors = await Promise.all(
+      ["key", "string", "number", "boolean", "null"].map((kind) =>
+        body
+          .locator(`.json-${kind}`)
+          .first()
+          .evaluate((element) => getComputedStyle(element).color),
+      ),
+    );
     assert.equal(new Set(colors).size, 4, "words have one colour");
     const value = (name) => page.locator("dt", { hasText: name }).locator("xpath=following-sibling::dd[1]");
     assert.equal((await value("attempts").innerText()).replace(/\s+/g, " "), "95 long");
@@ -201,16 +261,20 @@ inBrowser("lists of messages", (test) => {
     await body.getByText('{"id":9007199254740993').waitFor();
   });
 
-  test("who may only listen may download, and nothing else", async (page) => {
-    const call = client(securedUrl, rootToken());
-    await entity(call, "ticked-guarded");
-    await send(call, "ticked-guarded", ...numbered(2));
-    await signIn(page, LISTENER);
-    await page.goto(`${securedUrl}/#/entity/ticked-guarded?tab=messages`);
-    await box(page, 1).check();
-    assert.deepEqual(await bar(page).getByRole("button").allTextContents(), ["Download", "Clear"]);
-    await live(page);
-  }, { allow: [/401 \(Unauthorized\)/] });
+  test(
+    "who may only listen may download, and nothing else",
+    async (page) => {
+      const call = client(securedUrl, rootToken());
+      await entity(call, "ticked-guarded");
+      await send(call, "ticked-guarded", ...numbered(2));
+      await signIn(page, LISTENER);
+      await page.goto(`${securedUrl}/#/entity/ticked-guarded?tab=messages`);
+      await box(page, 1).check();
+      assert.deepEqual(await bar(page).getByRole("button").allTextContents(), ["Download", "Clear"]);
+      await live(page);
+    },
+    { allow: [/401 \(Unauthorized\)/] },
+  );
 
   test("axe finds nothing, and at 360 pixels nothing is wider than the page", async (page) => {
     await page.setViewportSize({ width: 360, height: 740 });

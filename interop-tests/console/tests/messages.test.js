@@ -15,10 +15,31 @@ inBrowser("messages", (test) => {
     await entity(api, "sought-later");
     await entity(api, "seekers", "topic");
     await entity(api, "seekers/Subscriptions/one", "subscription");
-    await send(api, "sought", { body: '{"city": "Ghent", "lines": [{"sku": "A-1"}]}', message_id: "lost-1", correlation_id: "lost", session_id: "seeker", properties: { region: "EU" } });
-    await send(api, "sought", { body: '{"city": "Lille"}', message_id: "lost-2", correlation_id: "lost", properties: { region: "US" } });
-    await job(api, "sought", { kind: "dead_letter", reason: "NoSuchCity", description: "Lille is unknown" }, { message_id: "lost-2" });
-    await send(api, "sought-later", { body: "later", message_id: "lost-3", correlation_id: "lost", scheduled_for: new Date(Date.now() + 3_600_000).toISOString() });
+    await send(api, "sought", {
+      body: '{"city": "Ghent", "lines": [{"sku": "A-1"}]}',
+      message_id: "lost-1",
+      correlation_id: "lost",
+      session_id: "seeker",
+      properties: { region: "EU" },
+    });
+    await send(api, "sought", {
+      body: '{"city": "Lille"}',
+      message_id: "lost-2",
+      correlation_id: "lost",
+      properties: { region: "US" },
+    });
+    await job(
+      api,
+      "sought",
+      { kind: "dead_letter", reason: "NoSuchCity", description: "Lille is unknown" },
+      { message_id: "lost-2" },
+    );
+    await send(api, "sought-later", {
+      body: "later",
+      message_id: "lost-3",
+      correlation_id: "lost",
+      scheduled_for: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     await send(api, "seekers", { body: "copy", message_id: "lost-4", correlation_id: "lost" });
     await hostile(api);
   });
@@ -85,13 +106,22 @@ inBrowser("messages", (test) => {
 
   test("every condition finds, in every kind of queue", async (page) => {
     const cases = [
-      ["correlation_id=lost", 4], ["correlation_id=lost&state=scheduled", 1], ["correlation_id=lost&state=active", 3], ["text=Ghent&correlation_id=lost", 1],
-      ["filter=region+%3D+%27US%27+AND+sys.CorrelationId+%3D+%27lost%27", 1], ["json_path=%24.lines%5B%3F%40.sku+%3D%3D+%27A-1%27%5D&correlation_id=lost", 1],
-      ["sequence_number=1&correlation_id=lost", 3], ["session_id=seeker", 1], ["session_id=nobody", 0],
+      ["correlation_id=lost", 4],
+      ["correlation_id=lost&state=scheduled", 1],
+      ["correlation_id=lost&state=active", 3],
+      ["text=Ghent&correlation_id=lost", 1],
+      ["filter=region+%3D+%27US%27+AND+sys.CorrelationId+%3D+%27lost%27", 1],
+      ["json_path=%24.lines%5B%3F%40.sku+%3D%3D+%27A-1%27%5D&correlation_id=lost", 1],
+      ["sequence_number=1&correlation_id=lost", 3],
+      ["session_id=seeker", 1],
+      ["session_id=nobody", 0],
     ];
     for (const [query, count] of cases) {
       await open(page, `#/messages?${query}`);
-      await page.locator(".search-state", { hasText: "all queues searched" }).getByText(count === 1 ? "1 message found" : `${count} messages found`).waitFor();
+      await page
+        .locator(".search-state", { hasText: "all queues searched" })
+        .getByText(count === 1 ? "1 message found" : `${count} messages found`)
+        .waitFor();
       await until(async () => (await links(page)).length === count, `${count} hits of ${query}`);
     }
     await page.getByText("No queue has such a message now.").waitFor();
@@ -126,27 +156,34 @@ inBrowser("messages", (test) => {
     release();
     await page.getByText("all queues searched").first().waitFor();
     assert.deepEqual(places, [null, "sought", "sought"]);
-    await page.getByText(/messages? found/).first().waitFor();
+    await page
+      .getByText(/messages? found/)
+      .first()
+      .waitFor();
   });
 
-  test("what cannot be read is said at its field, in the broker's words", async (page) => {
-    await open(page, "#/messages?filter=a+%3D&text=x");
-    await page.getByText("filter: expected a property").waitFor();
-    const field = input(page, "SQL filter");
-    assert.equal(await field.getAttribute("aria-invalid"), "true");
-    assert.equal(await input(page, "Text in the body").getAttribute("aria-invalid"), null);
-    await isAccessible(page);
-    await field.fill("a = 1");
-    await page.keyboard.press("Enter");
-    await page.getByText("0 messages found").first().waitFor();
-    await open(page, "#/messages?text=x&sequence_number=1.5");
-    await page.getByRole("alert").getByText("invalid digit").waitFor();
-    assert.equal(await input(page, "Sequence number").getAttribute("aria-invalid"), "true");
-    assert.equal(await input(page, "Text in the body").getAttribute("aria-invalid"), null);
-    await open(page, "#/messages");
-    await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByText("Type what is searched for").waitFor();
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "what cannot be read is said at its field, in the broker's words",
+    async (page) => {
+      await open(page, "#/messages?filter=a+%3D&text=x");
+      await page.getByText("filter: expected a property").waitFor();
+      const field = input(page, "SQL filter");
+      assert.equal(await field.getAttribute("aria-invalid"), "true");
+      assert.equal(await input(page, "Text in the body").getAttribute("aria-invalid"), null);
+      await isAccessible(page);
+      await field.fill("a = 1");
+      await page.keyboard.press("Enter");
+      await page.getByText("0 messages found").first().waitFor();
+      await open(page, "#/messages?text=x&sequence_number=1.5");
+      await page.getByRole("alert").getByText("invalid digit").waitFor();
+      assert.equal(await input(page, "Sequence number").getAttribute("aria-invalid"), "true");
+      assert.equal(await input(page, "Text in the body").getAttribute("aria-invalid"), null);
+      await open(page, "#/messages");
+      await page.getByRole("button", { name: "Search", exact: true }).click();
+      await page.getByText("Type what is searched for").waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("hostile ids and bodies stay text", async (page) => {
     await open(page, "#/messages?filter=sys.MessageId+LIKE+%27hostile-%25%27");

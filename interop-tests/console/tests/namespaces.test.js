@@ -15,7 +15,11 @@ inBrowser("namespaces", (test) => {
     await send(other, "namesake", { body: "one" }, { body: "two" }, { body: "three" });
   });
 
-  const active = (page) => page.locator(".figures div").filter({ has: page.getByText("Active", { exact: true }) }).locator("dd");
+  const active = (page) =>
+    page
+      .locator(".figures div")
+      .filter({ has: page.getByText("Active", { exact: true }) })
+      .locator("dd");
 
   test("the address that is copied opens the same namespace's entity", async (page, context) => {
     await open(page, "#/entity/namesake");
@@ -47,21 +51,29 @@ inBrowser("namespaces", (test) => {
     assert.match(link, /\?namespace=other#/);
   });
 
-  test("an address of a namespace that there is none of opens no other, and says so", async (page) => {
-    await page.goto(`${url}/?namespace=nowhere#/entity/namesake`);
-    await page.getByText("There is no namespace 'nowhere'.").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "namesake" }).count(), 0);
-  }, { allow: [/40[134] \(/] });
+  test(
+    "an address of a namespace that there is none of opens no other, and says so",
+    async (page) => {
+      await page.goto(`${url}/?namespace=nowhere#/entity/namesake`);
+      await page.getByText("There is no namespace 'nowhere'.").waitFor();
+      assert.equal(await page.getByRole("heading", { name: "namesake" }).count(), 0);
+    },
+    { allow: [/40[134] \(/] },
+  );
 
-  test("a key of another namespace does not open the entity of this one", async (page) => {
-    await page.goto(`${securedUrl}/?namespace=elsewhere#/entities`);
-    await page.getByLabel("Namespace").waitFor();
-    assert.equal(await page.getByLabel("Namespace").inputValue(), "elsewhere");
-    await page.getByLabel("Connection string", { exact: true }).last().fill(LISTENER);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("alert").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Entities" }).count(), 0);
-  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+  test(
+    "a key of another namespace does not open the entity of this one",
+    async (page) => {
+      await page.goto(`${securedUrl}/?namespace=elsewhere#/entities`);
+      await page.getByLabel("Namespace").waitFor();
+      assert.equal(await page.getByLabel("Namespace").inputValue(), "elsewhere");
+      await page.getByLabel("Connection string", { exact: true }).last().fill(LISTENER);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").waitFor();
+      assert.equal(await page.getByRole("heading", { name: "Entities" }).count(), 0);
+    },
+    { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] },
+  );
 
   test("at 360 pixels the namespace is there, and nothing is wider than the page", async (page) => {
     await page.setViewportSize({ width: 360, height: 740 });

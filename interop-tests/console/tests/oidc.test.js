@@ -26,7 +26,10 @@ inBrowser("signing in at an issuer", (test) => {
     issuer = await startIssuer();
     broker = await startTrusting(issuer);
     issuer.origin = broker.url;
-    await until(async () => (await offer()).authorization_endpoint !== null, "the broker has read the issuer's configuration");
+    await until(
+      async () => (await offer()).authorization_endpoint !== null,
+      "the broker has read the issuer's configuration",
+    );
   });
   after(async () => {
     await broker?.stop();
@@ -37,7 +40,11 @@ inBrowser("signing in at an issuer", (test) => {
 
   test("an owner comes back to the page, is known by name, and leaves nothing in the address; the tab alone keeps it", async (page, context) => {
     const authorizations = new Set();
-    page.on("request", (request) => request.url().includes("/api/v1") && authorizations.add(request.headers().authorization?.slice(0, 10)));
+    page.on(
+      "request",
+      (request) =>
+        request.url().includes("/api/v1") && authorizations.add(request.headers().authorization?.slice(0, 10)),
+    );
     const answer = await page.goto(`${broker.url}/#/entities`);
     assert.match(answer.headers()["content-security-policy"], new RegExp(`connect-src 'self' ${issuer.url}; `));
     await button(page).waitFor();
@@ -47,7 +54,11 @@ inBrowser("signing in at an issuer", (test) => {
     await live(page);
     await heading(page, "Entities");
     assert.equal(page.url(), `${broker.url}/?namespace=trusting#/entities`);
-    assert(!(await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name))).some((name) => name.includes("code=")));
+    assert(
+      !(await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name))).some((name) =>
+        name.includes("code="),
+      ),
+    );
     await page.getByText("owner@example").waitFor();
     assert.deepEqual([...authorizations], ["Bearer eyJ"]);
     await page.goto(`${broker.url}/#/entity/guarded`);
@@ -65,26 +76,38 @@ inBrowser("signing in at an issuer", (test) => {
     isContent();
   });
 
-  test("by keyboard alone, and who may listen is not offered what it may not", async (page) => {
-    await page.goto(broker.url);
-    await button(page).waitFor();
-    await tabTo(page, /^Sign in at/);
-    await page.keyboard.press("Enter");
-    await page.getByRole("link", { name: "listener" }).waitFor();
-    await tabTo(page, /^listener$/);
-    await page.keyboard.press("Enter");
-    await live(page);
-    await page.goto(`${broker.url}/#/entity/guarded`);
-    await page.getByRole("link", { name: "Properties" }).waitFor();
-    for (const name of ["Delete messages", "Delete entity"]) assert.equal(await page.getByRole("button", { name }).count(), 0);
-    isContent();
-  }, { allow: [/403 \(Forbidden\)/, /401 \(Unauthorized\)/] });
+  test(
+    "by keyboard alone, and who may listen is not offered what it may not",
+    async (page) => {
+      await page.goto(broker.url);
+      await button(page).waitFor();
+      await tabTo(page, /^Sign in at/);
+      await page.keyboard.press("Enter");
+      await page.getByRole("link", { name: "listener" }).waitFor();
+      await tabTo(page, /^listener$/);
+      await page.keyboard.press("Enter");
+      await live(page);
+      await page.goto(`${broker.url}/#/entity/guarded`);
+      await page.getByRole("link", { name: "Properties" }).waitFor();
+      for (const name of ["Delete messages", "Delete entity"])
+        assert.equal(await page.getByRole("button", { name }).count(), 0);
+      isContent();
+    },
+    { allow: [/403 \(Forbidden\)/, /401 \(Unauthorized\)/] },
+  );
 
-  test("who has no role is refused in the broker's words", async (page) => {
-    await signIn(page, "nothing");
-    await page.getByRole("alert").getByText(/Data Owner/).waitFor();
-    await button(page).waitFor();
-  }, { allow: [/401 \(Unauthorized\)/] });
+  test(
+    "who has no role is refused in the broker's words",
+    async (page) => {
+      await signIn(page, "nothing");
+      await page
+        .getByRole("alert")
+        .getByText(/Data Owner/)
+        .waitFor();
+      await button(page).waitFor();
+    },
+    { allow: [/401 \(Unauthorized\)/] },
+  );
 
   test("an answer that was not asked for is refused, and its words are not shown", async (page) => {
     issuer.state = "another";
@@ -111,8 +134,12 @@ inBrowser("signing in at an issuer", (test) => {
   test("an ID token of another client, issuer or time, or without a signature, is refused", async (page) => {
     const alert = page.getByRole("alert");
     for (const [wrong, why] of [
-      [{ claims: { azp: "another" } }, "azp"], [{ claims: { aud: ["another"] } }, "aud"], [{ claims: { aud: ["jitney-console", "another"] } }, "aud"],
-      [{ claims: { iss: "https://login.example" } }, "iss"], [{ claims: { exp: Math.floor(Date.now() / 1000) - 3_600 } }, "exp"], [{ alg: "none" }, "alg"],
+      [{ claims: { azp: "another" } }, "azp"],
+      [{ claims: { aud: ["another"] } }, "aud"],
+      [{ claims: { aud: ["jitney-console", "another"] } }, "aud"],
+      [{ claims: { iss: "https://login.example" } }, "iss"],
+      [{ claims: { exp: Math.floor(Date.now() / 1000) - 3_600 } }, "exp"],
+      [{ alg: "none" }, "alg"],
       [{ alg: "HS256" }, "alg"],
     ]) {
       issuer.reset();
@@ -154,43 +181,52 @@ inBrowser("signing in at an issuer", (test) => {
     assert.deepEqual(issuer.grants, ["authorization_code"]);
   });
 
-  test("the issuer's errors are shown in its words, as text", async (page) => {
-    await signIn(page, "refuse");
-    const alert = page.getByRole("alert");
-    await alert.getByText("access_denied").waitFor();
-    const shown = await alert.textContent();
-    assert(shown.includes(REFUSAL.replace("\u202e", "\\u{202e}")), shown);
-    issuer.tokenError = [400, { error: "invalid_grant", error_description: "This code is too old." }];
-    await signIn(page, "owner");
-    await alert.getByText("This code is too old. (invalid_grant)").waitFor();
-    issuer.tokenError = [503, "busy"];
-    await signIn(page, "owner");
-    await alert.getByText("answered 503 without a token").waitFor();
-  }, { allow: [/400 \(Bad Request\)/, /503 \(Service Unavailable\)/] });
+  test(
+    "the issuer's errors are shown in its words, as text",
+    async (page) => {
+      await signIn(page, "refuse");
+      const alert = page.getByRole("alert");
+      await alert.getByText("access_denied").waitFor();
+      const shown = await alert.textContent();
+      assert(shown.includes(REFUSAL.replace("\u202e", "\\u{202e}")), shown);
+      issuer.tokenError = [400, { error: "invalid_grant", error_description: "This code is too old." }];
+      await signIn(page, "owner");
+      await alert.getByText("This code is too old. (invalid_grant)").waitFor();
+      issuer.tokenError = [503, "busy"];
+      await signIn(page, "owner");
+      await alert.getByText("answered 503 without a token").waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/, /503 \(Service Unavailable\)/] },
+  );
 
-  test("a token is renewed before its end, and the new one is used and kept", async (page) => {
-    await page.clock.install();
-    const used = new Set();
-    page.on("request", (request) => request.url().includes("/api/v1") && used.add(request.headers().authorization));
-    await signIn(page, "owner");
-    await live(page);
-    assert.equal(used.size, 1);
-    await page.clock.fastForward("57:00");
-    await until(() => used.size === 2, "the new token is used");
-    assert.deepEqual(issuer.grants, ["authorization_code", "refresh_token"]);
-    await page.reload();
-    await live(page);
-    assert.equal(used.size, 2);
-    isContent();
-    // Until its end a token is used, if the issuer does not renew it; then the sign-in is over, in the issuer's words.
-    issuer.tokenError = [400, { error: "invalid_grant", error_description: "You were signed out." }];
-    await page.clock.fastForward("57:00");
-    await page.getByRole("alert").getByText("ends in a few minutes").waitFor();
-    await live(page);
-    await page.clock.fastForward("05:00");
-    await page.getByRole("alert").getByText("has ended").waitFor();
-    await button(page).waitFor();
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "a token is renewed before its end, and the new one is used and kept",
+    async (page) => {
+      await page.clock.install();
+      const used = new Set();
+      page.on("request", (request) => request.url().includes("/api/v1") && used.add(request.headers().authorization));
+      await signIn(page, "owner");
+      await live(page);
+      assert.equal(used.size, 1);
+      await page.clock.fastForward("57:00");
+      await until(() => used.size === 2, "the new token is used");
+      assert.deepEqual(issuer.grants, ["authorization_code", "refresh_token"]);
+      await page.reload();
+      await live(page);
+      assert.equal(used.size, 2);
+      isContent();
+      // Until its end a token is used, if the issuer does not renew it; then the sign-in is over, in the issuer's
+      // words.
+      issuer.tokenError = [400, { error: "invalid_grant", error_description: "You were signed out." }];
+      await page.clock.fastForward("57:00");
+      await page.getByRole("alert").getByText("ends in a few minutes").waitFor();
+      await live(page);
+      await page.clock.fastForward("05:00");
+      await page.getByRole("alert").getByText("has ended").waitFor();
+      await button(page).waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("where the issuer renews nothing, one is asked in time to sign in again, and comes back", async (page) => {
     issuer.refreshes = false;

@@ -12,7 +12,11 @@ inBrowser("pages", (test) => {
   test("the overview says what needs a person, and leads there", async (page) => {
     await open(page);
     await page.getByText("Development profile").waitFor();
-    await page.getByRole("listitem").filter({ hasText: "13 dead letters" }).getByRole("link", { name: "orders" }).click();
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: "13 dead letters" })
+      .getByRole("link", { name: "orders" })
+      .click();
     await heading(page, "orders");
     await page.getByRole("heading", { name: "Dead letters by reason" }).waitFor();
     await page.getByRole("button", { name: "BadAmount", exact: true }).click();
@@ -50,11 +54,13 @@ inBrowser("pages", (test) => {
     // More dead letters than any other test makes.
     await entity(api, "tree", "topic");
     await entity(api, "tree/Subscriptions/branch", "subscription");
-    for (let batch = 0; batch < 4; batch += 1) await send(api, "tree", ...Array.from({ length: 250 }, () => ({ body: "fallen" })));
+    for (let batch = 0; batch < 4; batch += 1)
+      await send(api, "tree", ...Array.from({ length: 250 }, () => ({ body: "fallen" })));
     await job(api, "tree/Subscriptions/branch", { kind: "dead_letter", reason: "Fallen" });
     await open(page, "#/entities");
     const names = () => page.locator("tbody .entity-name a").allTextContents();
-    // Only the rows that fit are in the page: the order brings these into sight, however many entities other tests have made.
+    // Only the rows that fit are in the page: the order brings these into sight, however many entities other tests have
+    // made.
     await page.getByRole("button", { name: "Dead letters" }).click();
     await until(async () => (await names())[0] === "tree", "the most dead letters are first");
     await page.getByRole("link", { name: "branch" }).waitFor();
@@ -98,52 +104,77 @@ inBrowser("pages", (test) => {
     assert.equal(new URL(page.url()).hash, "#/");
   });
 
-  test("a dead letter is repaired, the difference is shown, and it is sent again", async (page) => {
-    await entity(api, "repaired");
-    await send(api, "repaired", { body: '{"amount": -1}', content_type: "application/json" });
-    await api("POST", "/jobs?wait=10", { entity: "repaired", selection: {}, action: { kind: "dead_letter", reason: "BadAmount" } });
-    await open(page, `#/entity/${encodeURIComponent("repaired/$DeadLetterQueue")}/message/1`);
-    await page.getByRole("button", { name: "Repair" }).click();
-    await page.getByRole("textbox", { name: "Body" }).fill('{"amount": 12.5}');
-    await page.locator(".removed", { hasText: "-1" }).waitFor();
-    await page.locator(".added", { hasText: "12.5" }).waitFor();
-    await isAccessible(page);
-    await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
-    await page.locator("main").getByText("Dead letter 1 of repaired was sent again.").waitFor();
-    const { messages } = await api("GET", "/entities/repaired/messages?body=full");
-    assert.equal(messages[0].body.text, '{"amount": 12.5}');
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "a dead letter is repaired, the difference is shown, and it is sent again",
+    async (page) => {
+      await entity(api, "repaired");
+      await send(api, "repaired", { body: '{"amount": -1}', content_type: "application/json" });
+      await api("POST", "/jobs?wait=10", {
+        entity: "repaired",
+        selection: {},
+        action: { kind: "dead_letter", reason: "BadAmount" },
+      });
+      await open(page, `#/entity/${encodeURIComponent("repaired/$DeadLetterQueue")}/message/1`);
+      await page.getByRole("button", { name: "Repair" }).click();
+      await page.getByRole("textbox", { name: "Body" }).fill('{"amount": 12.5}');
+      await page.locator(".removed", { hasText: "-1" }).waitFor();
+      await page.locator(".added", { hasText: "12.5" }).waitFor();
+      await isAccessible(page);
+      await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
+      await page.locator("main").getByText("Dead letter 1 of repaired was sent again.").waitFor();
+      const { messages } = await api("GET", "/entities/repaired/messages?body=full");
+      assert.equal(messages[0].body.text, '{"amount": 12.5}');
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 
-  test("a repair changes what was edited, and no byte more; another layout is said", async (page) => {
-    await entity(api, "spaced");
-    const text = '{"amount" :-1,\r\n\t"note":  "a,b"  }';
-    await send(api, "spaced", { body: text, content_type: "application/json" });
-    await api("POST", "/jobs?wait=10", { entity: "spaced", selection: {}, action: { kind: "dead_letter", reason: "BadAmount" } });
-    await open(page, `#/entity/${encodeURIComponent("spaced/$DeadLetterQueue")}/message/1`);
-    await page.getByRole("button", { name: "Repair" }).click();
-    const body = page.getByRole("textbox", { name: "Body" });
-    const layout = page.getByText(/The format of the body changes too: 34 B become \d+ B/);
-    await page.getByText("The values of the body are as they were.").waitFor();
-    await page.getByRole("button", { name: "Format" }).click();
-    await layout.waitFor();
-    await body.fill((await body.inputValue()).replace("-1", "5"));
-    await layout.waitFor();
-    await body.fill(text.replace("-1", "5").replace("\r\n", "\n"));
-    await layout.waitFor({ state: "detached" });
-    await page.locator(".removed", { hasText: "-1" }).waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
-    await page.getByText("Message 1 was sent again.").first().waitFor();
-    const { messages } = await api("GET", "/entities/spaced/messages?body=full");
-    assert.equal(messages[0].body.text, text.replace("-1", "5"));
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "a repair changes what was edited, and no byte more; another layout is said",
+    async (page) => {
+      await entity(api, "spaced");
+      const text = '{"amount" :-1,\r\n\t"note":  "a,b"  }';
+      await send(api, "spaced", { body: text, content_type: "application/json" });
+      await api("POST", "/jobs?wait=10", {
+        entity: "spaced",
+        selection: {},
+        action: { kind: "dead_letter", reason: "BadAmount" },
+      });
+      await open(page, `#/entity/${encodeURIComponent("spaced/$DeadLetterQueue")}/message/1`);
+      await page.getByRole("button", { name: "Repair" }).click();
+      const body = page.getByRole("textbox", { name: "Body" });
+      const layout = page.getByText(/The format of the body changes too: 34 B become \d+ B/);
+      await page.getByText("The values of the body are as they were.").waitFor();
+      await page.getByRole("button", { name: "Format" }).click();
+      await layout.waitFor();
+      await body.fill((await body.inputValue()).replace("-1", "5"));
+      await layout.waitFor();
+      await body.fill(text.replace("-1", "5").replace("\r\n", "\n"));
+      await layout.waitFor({ state: "detached" });
+      await page.locator(".removed", { hasText: "-1" }).waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click();
+      await page.getByText("Message 1 was sent again.").first().waitFor();
+      const { messages } = await api("GET", "/entities/spaced/messages?body=full");
+      assert.equal(messages[0].body.text, text.replace("-1", "5"));
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 
-  test("what the broker refuses is said in its words", async (page) => {
-    await open(page, "#/entity/orders?tab=messages&by=filter&value=color%20%3D%3D%201");
-    const refused = page.getByRole("alert");
-    await refused.waitFor();
-    const response = await fetch(`${new URL(page.url()).origin}/api/v1/entities/orders/messages?filter=color%20%3D%3D%201`);
-    assert.match(await refused.textContent(), new RegExp((await response.json()).detail.slice(0, 20).replace(/[^\w ]/g, ".")));
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "what the broker refuses is said in its words",
+    async (page) => {
+      await open(page, "#/entity/orders?tab=messages&by=filter&value=color%20%3D%3D%201");
+      const refused = page.getByRole("alert");
+      await refused.waitFor();
+      const response = await fetch(
+        `${new URL(page.url()).origin}/api/v1/entities/orders/messages?filter=color%20%3D%3D%201`,
+      );
+      assert.match(
+        await refused.textContent(),
+        new RegExp((await response.json()).detail.slice(0, 20).replace(/[^\w ]/g, ".")),
+      );
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("deleting all messages is confirmed by the name", async (page) => {
     await entity(api, "purged");
@@ -156,16 +187,29 @@ inBrowser("pages", (test) => {
     assert(await button.isDisabled());
     await dialog.getByLabel(/To confirm, type purged/).fill("purged");
     await button.click();
-    await page.getByRole("status").getByText(/^2 messages of purged were deleted in /).waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^2 messages of purged were deleted in /)
+      .waitFor();
     await open(page, "#/entity/purged");
     await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0").waitFor();
   });
 
   test("axe finds nothing", async (page) => {
     const addresses = [
-      "#/", "#/entities", "#/entity/orders", "#/entity/orders?tab=messages", "#/entity/orders?tab=dead-letters", "#/entity/orders?tab=consumers",
-      "#/entity/orders?tab=properties", "#/entity/news?tab=subscriptions", `#/entity/${encodeURIComponent("news/Subscriptions/eu")}?tab=rules`,
-      "#/entity/orders/message/20", `#/entity/${encodeURIComponent("orders/$DeadLetterQueue")}/message/1`, "#/entity/none", "#/nowhere",
+      "#/",
+      "#/entities",
+      "#/entity/orders",
+      "#/entity/orders?tab=messages",
+      "#/entity/orders?tab=dead-letters",
+      "#/entity/orders?tab=consumers",
+      "#/entity/orders?tab=properties",
+      "#/entity/news?tab=subscriptions",
+      `#/entity/${encodeURIComponent("news/Subscriptions/eu")}?tab=rules`,
+      "#/entity/orders/message/20",
+      `#/entity/${encodeURIComponent("orders/$DeadLetterQueue")}/message/1`,
+      "#/entity/none",
+      "#/nowhere",
     ];
     for (const address of addresses) {
       await open(page, address);

@@ -14,19 +14,35 @@ const later = () => new Date(Date.now() + 3_600_000).toISOString();
 inBrowser("the picture of a queue", (test) => {
   before(async () => {
     for (const path of ["pictured", "pictured-end", "pictured-dead-end"]) await entity(api, path);
-    await entity(api, "pictured-through", "queue", { forward_to: "pictured-end", forward_dead_letters_to: "pictured-dead-end" });
-    await send(api, "pictured", ...Array.from({ length: 8 }, (_, number) => ({ body: `${number}` })), { body: "later", scheduled_for: later() });
+    await entity(api, "pictured-through", "queue", {
+      forward_to: "pictured-end",
+      forward_dead_letters_to: "pictured-dead-end",
+    });
+    await send(api, "pictured", ...Array.from({ length: 8 }, (_, number) => ({ body: `${number}` })), {
+      body: "later",
+      scheduled_for: later(),
+    });
     await send(api, "pictured", { body: "short", time_to_live: "PT1S" });
     await send(api, "pictured-through", { body: "a" }, { body: "b" }, { body: "c" });
     await job(api, "pictured", { kind: "dead_letter", reason: "Test" }, { numbers: [1, 2] });
     const { messages } = await api("POST", `${at("pictured")}/lock`, { sequence_numbers: [3, 4] });
-    await api("POST", `${at("pictured")}/settle`, { settlements: messages.map(({ lock_token: token }, number) => ({
-      lock_token: token, outcome: number === 0 ? "complete" : "defer",
-    })) });
+    await api("POST", `${at("pictured")}/settle`, {
+      settlements: messages.map(({ lock_token: token }, number) => ({
+        lock_token: token,
+        outcome: number === 0 ? "complete" : "defer",
+      })),
+    });
   });
 
-  const step = (page, name) => page.getByRole("list", { name: "The way of messages" }).getByRole("listitem").filter({ has: page.getByText(name, { exact: true }) });
-  const box = (page, name, label) => step(page, name).locator("dl > div").filter({ has: page.getByText(label, { exact: true }) });
+  const step = (page, name) =>
+    page
+      .getByRole("list", { name: "The way of messages" })
+      .getByRole("listitem")
+      .filter({ has: page.getByText(name, { exact: true }) });
+  const box = (page, name, label) =>
+    step(page, name)
+      .locator("dl > div")
+      .filter({ has: page.getByText(label, { exact: true }) });
 
   test("each state and each end has its count, and its way", async (page) => {
     const connection = await connect("pictured-worker");
@@ -87,12 +103,15 @@ inBrowser("the picture of a queue", (test) => {
     await open(page, "#/entity/pictured-through");
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 });
-      const boxes = await page.locator(".flow dl > div").evaluateAll((found) => found.map((element) => {
-        const { left, right, top } = element.getBoundingClientRect();
-        return { left, right, top, isCut: element.clientWidth < element.scrollWidth };
-      }));
+      const boxes = await page.locator(".flow dl > div").evaluateAll((found) =>
+        found.map((element) => {
+          const { left, right, top } = element.getBoundingClientRect();
+          return { left, right, top, isCut: element.clientWidth < element.scrollWidth };
+        }),
+      );
       assert.equal(boxes.length, 9);
-      for (const { left, right, isCut } of boxes) assert(0 <= left && right <= width && !isCut, `${width}: ${left} to ${right}`);
+      for (const { left, right, isCut } of boxes)
+        assert(0 <= left && right <= width && !isCut, `${width}: ${left} to ${right}`);
       assert(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${width}`);
       if (width === 1440) assert.equal(new Set(boxes.map(({ top }) => Math.round(top))).size, 1, "one row");
       if (width !== 768) await isAccessible(page);

@@ -6,7 +6,8 @@ import { api, heading, inBrowser, isAccessible, live, open, until } from "../har
 import { countClicks, tabTo } from "../journey.js";
 import { HOSTILE, entity, rule, send } from "../seed.js";
 
-const card = (page, name) => page.locator("ul.tests > li").filter({ has: page.getByRole("link", { name, exact: true }) });
+const card = (page, name) =>
+  page.locator("ul.tests > li").filter({ has: page.getByRole("link", { name, exact: true }) });
 const box = (page) => page.getByLabel("The message as JSON");
 const MESSAGE = { subject: "order", properties: { region: "EU", priority: 3, zero: 0 } };
 
@@ -26,7 +27,12 @@ inBrowser("rule-test", (test) => {
     await subscription("aac-tested", "broken", { kind: "sql", expression: "1 / zero > 2" });
     await subscription("aac-tested", "like", { kind: "correlation", subject: "order" });
     await entity(api, "held-back");
-    await send(api, "held-back", { body: "a", subject: "order", message_id: "held-1", properties: { region: "EU", priority: 7, zero: 1 } });
+    await send(api, "held-back", {
+      body: "a",
+      subject: "order",
+      message_id: "held-1",
+      properties: { region: "EU", priority: 7, zero: 1 },
+    });
   });
 
   test("the journey by mouse: three clicks, and the message is pasted", async (page, context) => {
@@ -34,7 +40,10 @@ inBrowser("rule-test", (test) => {
     const clicks = await countClicks(page);
     await open(page);
     await page.evaluate((text) => navigator.clipboard.writeText(text), JSON.stringify(MESSAGE));
-    await page.getByRole("link", { name: /^Entities/ }).first().click();
+    await page
+      .getByRole("link", { name: /^Entities/ })
+      .first()
+      .click();
     await page.getByRole("link", { name: "aac-tested", exact: true }).click();
     await page.locator("main").getByRole("link", { name: "Rule test" }).click();
     await heading(page, "Rule test");
@@ -77,56 +86,78 @@ inBrowser("rule-test", (test) => {
     assert.equal(clicks(), 3);
     await card(page, "both").getByText("takes it", { exact: true }).waitFor();
     await page.getByText("Do not", { exact: true }).click();
-    await until(async () => await page.locator("ul.tests > li").count() === 2, "those that do not take it are shown");
+    await until(async () => (await page.locator("ul.tests > li").count()) === 2, "those that do not take it are shown");
   });
 
-  test("the journey by keyboard alone: one of a queue is picked", async (page) => {
-    await open(page);
-    await tabTo(page, /^Rule test$/);
-    await page.keyboard.press("Enter");
-    await heading(page, "Rule test");
-    await tabTo(page, /^Topic or subscription$/);
-    await page.keyboard.type("aac-tested/Subscriptions/both");
-    await tabTo(page, /^Paste a message$/);
-    await page.keyboard.press("ArrowRight");
-    await tabTo(page, /^Where it is$/);
-    await page.keyboard.type("held-back");
-    await tabTo(page, /^Test message 1$/);
-    await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "1 of 1 subscriptions takes it." }).waitFor();
-    const opener = page.getByText("The whole expression");
-    await tabTo(page, /^The whole expression$/);
-    await page.keyboard.press("Enter");
-    await opener.waitFor();
-    await page.locator(".tree").getByText('region = "EU"').first().waitFor();
-    await tabTo(page, /^Number$/);
-    await page.keyboard.press("Control+A");
-    await page.keyboard.type("99");
-    await page.getByRole("alert").getByText("'held-back' has no message 99 that can be read.").waitFor();
-  }, { allow: [/404 \(Not Found\)/] });
+  test(
+    "the journey by keyboard alone: one of a queue is picked",
+    async (page) => {
+      await open(page);
+      await tabTo(page, /^Rule test$/);
+      await page.keyboard.press("Enter");
+      await heading(page, "Rule test");
+      await tabTo(page, /^Topic or subscription$/);
+      await page.keyboard.type("aac-tested/Subscriptions/both");
+      await tabTo(page, /^Paste a message$/);
+      await page.keyboard.press("ArrowRight");
+      await tabTo(page, /^Where it is$/);
+      await page.keyboard.type("held-back");
+      await tabTo(page, /^Test message 1$/);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "1 of 1 subscriptions takes it." }).waitFor();
+      const opener = page.getByText("The whole expression");
+      await tabTo(page, /^The whole expression$/);
+      await page.keyboard.press("Enter");
+      await opener.waitFor();
+      await page.locator(".tree").getByText('region = "EU"').first().waitFor();
+      await tabTo(page, /^Number$/);
+      await page.keyboard.press("Control+A");
+      await page.keyboard.type("99");
+      await page.getByRole("alert").getByText("'held-back' has no message 99 that can be read.").waitFor();
+    },
+    { allow: [/404 \(Not Found\)/] },
+  );
 
-  test("messages are read as the API shows them, as SDKs print them, and as properties alone", async (page) => {
-    await open(page, "#/rule-test?entity=aac-tested");
-    const takes = (count) => page.getByRole("heading", { name: `${count} of 5 subscriptions` }).waitFor();
-    const [shown] = (await api("GET", "/entities/held-back/messages")).messages;
-    await box(page).fill(JSON.stringify(shown));
-    await takes(3);
-    await box(page).fill(JSON.stringify({ applicationProperties: { region: "EU", priority: 9 }, messageId: "x", timeToLive: 1000, body: { a: 1 } }));
-    await takes(2);
-    await box(page).fill(JSON.stringify({ colour: "red" }));
-    await page.getByText("Read as application properties").waitFor();
-    await card(page, "missing").getByText("takes it", { exact: true }).waitFor();
-    await box(page).fill('{"colour": "red"');
-    await page.getByRole("alert").getByText("Not valid JSON").waitFor();
-    await box(page).fill('{"subject": "a", "colour": "red"}');
-    await page.getByRole("alert").getByText("'colour' is not known").waitFor();
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "messages are read as the API shows them, as SDKs print them, and as properties alone",
+    async (page) => {
+      await open(page, "#/rule-test?entity=aac-tested");
+      const takes = (count) => page.getByRole("heading", { name: `${count} of 5 subscriptions` }).waitFor();
+      const [shown] = (await api("GET", "/entities/held-back/messages")).messages;
+      await box(page).fill(JSON.stringify(shown));
+      await takes(3);
+      await box(page).fill(
+        JSON.stringify({
+          applicationProperties: { region: "EU", priority: 9 },
+          messageId: "x",
+          timeToLive: 1000,
+          body: { a: 1 },
+        }),
+      );
+      await takes(2);
+      await box(page).fill(JSON.stringify({ colour: "red" }));
+      await page.getByText("Read as application properties").waitFor();
+      await card(page, "missing").getByText("takes it", { exact: true }).waitFor();
+      await box(page).fill('{"colour": "red"');
+      await page.getByRole("alert").getByText("Not valid JSON").waitFor();
+      await box(page).fill('{"subject": "a", "colour": "red"}');
+      await page.getByRole("alert").getByText("'colour' is not known").waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("hostile rules and values stay texts", async (page) => {
     await entity(api, "odd-rules", "topic");
-    await subscription("odd-rules", "odd", { kind: "correlation", properties: Object.fromEntries(HOSTILE.map((text, at) => [`name ${at} <b>`, text])) });
+    await subscription("odd-rules", "odd", {
+      kind: "correlation",
+      properties: Object.fromEntries(HOSTILE.map((text, at) => [`name ${at} <b>`, text])),
+    });
     await open(page, "#/rule-test?entity=odd-rules");
-    await box(page).fill(JSON.stringify({ properties: Object.fromEntries(HOSTILE.map((text, at) => [`name ${at} <b>`, at % 2 ? text : `${text}!`])) }));
+    await box(page).fill(
+      JSON.stringify({
+        properties: Object.fromEntries(HOSTILE.map((text, at) => [`name ${at} <b>`, at % 2 ? text : `${text}!`])),
+      }),
+    );
     await page.getByText("None of 1 subscriptions takes it.").waitFor();
     await page.getByText("The whole expression").click();
     await page.locator(".tree").getByText("<script>alert(1)</script>").first().waitFor();

@@ -7,7 +7,8 @@ import { api, heading, inBrowser, isAccessible, live, open, until } from "../har
 import { countClicks, tabTo } from "../journey.js";
 import { HOSTILE, entity, job, send } from "../seed.js";
 
-const messages = async (path, query = "") => (await api("GET", `/entities/${encodeURIComponent(path)}/messages?body=full&${query}`)).messages;
+const messages = async (path, query = "") =>
+  (await api("GET", `/entities/${encodeURIComponent(path)}/messages?body=full&${query}`)).messages;
 const one = async (path, number) => api("GET", `/entities/${encodeURIComponent(path)}/messages/${number}`);
 const body = (page) => page.getByLabel("Body", { exact: true });
 const submit = (page) => page.getByRole("button", { name: /^Send( |$)/ }).last();
@@ -24,7 +25,10 @@ inBrowser("send", (test) => {
     await entity(api, "aaa-first");
     const clicks = await countClicks(page);
     await open(page);
-    await page.getByRole("link", { name: /^Entities/ }).first().click();
+    await page
+      .getByRole("link", { name: /^Entities/ })
+      .first()
+      .click();
     await page.getByRole("link", { name: "aaa-first" }).click();
     await page.locator("main").getByRole("link", { name: "Send" }).click();
     await heading(page, "Send");
@@ -43,7 +47,10 @@ inBrowser("send", (test) => {
     await entity(api, "aab-many");
     const clicks = await countClicks(page);
     await open(page);
-    await page.getByRole("link", { name: /^Entities/ }).first().click();
+    await page
+      .getByRole("link", { name: /^Entities/ })
+      .first()
+      .click();
     await page.getByRole("link", { name: "aab-many" }).click();
     await page.locator("main").getByRole("link", { name: "Send" }).click();
     await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the body has the cursor");
@@ -51,7 +58,11 @@ inBrowser("send", (test) => {
     await page.getByLabel("How many").click();
     await page.keyboard.press("Control+A");
     await page.keyboard.type("100");
-    for (const [field, text] of [["Message id", "order-{{n}}"], ["Session id", "customer-{{n%3}}"], ["Subject", "no {{n}}"]]) {
+    for (const [field, text] of [
+      ["Message id", "order-{{n}}"],
+      ["Session id", "customer-{{n%3}}"],
+      ["Subject", "no {{n}}"],
+    ]) {
       await tabTo(page, new RegExp(`^${field}$`));
       await page.keyboard.type(text);
     }
@@ -60,8 +71,15 @@ inBrowser("send", (test) => {
     await sent(page, "100 messages were sent to aab-many.");
     assert.equal(clicks(), 4);
     const all = await messages("aab-many", "limit=100");
-    assert.deepEqual(all.map(({ message_id: id }) => id), Array.from({ length: 100 }, (_, at) => `order-${at + 1}`));
-    assert.deepEqual([...new Set(all.map(({ session_id: id }) => id))].sort(), ["customer-0", "customer-1", "customer-2"]);
+    assert.deepEqual(
+      all.map(({ message_id: id }) => id),
+      Array.from({ length: 100 }, (_, at) => `order-${at + 1}`),
+    );
+    assert.deepEqual([...new Set(all.map(({ session_id: id }) => id))].sort(), [
+      "customer-0",
+      "customer-1",
+      "customer-2",
+    ]);
     assert.equal(all[6].body.text, "order 0007 of 7 {{constructor}}");
     assert.equal(all[6].subject, "no 7");
   });
@@ -69,11 +87,15 @@ inBrowser("send", (test) => {
   test("templates have ids and times, each message its own; a copy has none filled in", async (page) => {
     await entity(api, "templated");
     await open(page, "#/send?entity=templated");
-    const text = '{"id":"{{uuid:a}}","same":"{{uuid:a}}","other":"{{ uuid }}","at":"{{now}}","later":"{{now+10m}}","unix":{{now:unix}},"n":"{{n}}","not":"{{now+10}} {{uuid%1}} {{uuidx}}"}';
+    const text =
+      '{"id":"{{uuid:a}}","same":"{{uuid:a}}","other":"{{ uuid }}","at":"{{now}}","later":"{{now+10m}}","unix":{{now:unix}},"n":"{{n}}","not":"{{now+10}} {{uuid%1}} {{uuidx}}"}';
     await page.getByText("JSON", { exact: true }).click();
     await body(page).fill(text);
     await page.getByLabel("Message id").fill("{{uuid:a}}");
-    await page.getByRole("region", { name: "What is sent" }).getByText(/"at":"20/).waitFor();
+    await page
+      .getByRole("region", { name: "What is sent" })
+      .getByText(/"at":"20/)
+      .waitFor();
     const from = Math.floor(Date.now() / 1000);
     await submit(page).click();
     await sent(page, "Sent to templated: message 1.");
@@ -93,12 +115,15 @@ inBrowser("send", (test) => {
     await submit(page).click();
     await sent(page, "2 messages were sent to templated.");
     const all = (await messages("templated")).map((message) => JSON.parse(message.body.text));
-    assert.deepEqual(all.map(({ n }) => n), ["{{n}}", "1", "2"]);
+    assert.deepEqual(
+      all.map(({ n }) => n),
+      ["{{n}}", "1", "2"],
+    );
     assert.equal(new Set(all.flatMap(({ id, other }) => [id, other])).size, 6);
     // What a message has is text, unless the reader says otherwise.
     await send(api, "templated", { body: "id {{uuid}}", message_id: "literal" });
     await open(page, "#/send?entity=templated&number=4");
-    await until(async () => await body(page).inputValue() === "id {{uuid}}", "the message is in the form");
+    await until(async () => (await body(page).inputValue()) === "id {{uuid}}", "the message is in the form");
     assert.equal(await page.getByLabel("Fill in {{…}}").isChecked(), false);
     await submit(page).click();
     await sent(page, "Sent to templated: message 5.");
@@ -138,20 +163,33 @@ inBrowser("send", (test) => {
     assert.equal(await body(other).inputValue(), '{"order": "{{uuid}}"}');
     await submit(other).click();
     await sent(other, "Sent to canned: message 1.");
-    const [download] = await Promise.all([other.waitForEvent("download"), other.getByRole("button", { name: "Save all as a file" }).click()]);
+    const [download] = await Promise.all([
+      other.waitForEvent("download"),
+      other.getByRole("button", { name: "Save all as a file" }).click(),
+    ]);
     const text = await readFile(await download.path(), "utf8");
     assert.match(text, /"price": 5\.0/);
     await send(api, "canned", ...JSON.parse(text).map(({ message }) => message));
     const has = ({ subject, partition_key: key, properties }) => [subject, key, properties.price];
-    assert.deepEqual((await messages("canned")).map(has), [["placed", "p", 5], ["placed", "p", 5]]);
+    assert.deepEqual((await messages("canned")).map(has), [
+      ["placed", "p", 5],
+      ["placed", "p", 5],
+    ]);
     await other.getByRole("button", { name: "Delete", exact: true }).click();
     await other.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await saved.getByText("None yet").waitFor({ state: "attached" });
     // The first tab knows it too.
     await page.getByLabel("Saved messages").getByText("None yet").waitFor({ state: "attached" });
-    const load = (content) => other.locator("input[type=file]").first().setInputFiles({ name: "messages.json", mimeType: "application/json", buffer: Buffer.from(content) });
+    const load = (content) =>
+      other
+        .locator("input[type=file]")
+        .first()
+        .setInputFiles({ name: "messages.json", mimeType: "application/json", buffer: Buffer.from(content) });
     await load("[{]");
-    await other.getByText(/The file is not valid JSON/).first().waitFor();
+    await other
+      .getByText(/The file is not valid JSON/)
+      .first()
+      .waitFor();
     await load('[{"name": "x"}]');
     await other.getByText("Entry 1 of the file has no name or no message.").first().waitFor();
     await load(text);
@@ -197,24 +235,46 @@ inBrowser("send", (test) => {
     await add("price", "decimal", "5");
     await add("vip", "boolean", "false");
     for (const [name, text] of [
-      ["Message id", "id-1"], ["Correlation id", "cart"], ["Subject", "order"], ["Session id", "s"], ["Reply to", "answers"], ["To (address)", "somewhere"], ["Time to live", "10m"],
+      ["Message id", "id-1"],
+      ["Correlation id", "cart"],
+      ["Subject", "order"],
+      ["Session id", "s"],
+      ["Reply to", "answers"],
+      ["To (address)", "somewhere"],
+      ["Time to live", "10m"],
     ]) {
       await tabTo(page, new RegExp(`^${name.replace(/[()]/g, "\\$&")}$`));
       await page.keyboard.type(text);
     }
     await page.keyboard.press("Control+Enter");
     await page.getByRole("alert").getByText("Not valid JSON").waitFor();
-    await until(() => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"), "the field with the mistake has the cursor");
+    await until(
+      () => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA"),
+      "the field with the mistake has the cursor",
+    );
     await page.keyboard.press("Control+End");
     await page.keyboard.type("}");
     await page.keyboard.press("Control+Enter");
     await sent(page, "Sent to letters: message");
     const [message] = await messages("letters", "message_id=id-1");
     assert.equal(message.body.text, '{"order": 1}');
-    const { message_id: id, correlation_id: correlation, subject, session_id: session, reply_to: reply, to, content_type: type } = message;
-    assert.deepEqual([id, correlation, subject, session, reply, to, type], ["id-1", "cart", "order", "s", "answers", "somewhere", "application/json"]);
+    const {
+      message_id: id,
+      correlation_id: correlation,
+      subject,
+      session_id: session,
+      reply_to: reply,
+      to,
+      content_type: type,
+    } = message;
+    assert.deepEqual(
+      [id, correlation, subject, session, reply, to, type],
+      ["id-1", "cart", "order", "s", "answers", "somewhere", "application/json"],
+    );
     assert.equal(Math.round((Date.parse(message.expires_at) - Date.parse(message.enqueued_at)) / 1000), 600);
-    const raw = await (await fetch(`${new URL(page.url()).origin}/api/v1/entities/letters/messages?message_id=id-1`)).text();
+    const raw = await (
+      await fetch(`${new URL(page.url()).origin}/api/v1/entities/letters/messages?message_id=id-1`)
+    ).text();
     assert.match(raw, /"attempts":12345678901234567,"price":5\.0,"vip":false/);
   });
 
@@ -231,9 +291,16 @@ inBrowser("send", (test) => {
     await submit(page).click();
     await sent(page, "Sent to letters");
     const [hex] = await messages("letters", "message_id=bytes");
-    assert.deepEqual([hex.body.base64, hex.state, hex.scheduled_for], ["AP8bWw==", "scheduled", "2031-01-02T02:04:05Z"]);
+    assert.deepEqual(
+      [hex.body.base64, hex.state, hex.scheduled_for],
+      ["AP8bWw==", "scheduled", "2031-01-02T02:04:05Z"],
+    );
     await page.getByText("File", { exact: true }).click();
-    await body(page).setInputFiles({ name: "<b>.bin", mimeType: "application/octet-stream", buffer: Buffer.from([1, 2, 255]) });
+    await body(page).setInputFiles({
+      name: "<b>.bin",
+      mimeType: "application/octet-stream",
+      buffer: Buffer.from([1, 2, 255]),
+    });
     await page.getByText("<b>.bin, 3 B").waitFor();
     await page.getByLabel("Message id").fill("filed");
     await submit(page).click();
@@ -243,7 +310,10 @@ inBrowser("send", (test) => {
   });
 
   /** Labels of the fields that are shown as wrong. */
-  const wrong = (page) => page.locator("main [aria-invalid='true']").evaluateAll((inputs) => inputs.map((input) => input.labels[0]?.textContent || input.getAttribute("aria-label")));
+  const wrong = (page) =>
+    page
+      .locator("main [aria-invalid='true']")
+      .evaluateAll((inputs) => inputs.map((input) => input.labels[0]?.textContent || input.getAttribute("aria-label")));
 
   /** Sends, waits for a refusal, and checks that it stands at a field, and at no other. */
   async function isRefused(page, text, label) {
@@ -252,47 +322,82 @@ inBrowser("send", (test) => {
     assert.deepEqual(await wrong(page), label === undefined ? [] : [label]);
   }
 
-  test("what the broker refuses stands at its field, in its words", async (page) => {
-    await open(page, "#/send?entity=letters");
-    await page.getByLabel("Time to live").fill("soon");
-    await isRefused(page, "messages[0].time_to_live is 'soon'", "Time to live");
-    await page.getByLabel("Time to live").fill("");
-    await open(page, "#/send?entity=nowhere");
-    await isRefused(page, "The messaging entity 'sb://127.0.0.1/nowhere' could not be found.", "To");
-  }, { allow: [/400 \(Bad Request\)/, /404 \(Not Found\)/] });
+  test(
+    "what the broker refuses stands at its field, in its words",
+    async (page) => {
+      await open(page, "#/send?entity=letters");
+      await page.getByLabel("Time to live").fill("soon");
+      await isRefused(page, "messages[0].time_to_live is 'soon'", "Time to live");
+      await page.getByLabel("Time to live").fill("");
+      await open(page, "#/send?entity=nowhere");
+      await isRefused(page, "The messaging entity 'sb://127.0.0.1/nowhere' could not be found.", "To");
+    },
+    { allow: [/400 \(Bad Request\)/, /404 \(Not Found\)/] },
+  );
 
-  test("what the entity refuses stands at its field, in its words", async (page) => {
-    await open(page, "#/send?entity=talks");
-    await page.getByText("This queue has message sessions").waitFor();
-    await body(page).fill("a");
-    await isRefused(page, "The SessionId was not set on a message", "Session id");
-    await page.getByLabel("Session id").fill("one");
-    await page.getByLabel("Message id").fill("x".repeat(129));
-    await isRefused(page, "The message-id has 129 characters", "Message id");
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "what the entity refuses stands at its field, in its words",
+    async (page) => {
+      await open(page, "#/send?entity=talks");
+      await page.getByText("This queue has message sessions").waitFor();
+      await body(page).fill("a");
+      await isRefused(page, "The SessionId was not set on a message", "Session id");
+      await page.getByLabel("Session id").fill("one");
+      await page.getByLabel("Message id").fill("x".repeat(129));
+      await isRefused(page, "The message-id has 129 characters", "Message id");
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
-  test("a refusal stands at the field that it names, whatever its words are", async (page) => {
-    let field;
-    await page.route("**/api/v1/entities/letters/send*", (route) => route.fulfill({
-      status: 400, contentType: "application/problem+json",
-      // Its words are about another field.
-      body: JSON.stringify({ status: 400, title: "Bad Request", detail: `messages[0].subject: the message-id is not ${field}.`, reason: "argument", field }),
-    }));
-    await open(page, "#/send?entity=letters");
-    for (const name of ["a.b", "price"]) {
-      await page.getByRole("button", { name: "Add a property" }).click();
-      await page.getByLabel(/^Name of property/).last().fill(name);
-    }
-    for (const [named, label] of [
-      ["messages[0].body", "Body"], ["messages[0].body_base64", "Body"], ["messages[0].message_id", "Message id"], ["messages[12].session_id", "Session id"],
-      ["message_id", "Message id"], ["session_id", "Session id"], ["messages[0].correlation_id", "Correlation id"], ["messages[0].scheduled_for", "Becomes active"],
-      ["messages[0].properties.a.b", "Value of property 1"], ["messages[0].properties.price", "Value of property 2"], ["messages[0].properties", undefined],
-      ["messages[0].properties.c", undefined], ["messages[0].encoded", undefined], ["messages", undefined], [undefined, undefined],
-    ]) {
-      field = named;
-      await isRefused(page, `the message-id is not ${named}`, label);
-    }
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "a refusal stands at the field that it names, whatever its words are",
+    async (page) => {
+      let field;
+      await page.route("**/api/v1/entities/letters/send*", (route) =>
+        route.fulfill({
+          status: 400,
+          contentType: "application/problem+json",
+          // Its words are about another field.
+          body: JSON.stringify({
+            status: 400,
+            title: "Bad Request",
+            detail: `messages[0].subject: the message-id is not ${field}.`,
+            reason: "argument",
+            field,
+          }),
+        }),
+      );
+      await open(page, "#/send?entity=letters");
+      for (const name of ["a.b", "price"]) {
+        await page.getByRole("button", { name: "Add a property" }).click();
+        await page
+          .getByLabel(/^Name of property/)
+          .last()
+          .fill(name);
+      }
+      for (const [named, label] of [
+        ["messages[0].body", "Body"],
+        ["messages[0].body_base64", "Body"],
+        ["messages[0].message_id", "Message id"],
+        ["messages[12].session_id", "Session id"],
+        ["message_id", "Message id"],
+        ["session_id", "Session id"],
+        ["messages[0].correlation_id", "Correlation id"],
+        ["messages[0].scheduled_for", "Becomes active"],
+        ["messages[0].properties.a.b", "Value of property 1"],
+        ["messages[0].properties.price", "Value of property 2"],
+        ["messages[0].properties", undefined],
+        ["messages[0].properties.c", undefined],
+        ["messages[0].encoded", undefined],
+        ["messages", undefined],
+        [undefined, undefined],
+      ]) {
+        field = named;
+        await isRefused(page, `the message-id is not ${named}`, label);
+      }
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("a reload loses nothing, and the form can be cleared", async (page) => {
     await open(page, "#/send?entity=letters");
@@ -305,12 +410,17 @@ inBrowser("send", (test) => {
     assert.equal(await body(page).inputValue(), "kept");
     assert.equal(await page.getByLabel("Value of property 1").inputValue(), "EU");
     await page.getByRole("button", { name: "Clear the form" }).click();
-    await until(async () => await body(page).inputValue() === "", "the form is empty");
+    await until(async () => (await body(page).inputValue()) === "", "the form is empty");
   });
 
   test("a message is repeated from its page, with another body, or exactly", async (page) => {
     await entity(api, "repeated");
-    await send(api, "repeated", { body: '{"amount": 1}', content_type: "application/json", message_id: "first", properties: { region: "EU", attempts: 3 } });
+    await send(api, "repeated", {
+      body: '{"amount": 1}',
+      content_type: "application/json",
+      message_id: "first",
+      properties: { region: "EU", attempts: 3 },
+    });
     await job(api, "repeated", { kind: "dead_letter", reason: "BadAmount" });
     await open(page, `#/entity/${encodeURIComponent("repeated/$DeadLetterQueue")}/message/1`);
     await page.getByRole("link", { name: "Send a copy" }).click();
@@ -342,9 +452,14 @@ inBrowser("send", (test) => {
       assert.equal(message.body.text, text.replace(/\r\n?/g, "\n"));
     }
     assert.equal(await page.locator("main img, main script").count(), 0);
-    await send(api, "odd", { body: HOSTILE[0], message_id: HOSTILE[1], subject: HOSTILE[2], properties: { [HOSTILE[0]]: HOSTILE[3], __proto__x: 1 } });
+    await send(api, "odd", {
+      body: HOSTILE[0],
+      message_id: HOSTILE[1],
+      subject: HOSTILE[2],
+      properties: { [HOSTILE[0]]: HOSTILE[3], __proto__x: 1 },
+    });
     await open(page, `#/send?entity=odd&number=${HOSTILE.length + 1}`);
-    await until(async () => await body(page).inputValue() === HOSTILE[0], "the message is in the form");
+    await until(async () => (await body(page).inputValue()) === HOSTILE[0], "the message is in the form");
     await submit(page).click();
     await sent(page, "Sent to odd");
     await until(async () => (await messages("odd", "limit=100")).length === HOSTILE.length + 2, "the copy is there");

@@ -20,7 +20,11 @@ inBrowser("sessions", (test) => {
 
   before(async () => {
     for (const path of ["claims", "returns"]) await entity(api, path, "queue", { requires_session: true });
-    await send(api, "claims", ...Array.from({ length: 12 }, (_, number) => ({ body: `claim ${number}`, session_id: `claimant-${number % 4}` })));
+    await send(
+      api,
+      "claims",
+      ...Array.from({ length: 12 }, (_, number) => ({ body: `claim ${number}`, session_id: `claimant-${number % 4}` })),
+    );
     await send(api, "returns", { body: "return", session_id: "held" }, { body: "return", session_id: "hand" });
     await api("PUT", at("claims", "claimant-3"), { state_base64: base64('{"step":3,"note":"\u202e<b>x</b>"}') });
     connection = await connect("returns-worker");
@@ -43,10 +47,16 @@ inBrowser("sessions", (test) => {
     await isAccessible(page);
     await dialog.getByRole("button", { name: "Dead-letter 3 messages", exact: true }).click();
     assert.equal(clicks(), 4);
-    await page.getByRole("status").getByText(/^3 messages of session claimant-1 of claims were dead-lettered in /).waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^3 messages of session claimant-1 of claims were dead-lettered in /)
+      .waitFor();
     await page.getByText("This session has no messages, no state and no holder now.").waitFor();
     const dead = await api("GET", `/entities/${encodeURIComponent("claims/$DeadLetterQueue")}/messages`);
-    assert.deepEqual(dead.messages.map(({ session_id: id }) => id), ["claimant-1", "claimant-1", "claimant-1"]);
+    assert.deepEqual(
+      dead.messages.map(({ session_id: id }) => id),
+      ["claimant-1", "claimant-1", "claimant-1"],
+    );
     assert.equal((await api("GET", at("claims", "claimant-2"))).messages, 3, "the others stay");
     await page.getByRole("link", { name: "those of this session" }).click();
     await page.getByRole("table", { name: "Dead letters" }).getByText("claim 9").waitFor();
@@ -90,7 +100,10 @@ inBrowser("sessions", (test) => {
     await isAccessible(page);
     await field.fill('{"step": 4}');
     await dialog.getByText("Hex", { exact: true }).click();
-    assert.equal(await field.inputValue(), "7b 0a 20 20 22 73 74 65 70 22 3a 20 34 0a 7d".replace(/0a 20 20 |0a /g, ""));
+    assert.equal(
+      await field.inputValue(),
+      "7b 0a 20 20 22 73 74 65 70 22 3a 20 34 0a 7d".replace(/0a 20 20 |0a /g, ""),
+    );
     await field.fill("ff fe 0");
     await dialog.getByRole("alert").getByText("pairs of hex digits").waitFor();
     await field.fill("ff fe 00");
@@ -106,18 +119,33 @@ inBrowser("sessions", (test) => {
     assert.equal(await stateOf("claims", "claimant-3"), null);
   });
 
-  test("a state that is too large is refused in the broker's words", async (page) => {
-    await entity(api, "small", "queue", { requires_session: true });
-    await send(api, "small", { body: "a", session_id: "a" });
-    await open(page, "#/sessions/small/a");
-    await page.getByRole("button", { name: "Set a state" }).click();
-    await page.route("**/sessions/a", (route) => (route.request().method() === "PUT"
-      ? route.fulfill({ status: 400, contentType: "application/problem+json", body: JSON.stringify({ status: 400, title: "Bad Request", detail: "The state has 9 bytes too many.", reason: "argument" }) })
-      : route.continue()));
-    await page.getByRole("dialog").getByRole("textbox").fill("x");
-    await page.getByRole("button", { name: "Set the state" }).click();
-    await page.getByRole("dialog").getByRole("alert").getByText("The state has 9 bytes too many.").waitFor();
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "a state that is too large is refused in the broker's words",
+    async (page) => {
+      await entity(api, "small", "queue", { requires_session: true });
+      await send(api, "small", { body: "a", session_id: "a" });
+      await open(page, "#/sessions/small/a");
+      await page.getByRole("button", { name: "Set a state" }).click();
+      await page.route("**/sessions/a", (route) =>
+        route.request().method() === "PUT"
+          ? route.fulfill({
+              status: 400,
+              contentType: "application/problem+json",
+              body: JSON.stringify({
+                status: 400,
+                title: "Bad Request",
+                detail: "The state has 9 bytes too many.",
+                reason: "argument",
+              }),
+            })
+          : route.continue(),
+      );
+      await page.getByRole("dialog").getByRole("textbox").fill("x");
+      await page.getByRole("button", { name: "Set the state" }).click();
+      await page.getByRole("dialog").getByRole("alert").getByText("The state has 9 bytes too many.").waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("who holds a session is shown, and whether one is free", async (page) => {
     await open(page, "#/sessions/returns");
@@ -143,7 +171,13 @@ inBrowser("sessions", (test) => {
     await open(page, "#/sessions/hostile-sessions");
     for (const text of HOSTILE) {
       const shown = text.replace(/[\u0000\u001b\u202e]/g, "");
-      await until(async () => (await page.locator("tbody a").allTextContents()).some((each) => each.replace(/\\x00|\\x1b|\\u\{202e\}/g, "") === shown), text);
+      await until(
+        async () =>
+          (await page.locator("tbody a").allTextContents()).some(
+            (each) => each.replace(/\\x00|\\x1b|\\u\{202e\}/g, "") === shown,
+          ),
+        text,
+      );
     }
     await page.getByRole("link", { name: "<img src=x onerror=alert(1)>" }).click();
     await heading(page, "<img src=x onerror=alert(1)>");
@@ -151,13 +185,17 @@ inBrowser("sessions", (test) => {
     assert.equal(await page.locator("main img, main script").count(), 0);
   });
 
-  test("who may only listen sees a session, and is not offered to change it", async (page) => {
-    await signIn(page, LISTENER);
-    await page.goto(`${securedUrl}/#/sessions/guarded/a`);
-    await heading(page, "a");
-    await page.getByRole("region", { name: "Situation" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: /Dead-letter|Set|Edit|Clear|job/ }).count(), 0);
-  }, { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] });
+  test(
+    "who may only listen sees a session, and is not offered to change it",
+    async (page) => {
+      await signIn(page, LISTENER);
+      await page.goto(`${securedUrl}/#/sessions/guarded/a`);
+      await heading(page, "a");
+      await page.getByRole("region", { name: "Situation" }).waitFor();
+      assert.equal(await page.getByRole("button", { name: /Dead-letter|Set|Edit|Clear|job/ }).count(), 0);
+    },
+    { allow: [/401 \(Unauthorized\)/, /403 \(Forbidden\)/] },
+  );
 
   test("axe finds nothing, and at 360 pixels nothing is wider than the page", async (page) => {
     for (const address of ["#/sessions", "#/sessions/returns", "#/sessions/returns/held", "#/sessions/returns/none"]) {

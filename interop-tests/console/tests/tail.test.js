@@ -6,17 +6,20 @@ import { api, heading, inBrowser, isAccessible, open, until } from "../harness.j
 import { entity, job, send } from "../seed.js";
 import { tabTo } from "../journey.js";
 
-const bodies = (length, of = () => ({})) => Array.from({ length }, (_, number) => ({ body: `body ${number}`, message_id: `id-${number}`, ...of(number) }));
+const bodies = (length, of = () => ({})) =>
+  Array.from({ length }, (_, number) => ({ body: `body ${number}`, message_id: `id-${number}`, ...of(number) }));
 
 inBrowser("messages as they arrive", (test) => {
   before(async () => {
-    for (const path of ["tailed", "tailed-many", "tailed-filter", "tailed-paused", "tailed-quiet", "tailed-back"]) await entity(api, path);
+    for (const path of ["tailed", "tailed-many", "tailed-filter", "tailed-paused", "tailed-quiet", "tailed-back"])
+      await entity(api, path);
     await entity(api, "tailed-parts", "queue", { partitioned: true });
     await entity(api, "tailed-topic", "topic");
     await send(api, "tailed", ...bodies(3));
   });
 
-  const numbers = (page) => page.getByRole("table", { name: "Messages as they arrive" }).locator("a.number").allTextContents();
+  const numbers = (page) =>
+    page.getByRole("table", { name: "Messages as they arrive" }).locator("a.number").allTextContents();
   const follow = async (page, path, query = "") => {
     await open(page, `#/entity/${path}?tab=live${query}`);
     await page.getByText("Following", { exact: true }).waitFor();
@@ -42,7 +45,10 @@ inBrowser("messages as they arrive", (test) => {
     const { counts } = await api("GET", "/entities/tailed");
     assert.equal(counts.locked, 0);
     const { messages } = await api("GET", "/entities/tailed/messages");
-    assert.deepEqual(messages.map(({ delivery_count: count }) => count), Array(7).fill(0));
+    assert.deepEqual(
+      messages.map(({ delivery_count: count }) => count),
+      Array(7).fill(0),
+    );
     await isAccessible(page);
     await page.setViewportSize({ width: 360, height: 740 });
     assert(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
@@ -58,26 +64,40 @@ inBrowser("messages as they arrive", (test) => {
     await page.getByRole("button", { name: "Continue" }).click();
     await page.getByText(/: 100 shown; 300 not read: more than 100 arrived at once$/).waitFor();
     assert.equal((await numbers(page))[0], "400");
-    for (const [batch, shown] of [[0, 200], [1, 300]]) {
+    for (const [batch, shown] of [
+      [0, 200],
+      [1, 300],
+    ]) {
       await send(api, "tailed-many", ...bodies(100));
       await page.getByText(new RegExp(`: ${shown} shown;`)).waitFor();
       await page.getByRole("link", { name: String(500 + 100 * batch), exact: true }).waitFor();
     }
     await page.getByText(/: 300 shown; the newest 200 are here; 300 not read/).waitFor();
-    assert.equal(await page.getByRole("table", { name: "Messages as they arrive" }).getAttribute("aria-rowcount"), "201");
+    assert.equal(
+      await page.getByRole("table", { name: "Messages as they arrive" }).getAttribute("aria-rowcount"),
+      "201",
+    );
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByText(/^No message has arrived since /).waitFor();
   });
 
-  test("a filter is the broker's, and what does not match is counted", async (page) => {
-    await follow(page, "tailed-filter", `&by=filter&value=${encodeURIComponent("region = 'EU'")}`);
-    await send(api, "tailed-filter", ...bodies(10, (number) => ({ properties: { region: number % 2 === 0 ? "EU" : "US" } })));
-    await until(async () => (await numbers(page)).join() === "9,7,5,3,1", "those of the region are shown");
-    await page.getByText(/: 5 shown; 5 did not match, or had left the queue$/).waitFor();
-    await page.getByRole("searchbox", { name: "Value" }).fill("region >");
-    await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByRole("alert").waitFor();
-  }, { allow: [/400 \(Bad Request\)/] });
+  test(
+    "a filter is the broker's, and what does not match is counted",
+    async (page) => {
+      await follow(page, "tailed-filter", `&by=filter&value=${encodeURIComponent("region = 'EU'")}`);
+      await send(
+        api,
+        "tailed-filter",
+        ...bodies(10, (number) => ({ properties: { region: number % 2 === 0 ? "EU" : "US" } })),
+      );
+      await until(async () => (await numbers(page)).join() === "9,7,5,3,1", "those of the region are shown");
+      await page.getByText(/: 5 shown; 5 did not match, or had left the queue$/).waitFor();
+      await page.getByRole("searchbox", { name: "Value" }).fill("region >");
+      await page.getByRole("button", { name: "Search", exact: true }).click();
+      await page.getByRole("alert").waitFor();
+    },
+    { allow: [/400 \(Bad Request\)/] },
+  );
 
   test("what receivers had before it could be shown is counted", async (page) => {
     await follow(page, "tailed-paused");
@@ -86,7 +106,9 @@ inBrowser("messages as they arrive", (test) => {
     await page.getByText("Paused", { exact: true }).waitFor();
     await send(api, "tailed-paused", ...bodies(3));
     const { messages } = await api("POST", "/entities/tailed-paused/lock", { sequence_numbers: [2] });
-    await api("POST", "/entities/tailed-paused/settle", { settlements: [{ lock_token: messages[0].lock_token, outcome: "complete" }] });
+    await api("POST", "/entities/tailed-paused/settle", {
+      settlements: [{ lock_token: messages[0].lock_token, outcome: "complete" }],
+    });
     await page.getByRole("link", { name: /^Messages 2$/ }).waitFor();
     assert.deepEqual(await numbers(page), []);
     await page.keyboard.press("Enter");

@@ -17,15 +17,27 @@ function historyOf(range) {
   const gap = 20 * length;
   const at = (place) => end - (COUNT - 1 - place) * length - (place < COUNT / 2 ? gap : 0);
   const point = (time, place) => ({
-    at: new Date(time).toISOString(), seconds: length / 1000, incoming: length / 1000, published: 0, completed: 0, dead_lettered: 0,
-    active: place, deferred: 0, scheduled: 0, dead_letters: 0,
+    at: new Date(time).toISOString(),
+    seconds: length / 1000,
+    incoming: length / 1000,
+    published: 0,
+    completed: 0,
+    dead_lettered: 0,
+    active: place,
+    deferred: 0,
+    scheduled: 0,
+    dead_letters: 0,
   });
   const times = Array.from({ length: COUNT }, (_, place) => at(place));
   return {
-    range, interval_seconds: length / 1000, rates: { incoming: 1, published: 0, completed: 0, dead_lettered: 0 },
+    range,
+    interval_seconds: length / 1000,
+    rates: { incoming: 1, published: 0, completed: 0, dead_lettered: 0 },
     points: times.slice(0, range === "hour" ? COUNT : COUNT - 1).map(point),
     ...(range === "hour" ? {} : { current: point(times[COUNT - 1], COUNT - 1) }),
-    gaps: [{ from: new Date(times[COUNT / 2 - 1]).toISOString(), until: new Date(times[COUNT / 2] - length).toISOString() }],
+    gaps: [
+      { from: new Date(times[COUNT / 2 - 1]).toISOString(), until: new Date(times[COUNT / 2] - length).toISOString() },
+    ],
   };
 }
 
@@ -41,15 +53,29 @@ async function withHistory(page) {
   return asked;
 }
 
-const change = (now, hour, day, hours) => ({ now, hour, day, hours: hours ?? [...Array.from({ length: 23 }, () => Math.max(0, now - hour)), now] });
-const withTrends = (page, trends) => page.route(/\/api\/v1\/trends(\?|$)/, (route) => route.fulfill({ json: { whole: Object.values(trends)[0], trends: Object.entries(trends).map(([path, trend]) => ({ path, trend })) } }));
+const change = (now, hour, day, hours) => ({
+  now,
+  hour,
+  day,
+  hours: hours ?? [...Array.from({ length: 23 }, () => Math.max(0, now - hour)), now],
+});
+const withTrends = (page, trends) =>
+  page.route(/\/api\/v1\/trends(\?|$)/, (route) =>
+    route.fulfill({
+      json: {
+        whole: Object.values(trends)[0],
+        trends: Object.entries(trends).map(([path, trend]) => ({ path, trend })),
+      },
+    }),
+  );
 
 const charts = (page) => page.locator(".chart [role=img]");
 const active = (page) => page.locator(".chart").nth(1).locator(".legend-item").first().locator("b").textContent();
 const times = (page) => page.locator(".chart .legend > .muted").allTextContents();
 const choice = (page, name) => page.getByRole("group", { name: "Time", exact: true }).getByText(name, { exact: true });
 const row = (page, name) => page.locator("tbody tr").filter({ has: page.getByRole("link", { name, exact: true }) });
-const isWide = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1);
+const isWide = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1);
 
 /** Sends messages and dead-letters them. */
 async function deadLetters(path, count) {
@@ -70,16 +96,19 @@ inBrowser("trends", (test) => {
       await open(page, address);
       await page.locator(".chart .u-over").nth(1).waitFor();
       assert.equal(asked.at(-1), "hour");
-      for (const [name, range] of [["24 h", "day"], ["7 d", "week"]]) {
+      for (const [name, range] of [
+        ["24 h", "day"],
+        ["7 d", "week"],
+      ]) {
         await choice(page, name).click();
         await until(() => asked.at(-1) === range, "the range is asked for");
         await page.waitForURL(new RegExp(`range=${range}`));
         await page.locator(".chart .u-over").nth(1).waitFor();
         // The interval that has begun is the newest value.
-        await until(async () => await active(page) === String(COUNT - 1), "the newest value");
+        await until(async () => (await active(page)) === String(COUNT - 1), "the newest value");
         await charts(page).first().focus();
         await page.keyboard.press("Home");
-        await until(async () => await active(page) === "0", "the oldest");
+        await until(async () => (await active(page)) === "0", "the oldest");
         const [one, other] = await times(page);
         assert.equal(one, other);
         // More than a time of the day.
@@ -105,27 +134,42 @@ inBrowser("trends", (test) => {
     await charts(page).first().focus();
     await page.keyboard.press("Home");
     for (let step = 1; step < COUNT / 2; step += 1) await page.keyboard.press("ArrowRight");
-    await until(async () => await active(page) === String(COUNT / 2 - 1), "the last value before the gap");
+    await until(async () => (await active(page)) === String(COUNT / 2 - 1), "the last value before the gap");
     await page.keyboard.press("ArrowRight");
-    await until(async () => await active(page) === "–", "nothing is known in the gap");
+    await until(async () => (await active(page)) === "–", "nothing is known in the gap");
     await page.keyboard.press("ArrowRight");
-    await until(async () => await active(page) === String(COUNT / 2), "the first value behind the gap");
+    await until(async () => (await active(page)) === String(COUNT / 2), "the first value behind the gap");
   });
 
   test("red are dead letters that have come within the last hour, and no others", async (page) => {
     const none = change(0, 0, 0);
     await withTrends(page, {
-      "trend-old": { since: "2026-11-28T10:00:00Z", active: change(2, -3, 1), dead_letters: change(5, 0, 2), dead_lettered: { hour: 0, day: 2 } },
-      "trend-new": { since: "2026-11-28T10:00:00Z", active: none, dead_letters: change(5, 3, 5), dead_lettered: { hour: 3, day: 5 } },
+      "trend-old": {
+        since: "2026-11-28T10:00:00Z",
+        active: change(2, -3, 1),
+        dead_letters: change(5, 0, 2),
+        dead_lettered: { hour: 0, day: 2 },
+      },
+      "trend-new": {
+        since: "2026-11-28T10:00:00Z",
+        active: none,
+        dead_letters: change(5, 3, 5),
+        dead_lettered: { hour: 3, day: 5 },
+      },
     });
     await open(page, "#/entities");
     const [old, fresh] = [row(page, "trend-old"), row(page, "trend-new")];
     const dead = (of) => of.locator("a.number", { hasText: /^5$/ });
     await fresh.locator(".trend-change.alarm").waitFor();
-    const colours = await Promise.all([dead(old), dead(fresh)].map((link) => link.evaluate((element) => getComputedStyle(element).color)));
+    const colours = await Promise.all(
+      [dead(old), dead(fresh)].map((link) => link.evaluate((element) => getComputedStyle(element).color)),
+    );
     assert.notEqual(colours[0], colours[1]);
     assert.equal(await fresh.locator(".trend-change").textContent(), "+3");
-    assert.match(await fresh.locator(".trend-change").getAttribute("title"), /\+3 within the last hour, \+5 within the last day/);
+    assert.match(
+      await fresh.locator(".trend-change").getAttribute("title"),
+      /\+3 within the last hour, \+5 within the last day/,
+    );
     assert.equal(await old.locator(".trend-change").textContent(), "−3");
     assert.equal(await old.locator(".trend-change.alarm").count(), 0);
     assert.equal(await fresh.locator(".sparkline.alarm").count(), 1);
@@ -147,7 +191,10 @@ inBrowser("trends", (test) => {
     const told = page.waitForResponse(/\/api\/v1\/trends/);
     await open(page, "#/");
     const answer = await (await told).json();
-    assert(answer.trends.every(({ trend }) => trend.dead_letters.hours.length === 24), JSON.stringify(answer));
+    assert(
+      answer.trends.every(({ trend }) => trend.dead_letters.hours.length === 24),
+      JSON.stringify(answer),
+    );
     await heading(page, "Overview");
     await page.locator("dl.figures > div").filter({ hasText: "Dead letters" }).locator(".number.alarm").waitFor();
   });
@@ -165,16 +212,16 @@ inBrowser("trends", (test) => {
     await heading(page, "Entities");
     assert.equal(await badge.count(), 0);
     await deadLetters("trend-seen", 3);
-    await until(async () => await badge.textContent() === "3 new", "three have come");
+    await until(async () => (await badge.textContent()) === "3 new", "three have come");
     assert.match(await badge.getAttribute("title"), /3 dead letters have come since you looked/);
     await isAccessible(page);
     await page.reload();
-    await until(async () => await badge.textContent() === "3 new", "the browser keeps it");
+    await until(async () => (await badge.textContent()) === "3 new", "the browser keeps it");
     // What is gone is not missed when others come.
     await job(api, "trend-seen/$DeadLetterQueue", { kind: "delete" });
     await badge.waitFor({ state: "detached" });
     await deadLetters("trend-seen", 1);
-    await until(async () => await badge.textContent() === "1 new", "one has come");
+    await until(async () => (await badge.textContent()) === "1 new", "one has come");
     await open(page, "#/entity/trend-seen");
     await page.locator(".tab-count", { hasText: /^1$/ }).waitFor();
     await open(page, "#/entities");

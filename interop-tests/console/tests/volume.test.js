@@ -12,17 +12,20 @@ const TOGETHER = 50;
 const SLOW = 1_000;
 
 inBrowser("volume", (test) => {
-  before(async () => {
-    for (let from = 0; from < COUNT; from += TOGETHER) {
-      await Promise.all(Array.from({ length: TOGETHER }, (_, at) => entity(api, `many/service-${from + at}`)));
-    }
-    await send(api, "many/service-7777", { body: "a" });
-  }, { timeout: 100_000 });
+  before(
+    async () => {
+      for (let from = 0; from < COUNT; from += TOGETHER) {
+        await Promise.all(Array.from({ length: TOGETHER }, (_, at) => entity(api, `many/service-${from + at}`)));
+      }
+      await send(api, "many/service-7777", { body: "a" });
+    },
+    { timeout: 100_000 },
+  );
 
   test("thousands of entities are sorted, filtered and scrolled without delay", async (page) => {
     await open(page, "#/entities");
     await page.getByText(/^9,[5-9]\d\d$/).waitFor();
-    assert(await page.locator("tbody tr").count() < 100, "only rows in sight are elements");
+    assert((await page.locator("tbody tr").count()) < 100, "only rows in sight are elements");
     const first = () => page.locator("tbody .entity-name a").first().textContent();
     const timed = async (what, act) => {
       const began = Date.now();
@@ -45,6 +48,6 @@ inBrowser("volume", (test) => {
       await page.keyboard.press("End");
       await page.getByRole("link", { name: "many/service-9499", exact: true }).waitFor();
     });
-    assert(await page.locator("tbody tr").count() < 100);
+    assert((await page.locator("tbody tr").count()) < 100);
   });
 });

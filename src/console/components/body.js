@@ -22,24 +22,41 @@ const UNPACKED_MAX = 4 * 1024 * 1024;
 /** Shows a body.
  * @param {{ body: Schemas["BodyContent"] | null | undefined, contentType?: string | null, name: string }} properties */
 export function Body({ body, contentType, name }) {
-  const bytes = useMemo(() => (body == null ? new Uint8Array() : body.text != null ? bytesOfText(body.text) : bytesOfBase64(body.base64 ?? "")), [body]);
+  const bytes = useMemo(
+    () =>
+      body == null ? new Uint8Array() : body.text != null ? bytesOfText(body.text) : bytesOfBase64(body.base64 ?? ""),
+    [body],
+  );
   const packed = useMemo(() => compressionOf(bytes), [bytes]);
   const [as, setAs] = useState("");
   if (body == null || bytes.length === 0) return html`<p class="muted">${S.noBody}</p>`;
-  const looksJson = bytes.length <= JSON_MAX && (/json/i.test(contentType ?? "") || /^\s*[{[]/.test(body.text?.slice(0, 100) ?? ""));
+  const looksJson =
+    bytes.length <= JSON_MAX && (/json/i.test(contentType ?? "") || /^\s*[{[]/.test(body.text?.slice(0, 100) ?? ""));
   // The browser unpacks more than the broker shows; what it cannot read (zip, Brotli), the broker has read.
   const isPacked = packed !== null || body.decoded != null;
-  const current = as || (isPacked && body.text == null ? "unpacked" : body.text == null ? "hex" : looksJson ? "json" : "text");
+  const current =
+    as || (isPacked && body.text == null ? "unpacked" : body.text == null ? "hex" : looksJson ? "json" : "text");
   const options = [
-    { value: "text", label: S.text }, ...(bytes.length <= JSON_MAX ? [{ value: "json", label: S.json }] : []), { value: "hex", label: S.hex },
+    { value: "text", label: S.text },
+    ...(bytes.length <= JSON_MAX ? [{ value: "json", label: S.json }] : []),
+    { value: "hex", label: S.hex },
     ...(isPacked ? [{ value: "unpacked", label: S.unpacked }] : []),
   ];
-  return html`<div class="tools"><${Choice} label=${S.as} value=${current} onChange=${setAs} options=${options} />
+  return html`
+    <div class="tools">
+      <${Choice} label=${S.as} value=${current} onChange=${setAs} options=${options} />
       <span class="muted number">${size(body.size_bytes)}</span>
-      <span class="actions"><button type="button" class="quiet" onClick=${() => download(name, bytes)}>${S.download}</button>
-        ${body.text != null && html`<${Copy} text=${body.text} label=${S.copyBody} />`}</span></div>
-    ${current === "unpacked" && packed !== null ? html`<${Unpacked} bytes=${bytes} format=${packed} />`
-      : current === "unpacked" && body.decoded != null ? html`<${Decoded} content=${body.decoded} />` : html`<${Shown} key=${current} bytes=${bytes} as=${current} />`}`;
+      <span class="actions">
+        <button type="button" class="quiet" onClick=${() => download(name, bytes)}>${S.download}</button>
+        ${body.text != null && html`<${Copy} text=${body.text} label=${S.copyBody} />`}
+      </span>
+    </div>
+    ${current === "unpacked" && packed !== null
+      ? html`<${Unpacked} bytes=${bytes} format=${packed} />`
+      : current === "unpacked" && body.decoded != null
+        ? html`<${Decoded} content=${body.decoded} />`
+        : html`<${Shown} key=${current} bytes=${bytes} as=${current} />`}
+  `;
 }
 
 /** @param {{ bytes: Uint8Array, as: string }} properties */
@@ -58,9 +75,15 @@ function Shown({ bytes, as }) {
   if (shown === null) return html`<p class="muted">${S.notJson}</p><${Shown} bytes=${bytes} as="text" />`;
   if (lines !== null) return html`<${JsonView} lines=${lines} />`;
   const seen = as === "hex" ? most / 4 : most;
-  return html`<pre class="body" tabindex="0" aria-label=${S.body}><${Parts} parts=${shown} /></pre>
-    ${seen < bytes.length && html`<p class="muted">${S.truncated(size(seen), size(bytes.length))}
-      <button type="button" class="quiet" onClick=${() => setMost(most * 4)}>${S.more}</button></p>`}`;
+  return html`
+    <pre class="body" tabindex="0" aria-label=${S.body}><${Parts} parts=${shown} /></pre>
+    ${seen < bytes.length && html`
+      <p class="muted">
+        ${S.truncated(size(seen), size(bytes.length))}
+        <button type="button" class="quiet" onClick=${() => setMost(most * 4)}>${S.more}</button>
+      </p>
+    `}
+  `;
 }
 
 /** Tabs and line feeds stay; the rest of what hides is shown.
@@ -69,7 +92,9 @@ const visibleParts = (text) => parts(text);
 
 /** @param {{ bytes: Uint8Array, format: CompressionFormat }} properties */
 function Unpacked({ bytes, format }) {
-  const [result, setResult] = useState(/** @type {{ bytes: Uint8Array, isTruncated: boolean } | null | undefined} */ (undefined));
+  const [result, setResult] = useState(
+    /** @type {{ bytes: Uint8Array, isTruncated: boolean } | null | undefined} */ (undefined),
+  );
   useEffect(() => {
     decompressed(bytes, format, UNPACKED_MAX).then(setResult, () => setResult(null));
   }, [bytes, format]);
@@ -87,6 +112,8 @@ function Decoded({ content: { format, text, base64, truncated } }) {
 /** @param {{ format: string, bytes: Uint8Array, isTruncated: boolean }} properties */
 function Content({ format, bytes, isTruncated }) {
   const isJson = /^\s*[{[]/.test(new TextDecoder().decode(bytes.subarray(0, 64)));
-  return html`<p class="muted"><${Text} value=${format} />, ${size(bytes.length)}${isTruncated && "…"}</p>
-    <${Shown} bytes=${bytes} as=${isJson && !isTruncated ? "json" : "text"} />`;
+  return html`
+    <p class="muted"><${Text} value=${format} />, ${size(bytes.length)}${isTruncated && "…"}</p>
+    <${Shown} bytes=${bytes} as=${isJson && !isTruncated ? "json" : "text"} />
+  `;
 }

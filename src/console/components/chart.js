@@ -8,21 +8,40 @@ import { S } from "../strings/common.js";
 /** @typedef {typeof import("../vendor/uplot.js").default} Library */
 
 // The page is there before its charts. Where the library cannot be loaded the legend has the newest values.
-const library = import("../vendor/uplot.js").then((module) => module.default, () => null);
+const library = import("../vendor/uplot.js").then(
+  (module) => module.default,
+  () => null,
+);
 
 /** A line. `tone` names its colour: "accent", "quiet", "deferred" or "alarm" (what needs a person).
- * @typedef {{ label: string, values: (number | null)[], tone: "accent" | "quiet" | "deferred" | "alarm", isDashed?: boolean }} Line */
+ * @typedef {{ label: string, values: (number | null)[], tone: "accent" | "quiet" | "deferred" | "alarm",
+ *   isDashed?: boolean }} Line */
 
 /** What a reader does in a chart; times in milliseconds.
- * @typedef {{ hover: (time: number | null) => void, zoom: (from: number, before: number) => void, whole: () => void }} Deeds */
+ * @typedef {{ hover: (time: number | null) => void, zoom: (from: number, before: number) => void, whole: () =>
+ *   void }} Deeds */
 
 /** Charts with the same key have one cursor. */
 const SYNC = "time";
 
-/** @param {{ title: string, empty: string, timeOf: (time: number) => string, times: number[], lines: Line[], unit?: string, height?: number, format?: (value: number) => string,
- *   hovered: number | null, onHover: Deeds["hover"], onZoom: Deeds["zoom"], onWhole: Deeds["whole"] }} properties
- *   `times` in milliseconds, the oldest first; `hovered` is one of them; `empty` is said where there are too few */
-export function Chart({ title, empty, timeOf, times, lines, unit = "", height = 132, format = compact, hovered, onHover, onZoom, onWhole }) {
+/** @param {{ title: string, empty: string, timeOf: (time: number) => string, times: number[], lines: Line[],
+ *   unit?: string, height?: number, format?: (value: number) => string, hovered: number | null,
+ *   onHover: Deeds["hover"], onZoom: Deeds["zoom"], onWhole: Deeds["whole"] }} properties `times` in milliseconds, the
+ *   oldest first; `hovered` is one of them; `empty` is said where there are too few */
+export function Chart({
+  title,
+  empty,
+  timeOf,
+  times,
+  lines,
+  unit = "",
+  height = 132,
+  format = compact,
+  hovered,
+  onHover,
+  onZoom,
+  onWhole,
+}) {
   /** @type {{ current: HTMLDivElement | null }} */
   const box = useRef(null);
   /** @type {{ current: Plot | null }} */
@@ -35,15 +54,27 @@ export function Chart({ title, empty, timeOf, times, lines, unit = "", height = 
   const [uPlot, setLibrary] = useState(/** @type {Library | null} */ (null));
   useEffect(() => void library.then((found) => setLibrary(() => found)), []);
   const scheme = useScheme();
-  const shape = JSON.stringify([scheme, height, timeOf === clock, lines.map(({ label, tone, isDashed }) => [label, tone, isDashed])]);
+  const shape = JSON.stringify([
+    scheme,
+    height,
+    timeOf === clock,
+    lines.map(({ label, tone, isDashed }) => [label, tone, isDashed]),
+  ]);
   const isEmpty = times.length < 2;
   useLayoutEffect(() => {
     if (box.current === null || isEmpty || uPlot === null) return undefined;
-    const made = make(uPlot, box.current, lines, height, { number: format, time: timeOf }, {
-      hover: (index) => newest.current.hover(index === null ? null : newest.current.times[index] ?? null),
-      zoom: (from, before) => newest.current.zoom(from, before),
-      whole: () => newest.current.whole(),
-    });
+    const made = make(
+      uPlot,
+      box.current,
+      lines,
+      height,
+      { number: format, time: timeOf },
+      {
+        hover: (index) => newest.current.hover(index === null ? null : (newest.current.times[index] ?? null)),
+        zoom: (from, before) => newest.current.zoom(from, before),
+        whole: () => newest.current.whole(),
+      },
+    );
     plot.current = made;
     made.setData(dataOf(times, lines));
     const watch = new ResizeObserver(() => made.setSize({ width: widthOf(box.current), height }));
@@ -61,25 +92,65 @@ export function Chart({ title, empty, timeOf, times, lines, unit = "", height = 
     const around = Math.ceil(last / 4);
     const middle = at ?? last;
     switch (event.key) {
-      case "ArrowLeft": onHover(times[Math.max(0, middle - 1)]); break;
-      case "ArrowRight": onHover(times[Math.min(last, middle + 1)]); break;
-      case "Home": onHover(times[0]); break;
-      case "End": onHover(times[last]); break;
-      case "+": onZoom(times[Math.max(0, middle - around)], times[Math.min(last, middle + around)]); break;
-      case "-": onWhole(); break;
-      default: return;
+      case "ArrowLeft":
+        onHover(times[Math.max(0, middle - 1)]);
+        break;
+      case "ArrowRight":
+        onHover(times[Math.min(last, middle + 1)]);
+        break;
+      case "Home":
+        onHover(times[0]);
+        break;
+      case "End":
+        onHover(times[last]);
+        break;
+      case "+":
+        onZoom(times[Math.max(0, middle - around)], times[Math.min(last, middle + around)]);
+        break;
+      case "-":
+        onWhole();
+        break;
+      default:
+        return;
     }
     event.preventDefault();
   };
   const shownAt = at ?? times.length - 1;
-  const shown = (/** @type {Line} */ line) => (line.values[shownAt] == null ? "–" : `${format(Number(line.values[shownAt]))}${unit}`);
+  const shown = (/** @type {Line} */ line) =>
+    line.values[shownAt] == null ? "–" : `${format(Number(line.values[shownAt]))}${unit}`;
   const summary = isEmpty ? empty : `${title}: ${lines.map((line) => `${line.label} ${shown(line)}`).join(", ")}`;
-  return html`<figure class="chart"><figcaption><span class="chart-title">${title}</span>
-      <span class="legend">${lines.map((line) => html`<span key=${line.label} class="legend-item"><i class=${`swatch ${line.tone} ${line.isDashed ? "dashed" : ""}`}></i>${
-        line.label} <b class="number">${isEmpty ? "" : shown(line)}</b></span>`)}${at !== null && html`<span class="muted">${timeOf(times[at])}</span>`}</span></figcaption>
-    ${isEmpty ? html`<p class="chart-empty" style=${{ height: `${height}px` }}>${empty}</p>`
-      : html`<div ref=${box} role="img" aria-label=${summary} title=${S.chartKeys} tabindex="0" onKeyDown=${press} onBlur=${() => onHover(null)}
-        style=${{ height: `${height}px` }}></div>`}</figure>`;
+  return html`
+    <figure class="chart">
+      <figcaption>
+        <span class="chart-title">${title}</span>
+        <span class="legend">
+          ${lines.map(
+            (line) => html`
+              <span key=${line.label} class="legend-item">
+                <i class=${`swatch ${line.tone} ${line.isDashed ? "dashed" : ""}`}></i>
+                ${line.label} <b class="number">${isEmpty ? "" : shown(line)}</b>
+              </span>
+            `,
+          )}
+          ${at !== null && html`<span class="muted">${timeOf(times[at])}</span>`}
+        </span>
+      </figcaption>
+      ${isEmpty
+        ? html`<p class="chart-empty" style=${{ height: `${height}px` }}>${empty}</p>`
+        : html`
+            <div
+              ref=${box}
+              role="img"
+              aria-label=${summary}
+              title=${S.chartKeys}
+              tabindex="0"
+              onKeyDown=${press}
+              onBlur=${() => onHover(null)}
+              style=${{ height: `${height}px` }}
+            ></div>
+          `}
+    </figure>
+  `;
 }
 
 /** Pixels: less is a click. */
@@ -102,41 +173,74 @@ const dataOf = (times, lines) => [times.map((time) => time / 1000), ...lines.map
 function make(uPlot, element, lines, height, format, deeds) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-  const colours = { accent: colour("accent"), quiet: colour("quiet-line"), deferred: colour("deferred-line"), alarm: colour("alarm") };
-  const axis = {
-    stroke: colour("muted"), font: `11px ${style.fontFamily}`, grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false },
+  const colours = {
+    accent: colour("accent"),
+    quiet: colour("quiet-line"),
+    deferred: colour("deferred-line"),
+    alarm: colour("alarm"),
   };
-  return new uPlot({
-    width: widthOf(element), height, legend: { show: false }, padding: [8, 8, 0, 0],
-    cursor: {
-      y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 }, sync: { key: SYNC },
-      bind: {
-        dblclick: () => () => {
-          deeds.whole();
-          return null;
+  const axis = {
+    stroke: colour("muted"),
+    font: `11px ${style.fontFamily}`,
+    grid: { stroke: colour("grid"), width: 1 },
+    ticks: { show: false },
+  };
+  return new uPlot(
+    {
+      width: widthOf(element),
+      height,
+      legend: { show: false },
+      padding: [8, 8, 0, 0],
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6 },
+        sync: { key: SYNC },
+        bind: {
+          dblclick: () => () => {
+            deeds.whole();
+            return null;
+          },
         },
       },
+      scales: { y: { range: (_, _low, high) => [0, high <= 0 ? 1 : high * 1.1] } },
+      axes: [
+        {
+          ...axis,
+          size: 22,
+          gap: 4,
+          space: format.time === clock ? 70 : 84,
+          values: (_, splits) => splits.map((each) => format.time(each * 1000).replace(/:00(?=\D*$)/, "")),
+        },
+        { ...axis, size: 44, gap: 6, space: 28, values: (_, splits) => splits.map(format.number) },
+      ],
+      series: [
+        {},
+        ...lines.map(({ label, tone, isDashed }) => ({
+          label,
+          stroke: colours[tone],
+          width: 1.5,
+          dash: isDashed ? [4, 3] : undefined,
+          points: { show: false },
+          fill: tone === "accent" ? `${colours.accent}1c` : undefined,
+        })),
+      ],
+      hooks: {
+        setCursor: [(chart) => deeds.hover(chart.cursor.idx ?? null)],
+        setSelect: [
+          (chart) => {
+            const { left, width: wide } = chart.select;
+            if (wide < SELECTED_MIN) return;
+            const [from, before] = [left, left + wide].map((place) => chart.posToVal(place, "x") * 1000);
+            chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            deeds.zoom(from, before);
+          },
+        ],
+      },
     },
-    scales: { y: { range: (_, _low, high) => [0, high <= 0 ? 1 : high * 1.1] } },
-    axes: [
-      { ...axis, size: 22, gap: 4, space: format.time === clock ? 70 : 84, values: (_, splits) => splits.map((each) => format.time(each * 1000).replace(/:00(?=\D*$)/, "")) },
-      { ...axis, size: 44, gap: 6, space: 28, values: (_, splits) => splits.map(format.number) },
-    ],
-    series: [{}, ...lines.map(({ label, tone, isDashed }) => ({
-      label, stroke: colours[tone], width: 1.5, dash: isDashed ? [4, 3] : undefined, points: { show: false },
-      fill: tone === "accent" ? `${colours.accent}1c` : undefined,
-    }))],
-    hooks: {
-      setCursor: [(chart) => deeds.hover(chart.cursor.idx ?? null)],
-      setSelect: [(chart) => {
-        const { left, width: wide } = chart.select;
-        if (wide < SELECTED_MIN) return;
-        const [from, before] = [left, left + wide].map((place) => chart.posToVal(place, "x") * 1000);
-        chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        deeds.zoom(from, before);
-      }],
-    },
-  }, [[], ...lines.map(() => [])], element);
+    [[], ...lines.map(() => [])],
+    element,
+  );
 }
 
 /** Follows whether the reader's system is dark: what is drawn must be drawn again. */

@@ -42,12 +42,22 @@ export function Dialog({ title, children, isWide = false }) {
     // A click on the backdrop has the dialog itself as its target.
     if (event.target === element.current) closeDialog();
   };
-  return html`<dialog ref=${element} class=${isWide ? "wide" : ""} aria-labelledby=${id} onClose=${closeDialog} onClick=${onClick}>
-    <div class="dialog"><h2 id=${id}>${title}</h2>${children}</div></dialog>`;
+  return html`
+    <dialog
+      ref=${element}
+      class=${isWide ? "wide" : ""}
+      aria-labelledby=${id}
+      onClose=${closeDialog}
+      onClick=${onClick}
+    >
+      <div class="dialog"><h2 id=${id}>${title}</h2>${children}</div>
+    </dialog>
+  `;
 }
 
 /** A dialog that asks before something is done that cannot be undone. With `name`, the reader types it.
- * @param {{ title: string, text: any, name?: string, action: string, isAlarm?: boolean, run: () => Promise<unknown> }} question */
+ * @param {{ title: string, text: any, name?: string, action: string, isAlarm?: boolean, run: () =>
+ *   Promise<unknown> }} question */
 export function confirm(question) {
   openDialog((close) => html`<${Confirm} ...${question} close=${close} />`);
 }
@@ -69,12 +79,26 @@ function Confirm({ title, text, name, action, isAlarm = true, run, close }) {
     }
   };
   const isReady = (name === undefined || typed === name) && !isBusy;
-  return html`<${Dialog} title=${title}><form onSubmit=${submit}>
-    <div class="dialog-text">${text}</div>
-    ${name !== undefined && html`<${Field} label=${html`${S.typeName("")}<b><${Text} value=${name} /></b>`}>
-      <input value=${typed} autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /><//>`}
-    <${Problem} error=${error} />
-    <div class="dialog-actions"><button type="button" onClick=${close}>${S.cancel}</button>
-      <button type="submit" class=${isAlarm ? "alarm" : "primary"} disabled=${!isReady}>${action}</button></div>
-  </form><//>`;
+  return html`
+    <${Dialog} title=${title}>
+      <form onSubmit=${submit}>
+        <div class="dialog-text">${text}</div>
+        ${name !== undefined && html`
+          <${Field} label=${html`${S.typeName("")}<b><${Text} value=${name} /></b>`}>
+            <input
+              value=${typed}
+              autocomplete="off"
+              spellcheck=${false}
+              onInput=${(/** @type {any} */ event) => setTyped(event.target.value)}
+            />
+          <//>
+        `}
+        <${Problem} error=${error} />
+        <div class="dialog-actions">
+          <button type="button" onClick=${close}>${S.cancel}</button>
+          <button type="submit" class=${isAlarm ? "alarm" : "primary"} disabled=${!isReady}>${action}</button>
+        </div>
+      </form>
+    <//>
+  `;
 }

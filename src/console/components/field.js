@@ -11,18 +11,42 @@ export function Field({ label, hint, error, children }) {
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   const child = Array.isArray(children) ? children[0] : children;
   const input = cloneElement(child, {
-    id, "aria-describedby": described || undefined, "aria-invalid": error ? "true" : undefined,
+    id,
+    "aria-describedby": described || undefined,
+    "aria-invalid": error ? "true" : undefined,
   });
-  return html`<div class="field"><label for=${id}>${label}</label>${input}
-    ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
-    ${error && html`<p class="field-error" id=${`${id}-error`} role="alert"><${Text} value=${error} /></p>`}</div>`;
+  return html`
+    <div class="field">
+      <label for=${id}>${label}</label>
+      ${input}
+      ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
+      ${error && html`<p class="field-error" id=${`${id}-error`} role="alert"><${Text} value=${error} /></p>`}
+    </div>
+  `;
 }
 
 /** One of a few choices, side by side.
- * @param {{ label: string, value: string, options: { value: string, label: any }[], onChange: (value: string) => void }} properties */
+ * @param {{ label: string, value: string, options: { value: string, label: any }[], onChange: (value: string) =>
+ *   void }} properties */
 export function Choice({ label, value, options, onChange }) {
   const name = useId();
-  return html`<fieldset class="choice"><legend class="hidden">${label}</legend>${options.map((option) => html`
-    <label key=${option.value}><input type="radio" name=${name} value=${option.value} checked=${option.value === value}
-      onChange=${() => onChange(option.value)} /><span>${option.label}</span></label>`)}</fieldset>`;
+  return html`
+    <fieldset class="choice">
+      <legend class="hidden">${label}</legend>
+      ${options.map(
+        (option) => html`
+          <label key=${option.value}>
+            <input
+              type="radio"
+              name=${name}
+              value=${option.value}
+              checked=${option.value === value}
+              onChange=${() => onChange(option.value)}
+            />
+            <span>${option.label}</span>
+          </label>
+        `,
+      )}
+    </fieldset>
+  `;
 }

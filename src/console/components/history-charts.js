@@ -26,22 +26,33 @@ function partOf({ begin, end }) {
 /** Chooses the range, which is in the address. A part of the time is one of its range. */
 export function RangeChoice() {
   const options = RANGES.map((value) => ({ value, label: T.ranges[value] }));
-  const choose = (/** @type {string} */ range) => setQuery({ range: range === "hour" ? undefined : range, begin: undefined, end: undefined });
-  return html`<div class="tools"><${Choice} label=${T.range} value=${rangeOf(route.value.query)} options=${options} onChange=${choose} /></div>`;
+  const choose = (/** @type {string} */ range) =>
+    setQuery({ range: range === "hour" ? undefined : range, begin: undefined, end: undefined });
+  return html`
+    <div class="tools">
+      <${Choice} label=${T.range} value=${rangeOf(route.value.query)} options=${options} onChange=${choose} />
+    </div>
+  `;
 }
 
-/** @param {{ history: Schemas["HistoryShown"], charts: ChartOfHistory[] }} properties `charts` is the same at each call */
+/** @param {{ history: Schemas["HistoryShown"], charts: ChartOfHistory[] }} properties `charts` is the same at each
+ *   call */
 export function HistoryCharts({ history, charts }) {
   const [hovered, setHovered] = useState(/** @type {number | null} */ (null));
   const { begin, end } = route.value.query;
   const part = useMemo(() => partOf({ begin, end }), [begin, end]);
   const shown = useMemo(() => {
-    const isInPart = (/** @type {Schemas["PointShown"]} */ { at }) => part === null || (part.from <= Date.parse(at) && Date.parse(at) <= part.before);
+    const isInPart = (/** @type {Schemas["PointShown"]} */ { at }) =>
+      part === null || (part.from <= Date.parse(at) && Date.parse(at) <= part.before);
     const points = history.points.filter(isInPart);
     const isShort = points.length < POINTS_MIN;
     const current = history.current != null && isInPart(history.current) ? history.current : undefined;
     const lines = linesOf(isShort ? history : { ...history, points, current });
-    return { isWhole: part === null || isShort, times: lines.times, charts: charts.map((chart) => ({ ...chart, lines: chart.linesOf(lines) })) };
+    return {
+      isWhole: part === null || isShort,
+      times: lines.times,
+      charts: charts.map((chart) => ({ ...chart, lines: chart.linesOf(lines) })),
+    };
   }, [history, part, charts]);
   const whole = () => setQuery({ begin: undefined, end: undefined });
   const zoom = (/** @type {number} */ from, /** @type {number} */ before) => {
@@ -50,10 +61,34 @@ export function HistoryCharts({ history, charts }) {
   };
   const { times } = shown;
   const timeOf = history.range === "hour" ? clock : dayClock;
-  return html`${!shown.isWhole && html`<p class="chart-part"><span>${S.chartPart(timeOf(times[0]), timeOf(Number(times.at(-1))))}</span> <button
-      type="button" onClick=${whole}>${S.chartWhole}</button></p>`}
-    <div class="columns">${shown.charts.map(({ title, lines, format }) => html`<div key=${title} class="card"><${Chart}
-      title=${title} empty=${T.empty[history.range]} timeOf=${timeOf} times=${times} lines=${lines} format=${format} hovered=${hovered} onHover=${setHovered} onZoom=${zoom} onWhole=${whole} /></div>`)}</div>`;
+  return html`
+    ${!shown.isWhole && html`
+      <p class="chart-part">
+        <span>${S.chartPart(timeOf(times[0]), timeOf(Number(times.at(-1))))}</span>${" "}
+        <button type="button" onClick=${whole}>${S.chartWhole}</button>
+      </p>
+    `}
+    <div class="columns">
+      ${shown.charts.map(
+        ({ title, lines, format }) => html`
+          <div key=${title} class="card">
+            <${Chart}
+              title=${title}
+              empty=${T.empty[history.range]}
+              timeOf=${timeOf}
+              times=${times}
+              lines=${lines}
+              format=${format}
+              hovered=${hovered}
+              onHover=${setHovered}
+              onZoom=${zoom}
+              onWhole=${whole}
+            />
+          </div>
+        `,
+      )}
+    </div>
+  `;
 }
 
 /** @param {number} time */

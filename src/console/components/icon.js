@@ -1,4 +1,5 @@
-// Icons: lines on a grid of 16, in the colour of the text beside them. They add nothing to what a reader of the screen hears.
+// Icons: lines on a grid of 16, in the colour of the text beside them. They add nothing to what a reader of the screen
+// hears.
 
 import { html } from "../lib/html.js";
 
@@ -25,6 +26,16 @@ const PATHS = {
 
 /** @param {{ name: keyof typeof PATHS }} properties */
 export function Icon({ name }) {
-  return html`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${PATHS[name]} fill="none" stroke="currentColor" stroke-width="1.5"
-    stroke-linecap="round" stroke-linejoin="round" /></svg>`;
+  return html`
+    <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path
+        d=${PATHS[name]}
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.5"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
+    </svg>
+  `;
 }

@@ -24,13 +24,42 @@ export function JsonView({ lines }) {
     setFolded(next);
   };
   const inner = lines.flatMap(({ closing, depth }, at) => (closing !== null && 0 < depth ? [at] : []));
-  return html`${inner.length !== 0 && html`<div class="tools json-tools">
-      <button type="button" class="quiet" disabled=${inner.every((at) => folded.has(at))} onClick=${() => setFolded(new Set(inner))}>${S.foldAll}</button>
-      <button type="button" class="quiet" disabled=${folded.size === 0} onClick=${() => setFolded(new Set())}>${S.unfoldAll}</button></div>`}
-    <pre class="body json" tabindex="0" aria-label=${S.body}>${shown.map((at) =>
-      html`<${Row} key=${at} line=${lines[at]} end=${lines[lines[at].closing ?? at]} isFolded=${folded.has(at)} onToggle=${() => toggle(at)} />`)}</pre>
-    ${!isWhole && html`<p class="muted">${S.linesShown(number(most), number(lines.length))}
-      <button type="button" class="quiet" onClick=${() => setMost(most * 4)}>${S.more}</button></p>`}`;
+  return html`
+    ${inner.length !== 0 && html`
+      <div class="tools json-tools">
+        <button
+          type="button"
+          class="quiet"
+          disabled=${inner.every((at) => folded.has(at))}
+          onClick=${() => setFolded(new Set(inner))}
+        >
+          ${S.foldAll}
+        </button>
+        <button type="button" class="quiet" disabled=${folded.size === 0} onClick=${() => setFolded(new Set())}>
+          ${S.unfoldAll}
+        </button>
+      </div>
+    `}
+    <pre class="body json" tabindex="0" aria-label=${S.body}>
+      ${shown.map(
+        (at) => html`
+          <${Row}
+            key=${at}
+            line=${lines[at]}
+            end=${lines[lines[at].closing ?? at]}
+            isFolded=${folded.has(at)}
+            onToggle=${() => toggle(at)}
+          />
+        `,
+      )}
+    </pre>
+    ${!isWhole && html`
+      <p class="muted">
+        ${S.linesShown(number(most), number(lines.length))}
+        <button type="button" class="quiet" onClick=${() => setMost(most * 4)}>${S.more}</button>
+      </p>
+    `}
+  `;
 }
 
 /** A line. Its text is what a copy of it has: the button has none.
@@ -38,8 +67,23 @@ export function JsonView({ lines }) {
 function Row({ line: { depth, key, value, kind, hasComma, closing, count }, end, isFolded, onToggle }) {
   const isFold = closing !== null && isFolded;
   const comma = (isFold ? end.hasComma : hasComma) ? "," : "";
-  return html`<span class="json-line">${closing !== null && html`<button type="button" class="fold" aria-expanded=${!isFolded}
-      aria-label=${key === null ? S.foldList : S.fold(key)} onClick=${onToggle} />`}${"  ".repeat(depth)}${
-    key !== null && html`<span class="json-key"><${Text} value=${key} max=${VALUE_MAX} /></span>: `}<span class=${`json-${kind}`}><${Text}
-      value=${value} max=${VALUE_MAX} /></span>${isFold && html`<span class="muted"> ${S.folded(number(count))} </span>${end.value}`}${comma}${"\n"}</span>`;
+  return html`
+    <span class="json-line">
+      ${closing !== null && html`
+        <button
+          type="button"
+          class="fold"
+          aria-expanded=${!isFolded}
+          aria-label=${key === null ? S.foldList : S.fold(key)}
+          onClick=${onToggle}
+        />
+      `}
+      ${"  ".repeat(depth)}
+      ${key !== null && html`<span class="json-key"><${Text} value=${key} max=${VALUE_MAX} /></span>: `}
+      <span class=${`json-${kind}`}><${Text} value=${value} max=${VALUE_MAX} /></span>
+      ${isFold && html`<span class="muted"> ${S.folded(number(count))} </span>${end.value}`}
+      ${comma}
+      ${"\n"}
+    </span>
+  `;
 }

@@ -30,26 +30,64 @@ export function Layout() {
     event.preventDefault();
     document.querySelector("main")?.focus();
   };
-  return html`<div class="frame"><a class="skip" href="#main" onClick=${toMain}>${S.skip}</a>
-    <header class="top">
-      <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${() => setOpen(!isOpen)}>${S.menu}</button>
-      <a class="brand" href=${href([""])}><img src=${MARK} width="20" height="20" alt="" /><span class="brand-name">${S.product}</span></a><${NamespaceSwitcher} />
-      <${Search} /><${Shortcuts} /><${LiveStatus} />
-    </header>
-    <${Navigation} isOpen=${isOpen} path=${path} />
-    <main id="main" tabindex="-1"><${Notices} /><${CurrentPage} /></main>
-    <${Dialogs} /><${Toasts} /></div>`;
+  return html`
+    <div class="frame">
+      <a class="skip" href="#main" onClick=${toMain}>${S.skip}</a>
+      <header class="top">
+        <button
+          type="button"
+          class="menu"
+          aria-expanded=${isOpen}
+          aria-controls="navigation"
+          onClick=${() => setOpen(!isOpen)}
+        >
+          ${S.menu}
+        </button>
+        <a class="brand" href=${href([""])}>
+          <img src=${MARK} width="20" height="20" alt="" />
+          <span class="brand-name">${S.product}</span>
+        </a>
+        <${NamespaceSwitcher} />
+        <${Search} />
+        <${Shortcuts} />
+        <${LiveStatus} />
+      </header>
+      <${Navigation} isOpen=${isOpen} path=${path} />
+      <main id="main" tabindex="-1"><${Notices} /><${CurrentPage} /></main>
+      <${Dialogs} />
+      <${Toasts} />
+    </div>
+  `;
 }
 
 /** @param {{ isOpen: boolean, path: string }} properties */
 function Navigation({ isOpen, path }) {
   const current = pageAt(path)?.page.nav;
   const { dead_letters: dead } = totals.value;
-  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
-    ${navigation().map((group, at) => html`<ul key=${at}>${group.map((name) => html`
-      <li key=${name}><a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}><${Icon} name=${name} /><span class="nav-name">${S.pages[name]}</span>
-        ${name === "entities" && 0 < dead && html`<span class="badge" title=${`${dead}`}>${compact(dead)}</span>`}</a></li>`)}</ul>`)}
-    <${Account} /></nav>`;
+  return html`
+    <nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
+      ${navigation().map(
+        (group, at) => html`
+          <ul key=${at}>
+            ${group.map(
+              (name) => html`
+                <li key=${name}>
+                  <a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}>
+                    <${Icon} name=${name} />
+                    <span class="nav-name">${S.pages[name]}</span>
+                    ${name === "entities" && 0 < dead && html`
+                      <span class="badge" title=${`${dead}`}>${compact(dead)}</span>
+                    `}
+                  </a>
+                </li>
+              `,
+            )}
+          </ul>
+        `,
+      )}
+      <${Account} />
+    </nav>
+  `;
 }
 
 /** @param {import("../pages/index.js").NavName} name */
@@ -61,8 +99,14 @@ function Account() {
   const { credential } = signedIn;
   const isNamed = credential.kind === "key" || credential.kind === "oidc";
   const who = isNamed ? S.signedInAs[credential.kind](credential.name) : S.signedInAs[credential.kind];
-  return html`<div class="account"><span class="muted"><${Text} value=${who} /></span>
-    ${credential.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut}>${S.signOut}</button>`}</div>`;
+  return html`
+    <div class="account">
+      <span class="muted"><${Text} value=${who} /></span>
+      ${credential.kind !== "open" && html`
+        <button type="button" class="quiet" onClick=${signOut}>${S.signOut}</button>
+      `}
+    </div>
+  `;
 }
 
 function LiveStatus() {
@@ -73,16 +117,24 @@ function LiveStatus() {
     else if (before.current === "away" && (now === "live" || now === "polling")) announce(S.backAnnouncement);
     before.current = now;
   }, [now]);
-  return html`<span class=${`status ${now}`} title=${refusal.value || `${entities.value.size}`}><i aria-hidden="true"></i>${S.status[now]}</span>`;
+  return html`
+    <span class=${`status ${now}`} title=${refusal.value || `${entities.value.size}`}>
+      <i aria-hidden="true"></i>
+      ${S.status[now]}
+    </span>
+  `;
 }
 
 function Notices() {
   const isOpen = session.value?.credential.kind === "open";
-  return html`${status.value === "away" && html`<${Notice} tone="alarm">${S.awayNotice}<//>`}
+  return html`
+    ${status.value === "away" && html`<${Notice} tone="alarm">${S.awayNotice}<//>`}
     ${status.value === "refused" && html`<${Notice}><${Text} value=${refusal.value} /><//>`}
     ${isPlain() && html`<${Notice} tone="alarm">${S.plainNotice}<//>`}
-    ${complaint.value && html`<${Notice} tone="alarm"><${Text} value=${complaint.value} /><//>`}<${SignInEnd} />
-    ${isOpen && route.value.path === "/" && html`<${Notice}>${S.openNotice}<//>`}`;
+    ${complaint.value && html`<${Notice} tone="alarm"><${Text} value=${complaint.value} /><//>`}
+    <${SignInEnd} />
+    ${isOpen && route.value.path === "/" && html`<${Notice}>${S.openNotice}<//>`}
+  `;
 }
 
 /** Shows the page of the address, and moves the focus to its heading when it changes. */
@@ -99,10 +151,13 @@ function CurrentPage() {
     setError(null);
     closeDialog();
     if (page !== undefined) {
-      loadPage(page).then((Page) => isCurrent && setLoaded({ page, Page }), (reason) => {
-        console.error(reason);
-        if (isCurrent) setError(reason);
-      });
+      loadPage(page).then(
+        (Page) => isCurrent && setLoaded({ page, Page }),
+        (reason) => {
+          console.error(reason);
+          if (isCurrent) setError(reason);
+        },
+      );
     }
     return () => {
       isCurrent = false;
@@ -123,8 +178,12 @@ function CurrentPage() {
 /** A page for who may send, and nothing else.
  * @param {{ name: string }} properties */
 function SendOnly({ name }) {
-  return html`<div class="page-head"><h1 tabindex="-1">${name}</h1></div>
-    <div class="card"><${Empty} title=${S.sendOnly} text=${S.sendOnlyText}><a href=${href(["send"])}>${S.pages.send}</a><//></div>`;
+  return html`
+    <div class="page-head"><h1 tabindex="-1">${name}</h1></div>
+    <div class="card">
+      <${Empty} title=${S.sendOnly} text=${S.sendOnlyText}><a href=${href(["send"])}>${S.pages.send}</a><//>
+    </div>
+  `;
 }
 
 /** @param {string} path
@@ -165,7 +224,8 @@ class Boundary extends Component {
   }
 }
 
-/** Loads the pages that were not shown yet, so that they are there when the broker is away. What is shown comes first. */
+/** Loads the pages that were not shown yet, so that they are there when the broker is away. What is shown comes
+ * first. */
 async function loadOtherPages() {
   await new Promise((done) => setTimeout(done, SETTLED_MILLISECONDS));
   for (const page of PAGES) {
@@ -175,7 +235,8 @@ async function loadOtherPages() {
 }
 
 /** @returns {Promise<void>} when the browser has nothing else to do; not every browser tells */
-const idle = () => new Promise((done) => {
-  if (typeof requestIdleCallback === "function") requestIdleCallback(() => done(), { timeout: 5_000 });
-  else setTimeout(done, 100);
-});
+const idle = () =>
+  new Promise((done) => {
+    if (typeof requestIdleCallback === "function") requestIdleCallback(() => done(), { timeout: 5_000 });
+    else setTimeout(done, 100);
+  });

@@ -21,7 +21,12 @@ import { S as L } from "../strings/message-list.js";
 
 /** What is searched by: names of the API's query. */
 const BY = /** @type {const} */ ({
-  message_id: S.byMessageId, correlation_id: S.byCorrelationId, session_id: S.bySession, text: S.byText, filter: S.byFilter, json_path: S.byJsonPath,
+  message_id: S.byMessageId,
+  correlation_id: S.byCorrelationId,
+  session_id: S.bySession,
+  text: S.byText,
+  filter: S.byFilter,
+  json_path: S.byJsonPath,
 });
 
 /** Reads messages until there are no more, a page at a time.
@@ -29,7 +34,8 @@ const BY = /** @type {const} */ ({
  * @param {Record<string, unknown>} query
  * @param {number} reloads */
 function usePages(address, query, reloads) {
-  /** @typedef {{ key: string, messages: Message[], next: number | null | undefined, error?: any, isBusy: boolean }} Pages */
+  /** @typedef {{ key: string, messages: Message[], next: number | null | undefined, error?: any,
+   *   isBusy: boolean }} Pages */
   const key = JSON.stringify([address, query, reloads, returns.value]);
   const [pages, setPages] = useState(/** @type {Pages} */ ({ key: "", messages: [], next: 0, isBusy: false }));
   const latest = useRef(pages);
@@ -45,7 +51,11 @@ function usePages(address, query, reloads) {
     set({ ...before, isBusy: true });
     const { signal } = aborted.current;
     try {
-      const found = await call("list_messages", { path: { entity: address }, query: { ...query, from: before.next, limit: 100 }, signal });
+      const found = await call("list_messages", {
+        path: { entity: address },
+        query: { ...query, from: before.next, limit: 100 },
+        signal,
+      });
       set({ key, messages: [...before.messages, ...found.messages], next: found.next, isBusy: false });
     } catch (error) {
       if (!signal.aborted) set({ ...before, error, isBusy: false });
@@ -60,7 +70,8 @@ function usePages(address, query, reloads) {
   return { pages, more, isCurrent: pages.key === key };
 }
 
-/** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead letters.
+/** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead
+ * letters.
  * @param {{ address: string, newest?: number, hasReasons?: boolean }} properties */
 export function MessageList({ address, newest = 0, hasReasons = false }) {
   const { columns: wanted } = route.value.query;
@@ -81,20 +92,61 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
   if (!isCurrent) seen.current = newest;
   const isEmpty = isCurrent && !pages.isBusy && pages.messages.length === 0 && pages.next == null && !pages.error;
   const numbers = pages.messages.map((message) => message.sequence_number).filter((each) => ticked.has(String(each)));
-  const areAll = numbers.length !== 0 && pages.messages.every((message) => message.lock != null || ticked.has(String(message.sequence_number)));
+  const areAll =
+    numbers.length !== 0 &&
+    pages.messages.every((message) => message.lock != null || ticked.has(String(message.sequence_number)));
   const canGoOn = pages.next != null && !pages.isBusy && !pages.error;
-  return html`<${Filters} hasReasons=${hasReasons} onRefresh=${newest === seen.current ? undefined : () => setReloads(reloads + 1)}
-      onColumns=${() => openColumns(list, chosen, pages.messages)} />
+  return html`
+    <${Filters}
+      hasReasons=${hasReasons}
+      onRefresh=${newest === seen.current ? undefined : () => setReloads(reloads + 1)}
+      onColumns=${() => openColumns(list, chosen, pages.messages)}
+    />
     <${Problem} error=${pages.error} />
-    ${isEmpty && html`<div class="card"><${Empty} title=${isSearch ? S.noMatch : S.noMessages} command=${isSearch || hasReasons ? undefined : S.sendCommand(address)} /></div>`}
-    ${isCurrent && numbers.length !== 0 && html`<${MessageBar} address=${address} query=${query} numbers=${numbers} every=${every} isSearch=${isSearch}
-      canHaveEvery=${areAll && pages.next != null} onEvery=${() => setEvery(true)} onClear=${() => select(new Set())} onDone=${() => setReloads(reloads + 1)} />`}
-    ${pages.messages.length !== 0 && html`<${Table} label=${hasReasons ? S.dead : S.messages} columns=${[numberColumn(address), ...columnsChosen(chosen, { stateOf, Preview })]} rows=${pages.messages}
-      keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(address, row.sequence_number)}
-      fills=${true} isSorted=${true} onEnd=${isSearch ? undefined : more}
-      ticks=${{ selected: ticked, onSelect: select, labelOf: tickLabel }} />`}
-    <p class="list-foot muted">${pages.isBusy && html`<${Loading} />`}${!pages.isBusy && !isEmpty && html`<span>${number(pages.messages.length)}${pages.next == null && `, ${S.listEnd}`}</span>`}
-      ${canGoOn && html` <button type="button" class="quiet" onClick=${more}>${isSearch ? S.continueSearch : C.more}</button>`}</p>`;
+    ${isEmpty && html`
+      <div class="card">
+        <${Empty}
+          title=${isSearch ? S.noMatch : S.noMessages}
+          command=${isSearch || hasReasons ? undefined : S.sendCommand(address)}
+        />
+      </div>
+    `}
+    ${isCurrent && numbers.length !== 0 && html`
+      <${MessageBar}
+        address=${address}
+        query=${query}
+        numbers=${numbers}
+        every=${every}
+        isSearch=${isSearch}
+        canHaveEvery=${areAll && pages.next != null}
+        onEvery=${() => setEvery(true)}
+        onClear=${() => select(new Set())}
+        onDone=${() => setReloads(reloads + 1)}
+      />
+    `}
+    ${pages.messages.length !== 0 && html`
+      <${Table}
+        label=${hasReasons ? S.dead : S.messages}
+        columns=${[numberColumn(address), ...columnsChosen(chosen, { stateOf, Preview })]}
+        rows=${pages.messages}
+        keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)}
+        hrefOf=${(/** @type {Message} */ row) => messageHref(address, row.sequence_number)}
+        fills=${true}
+        isSorted=${true}
+        onEnd=${isSearch ? undefined : more}
+        ticks=${{ selected: ticked, onSelect: select, labelOf: tickLabel }}
+      />
+    `}
+    <p class="list-foot muted">
+      ${pages.isBusy && html`<${Loading} />`}
+      ${!pages.isBusy && !isEmpty && html`
+        <span>${number(pages.messages.length)}${pages.next == null && `, ${S.listEnd}`}</span>
+      `}
+      ${canGoOn && html`
+        ${" "}<button type="button" class="quiet" onClick=${more}>${isSearch ? S.continueSearch : C.more}</button>
+      `}
+    </p>
+  `;
 }
 
 /** What names the box of a message; what a receiver has locked cannot be changed.
@@ -123,17 +175,52 @@ export function Filters({ hasReasons = false, onRefresh, onColumns }) {
     event.preventDefault();
     setQuery({ by: draft.value === "" ? undefined : draft.by || first, value: draft.value });
   };
-  return html`<form class="tools" onSubmit=${submit}>
-    ${!hasReasons && html`<${Choice} label=${S.state} value=${state} onChange=${(/** @type {string} */ next) => setQuery({ state: next })} options=${[
-      { value: "", label: S.anyState }, ...(/** @type {const} */ (["active", "scheduled", "deferred"])).map((each) => ({ value: each, label: S[each] }))]} />`}
-    <select aria-label=${S.by} value=${draft.by || first} onChange=${(/** @type {any} */ event) => setDraft({ ...draft, by: event.target.value })}>
-      ${Object.entries(options).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === (draft.by || first)}>${label}</option>`)}</select>
-    <input class="filter" type="search" aria-label=${S.value} placeholder=${S.value} value=${draft.value} spellcheck=${false}
-      onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })} />
-    <button type="submit">${S.search}</button>
-    ${value && html`<button type="button" class="quiet" onClick=${() => setQuery({ by: undefined, value: undefined })}>${C.clear}</button>`}
-    ${onRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}
-    <button type="button" class="quiet" onClick=${onColumns}>${L.columns}</button></form>`;
+  return html`
+    <form class="tools" onSubmit=${submit}>
+      ${!hasReasons && html`
+        <${Choice}
+          label=${S.state}
+          value=${state}
+          onChange=${(/** @type {string} */ next) => setQuery({ state: next })}
+          options=${[
+            { value: "", label: S.anyState },
+            .../** @type {const} */ (["active", "scheduled", "deferred"]).map((each) => ({
+              value: each,
+              label: S[each],
+            })),
+          ]}
+        />
+      `}
+      <select
+        aria-label=${S.by}
+        value=${draft.by || first}
+        onChange=${(/** @type {any} */ event) => setDraft({ ...draft, by: event.target.value })}
+      >
+        ${Object.entries(options).map(
+          ([name, label]) => html`
+            <option key=${name} value=${name} selected=${name === (draft.by || first)}>${label}</option>
+          `,
+        )}
+      </select>
+      <input
+        class="filter"
+        type="search"
+        aria-label=${S.value}
+        placeholder=${S.value}
+        value=${draft.value}
+        spellcheck=${false}
+        onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })}
+      />
+      <button type="submit">${S.search}</button>
+      ${value && html`
+        <button type="button" class="quiet" onClick=${() => setQuery({ by: undefined, value: undefined })}>
+          ${C.clear}
+        </button>
+      `}
+      ${onRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}
+      <button type="button" class="quiet" onClick=${onColumns}>${L.columns}</button>
+    </form>
+  `;
 }
 
 /** The state of a message in a word.
@@ -143,7 +230,12 @@ export const stateOf = ({ state, lock }) => (lock == null ? C.states[state] : C.
 /** @param {string} address
  * @returns {import("./table.js").Column<Message>} */
 export const numberColumn = (address) => ({
-  id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(address, row.sequence_number)}>${digits(row.sequence_number)}</a>`,
+  id: "number",
+  label: S.number,
+  align: "end",
+  cell: (row) => html`
+    <a class="number" href=${messageHref(address, row.sequence_number)}>${digits(row.sequence_number)}</a>
+  `,
 });
 
 /** The beginning of a body, in one line.

@@ -17,14 +17,25 @@ const REMEMBERED_MAX = 5;
 /** Names that are listed; a server may have a thousand. */
 const LISTED_MAX = 50;
 /** Pages of one entity. */
-const ENTITY_PAGES = ["/entity/:path", "/entity/:path/edit", "/entity/:path/message/:number", "/sessions/:path", "/sessions/:path/:id"];
+const ENTITY_PAGES = [
+  "/entity/:path",
+  "/entity/:path/edit",
+  "/entity/:path/message/:number",
+  "/sessions/:path",
+  "/sessions/:path/:id",
+];
 
 export function NamespaceSwitcher() {
   const now = session.value;
   const shown = now?.name || now?.namespace || location.host;
   // Keys and signatures hold for one namespace.
   if (now === null || now.credential.kind === "key" || now.credential.kind === "signature") {
-    return html`<span class="top-namespace" title=${visible(shown)}><span class="hidden">${S.namespace} </span><${Text} value=${shown} max=${260} /></span>`;
+    return html`
+      <span class="top-namespace" title=${visible(shown)}>
+        <span class="hidden">${S.namespace} </span>
+        <${Text} value=${shown} max=${260} />
+      </span>
+    `;
   }
   return html`<${Switcher} shown=${shown} />`;
 }
@@ -72,13 +83,53 @@ function Switcher({ shown }) {
   };
   const known = [...new Set([shown, ...(session.value?.namespaces ?? []), ...remembered()])];
   const listed = known.filter((each) => each.includes(name.trim().toLowerCase())).slice(0, LISTED_MAX);
-  return html`<div ref=${box} class="namespaces" onKeyDown=${onKeyDown}>
-    <button ref=${button} type="button" class="quiet top-namespace" title=${visible(shown)} aria-expanded=${isOpen} aria-controls=${id} onClick=${() => setOpen(!isOpen)}>
-      <span class="hidden">${S.namespace} </span><${Text} value=${shown} max=${260} /></button>
-    ${isOpen && html`<div id=${id} class="namespaces-box"><form onSubmit=${submit}><${Field} label=${S.switchTo} error=${error}>
-        <input value=${name} autocomplete="off" spellcheck=${false} autofocus onInput=${(/** @type {any} */ event) => setName(event.target.value)} /><//></form>
-      <ul>${listed.map((each) => html`<li key=${each}><button type="button" class="quiet" aria-current=${each === shown ? "true" : undefined}
-        onClick=${() => choose(each)}><${Text} value=${each} max=${260} /></button></li>`)}</ul></div>`}</div>`;
+  return html`
+    <div ref=${box} class="namespaces" onKeyDown=${onKeyDown}>
+      <button
+        ref=${button}
+        type="button"
+        class="quiet top-namespace"
+        title=${visible(shown)}
+        aria-expanded=${isOpen}
+        aria-controls=${id}
+        onClick=${() => setOpen(!isOpen)}
+      >
+        <span class="hidden">${S.namespace} </span>
+        <${Text} value=${shown} max=${260} />
+      </button>
+      ${isOpen && html`
+        <div id=${id} class="namespaces-box">
+          <form onSubmit=${submit}>
+            <${Field} label=${S.switchTo} error=${error}>
+              <input
+                value=${name}
+                autocomplete="off"
+                spellcheck=${false}
+                autofocus
+                onInput=${(/** @type {any} */ event) => setName(event.target.value)}
+              />
+            <//>
+          </form>
+          <ul>
+            ${listed.map(
+              (each) => html`
+                <li key=${each}>
+                  <button
+                    type="button"
+                    class="quiet"
+                    aria-current=${each === shown ? "true" : undefined}
+                    onClick=${() => choose(each)}
+                  >
+                    <${Text} value=${each} max=${260} />
+                  </button>
+                </li>
+              `,
+            )}
+          </ul>
+        </div>
+      `}
+    </div>
+  `;
 }
 
 /** Shows another namespace, on the same page if it has that entity.
@@ -96,7 +147,10 @@ async function switchTo(name) {
   const { path } = route.value;
   const found = ENTITY_PAGES.map((pattern) => match(pattern, path)).find((parameters) => parameters !== null);
   if (found === undefined) return;
-  const isThere = await call("get_entity", { path: { entity: entityOf(found.path) } }).then(() => true, (error) => !(error instanceof ApiError && error.status === 404));
+  const isThere = await call("get_entity", { path: { entity: entityOf(found.path) } }).then(
+    () => true,
+    (error) => !(error instanceof ApiError && error.status === 404),
+  );
   if (!isThere) go(href(["entities"]));
 }
 
@@ -113,7 +167,10 @@ function remembered() {
 /** @param {string} name */
 function remember(name) {
   try {
-    localStorage.setItem(REMEMBERED, JSON.stringify([name, ...remembered().filter((each) => each !== name)].slice(0, REMEMBERED_MAX)));
+    localStorage.setItem(
+      REMEMBERED,
+      JSON.stringify([name, ...remembered().filter((each) => each !== name)].slice(0, REMEMBERED_MAX)),
+    );
   } catch {
     // A browser that keeps nothing lists what the session has.
   }

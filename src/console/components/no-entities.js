@@ -7,6 +7,11 @@ import { Empty } from "./notice.js";
 import { S } from "../strings/common.js";
 
 export function NoEntities() {
-  return html`<div class="card"><${Empty} title=${S.noEntities} text=${S.noEntitiesText} command=${S.noEntitiesCommand}>
-    ${can("manage") && html`<a href=${href(["new-entity"])}>${S.noEntitiesLink}</a>`}<//></div>`;
+  return html`
+    <div class="card">
+      <${Empty} title=${S.noEntities} text=${S.noEntitiesText} command=${S.noEntitiesCommand}>
+        ${can("manage") && html`<a href=${href(["new-entity"])}>${S.noEntitiesLink}</a>`}
+      <//>
+    </div>
+  `;
 }

@@ -11,26 +11,43 @@ export function Notice({ tone = "info", children }) {
   return html`<div class=${`notice ${tone}`} role=${tone === "alarm" ? "alert" : "note"}>${children}</div>`;
 }
 
-/** Shows why something was refused, in the broker's words. Nothing while the broker is away: the head of the page says that.
+/** Shows why something was refused, in the broker's words. Nothing while the broker is away: the head of the page says
+ * that.
  * @param {{ error: Error | undefined | null, onRetry?: () => void }} properties */
 export function Problem({ error, onRetry }) {
   if (!error) return null;
   if (error instanceof AwayError && onRetry !== undefined) return html`<p class="muted">${error.message}</p>`;
-  return html`<${Notice} tone="alarm"><span><${Text} value=${error.message} /></span>
-    ${onRetry && html`<button type="button" onClick=${onRetry}>${S.retry}</button>`}<//>`;
+  return html`
+    <${Notice} tone="alarm">
+      <span><${Text} value=${error.message} /></span>
+      ${onRetry && html`<button type="button" onClick=${onRetry}>${S.retry}</button>`}
+    <//>
+  `;
 }
 
 /** Says that there is nothing, and what to do next.
  * @param {{ title: string, text?: string, command?: string, children?: any }} properties */
 export function Empty({ title, text, command, children }) {
-  return html`<div class="empty"><p class="empty-title">${title}</p>${text && html`<p>${text}</p>`}
-    ${command && html`<${Command} text=${command} />`}${children}</div>`;
+  return html`
+    <div class="empty">
+      <p class="empty-title">${title}</p>
+      ${text && html`<p>${text}</p>`}
+      ${command && html`<${Command} text=${command} />`}
+      ${children}
+    </div>
+  `;
 }
 
 /** A command to be copied.
  * @param {{ text: string, label?: string }} properties */
 export function Command({ text, label }) {
-  return html`<div class="command">${label && html`<span class="muted">${label}</span>`}<code>${text}</code><${Copy} text=${text} /></div>`;
+  return html`
+    <div class="command">
+      ${label && html`<span class="muted">${label}</span>`}
+      <code>${text}</code>
+      <${Copy} text=${text} />
+    </div>
+  `;
 }
 
 /** Copies a text.

@@ -22,7 +22,8 @@ export function Search() {
   const results = useMemo(() => (isOpen ? found(text.trim()) : []), [text, isOpen]);
   useLayoutEffect(() => {
     const focus = (/** @type {KeyboardEvent} */ event) => {
-      const inField = event.target instanceof Element && event.target.matches("input, textarea, select, [contenteditable]");
+      const inField =
+        event.target instanceof Element && event.target.matches("input, textarea, select, [contenteditable]");
       const isAsked = (event.key === "/" && !inField) || (event.key === "k" && (event.ctrlKey || event.metaKey));
       if (!isAsked || document.querySelector("dialog[open]") !== null) return;
       event.preventDefault();
@@ -51,16 +52,51 @@ export function Search() {
     }
   };
   const isShown = isOpen && results.length !== 0;
-  return html`<div class="search" role="search">
-    <input ref=${input} type="text" role="combobox" aria-label=${S.search.label} aria-expanded=${isShown} aria-controls=${`${id}-list`}
-      aria-autocomplete="list" aria-activedescendant=${isShown ? `${id}-${at}` : undefined} placeholder=${S.search.placeholder} autocomplete="off"
-      spellcheck=${false} value=${text} onKeyDown=${onKeyDown} onBlur=${() => setOpen(false)}
-      onInput=${(/** @type {any} */ event) => { setText(event.target.value); setOpen(event.target.value.trim() !== ""); setAt(0); }} />
-    <kbd aria-hidden="true">/</kbd>
-    <ul id=${`${id}-list`} role="listbox" aria-label=${S.search.results} hidden=${!isShown}>${results.map((result, index) => html`
-      <li key=${result.id} id=${`${id}-${index}`} role="option" aria-selected=${index === at}
-        onMouseDown=${(/** @type {Event} */ event) => { event.preventDefault(); choose(result); }}>
-        <span><${Text} value=${result.text} max=${120} /></span><span class="muted">${result.kind}</span></li>`)}</ul></div>`;
+  return html`
+    <div class="search" role="search">
+      <input
+        ref=${input}
+        type="text"
+        role="combobox"
+        aria-label=${S.search.label}
+        aria-expanded=${isShown}
+        aria-controls=${`${id}-list`}
+        aria-autocomplete="list"
+        aria-activedescendant=${isShown ? `${id}-${at}` : undefined}
+        placeholder=${S.search.placeholder}
+        autocomplete="off"
+        spellcheck=${false}
+        value=${text}
+        onKeyDown=${onKeyDown}
+        onBlur=${() => setOpen(false)}
+        onInput=${(/** @type {any} */ event) => {
+          setText(event.target.value);
+          setOpen(event.target.value.trim() !== "");
+          setAt(0);
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+      <ul id=${`${id}-list`} role="listbox" aria-label=${S.search.results} hidden=${!isShown}>
+        ${results.map(
+          (result, index) => html`
+            <li
+              key=${result.id}
+              id=${`${id}-${index}`}
+              role="option"
+              aria-selected=${index === at}
+              onMouseDown=${(/** @type {Event} */ event) => {
+                event.preventDefault();
+                choose(result);
+              }}
+            >
+              <span><${Text} value=${result.text} max=${120} /></span>
+              <span class="muted">${result.kind}</span>
+            </li>
+          `,
+        )}
+      </ul>
+    </div>
+  `;
 }
 
 /** @param {string} text
@@ -75,15 +111,35 @@ function found(text) {
     if (place !== -1) matching.push({ path, kind, rank: (place === 0 ? 0 : 1000) + path.length });
   }
   matching.sort((a, b) => a.rank - b.rank);
-  const pages = navigation().flat().filter((name) => S.pages[name].toLowerCase().startsWith(lower));
-  const messages = !can("listen") ? [] : [
-    ...(/^\d+$/.test(text) ? [{ id: "number", text: S.search.number(text), address: href(["messages"], { sequence_number: text }) }] : []),
-    { id: "message", text: S.search.messageId(text), address: href(["messages"], { message_id: text }) },
-    { id: "correlation", text: S.search.correlationId(text), address: href(["messages"], { correlation_id: text }) },
-  ];
+  const pages = navigation()
+    .flat()
+    .filter((name) => S.pages[name].toLowerCase().startsWith(lower));
+  const messages = !can("listen")
+    ? []
+    : [
+        ...(/^\d+$/.test(text)
+          ? [{ id: "number", text: S.search.number(text), address: href(["messages"], { sequence_number: text }) }]
+          : []),
+        { id: "message", text: S.search.messageId(text), address: href(["messages"], { message_id: text }) },
+        {
+          id: "correlation",
+          text: S.search.correlationId(text),
+          address: href(["messages"], { correlation_id: text }),
+        },
+      ];
   return [
-    ...matching.slice(0, SHOWN_MAX).map(({ path, kind }) => ({ id: `entity ${path}`, text: path, kind: S.kinds[kind], address: href(["entity", path]) })),
-    ...pages.map((name) => ({ id: `page ${name}`, text: S.pages[name], kind: S.search.page, address: name === "overview" ? href([""]) : href([name]) })),
+    ...matching.slice(0, SHOWN_MAX).map(({ path, kind }) => ({
+      id: `entity ${path}`,
+      text: path,
+      kind: S.kinds[kind],
+      address: href(["entity", path]),
+    })),
+    ...pages.map((name) => ({
+      id: `page ${name}`,
+      text: S.pages[name],
+      kind: S.search.page,
+      address: name === "overview" ? href([""]) : href([name]),
+    })),
     ...messages.map((message) => ({ ...message, kind: "" })),
   ];
 }

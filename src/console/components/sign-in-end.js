@@ -17,6 +17,9 @@ export function SignInEnd() {
     if (isOver) endSession(S.ended);
   }, [isOver]);
   if (!isLast || Date.now() < credential.nearEnd) return null;
-  const again = () => leaveForIssuer(namespace ?? "").catch((/** @type {any} */ error) => toast(error.message, { tone: "alarm" }));
-  return html`<${Notice} tone="alarm"><span>${S.endsSoon}</span><button type="button" onClick=${again}>${S.again}</button><//>`;
+  const again = () =>
+    leaveForIssuer(namespace ?? "").catch((/** @type {any} */ error) => toast(error.message, { tone: "alarm" }));
+  return html`
+    <${Notice} tone="alarm"><span>${S.endsSoon}</span><button type="button" onClick=${again}>${S.again}</button><//>
+  `;
 }

@@ -54,22 +54,64 @@ export function SignIn() {
     setError("");
   };
   const host = issuer === undefined || !URL.canParse(issuer) ? issuer : new URL(issuer).host;
-  const options = [{ value: "connection-string", label: S.byConnectionString }, { value: "operator", label: S.byOperator }];
+  const options = [
+    { value: "connection-string", label: S.byConnectionString },
+    { value: "operator", label: S.byOperator },
+  ];
   if (issuer !== undefined) options.unshift({ value: "issuer", label: S.byIssuer });
   // A password field: what is typed is not shown, and a password manager may keep it.
-  const input = html`<input type="password" value=${text} onInput=${onText} autocomplete="current-password" spellcheck=${false} autofocus />`;
-  return html`<main id="main" class="sign-in"><h1>${S.title}</h1><p class="muted"><${Text} value=${by === "issuer" ? S.issuerLead(host ?? "") : S.lead} /></p>
-    ${isPlain() && html`<${Notice} tone="alarm">${C.plainNotice}<//>`}
-    <form onSubmit=${submit}>
-      <${Choice} label=${S.by} value=${by} onChange=${(/** @type {string} */ next) => { setBy(next); setText(""); setError(""); }} options=${options} />
-      ${by === "issuer" ? error && html`<p class="field-error" role="alert"><${Text} value=${error} /></p>`
-        : isOperator ? html`<${Field} key="operator" label=${S.operator} hint=${S.operatorHint} error=${error}>${input}<//>
-          <${Command} label=${S.operatorCommandLabel} text=${S.operatorCommand} />`
-        : html`<${Field} key="connection" label=${S.connectionString} hint=${S.connectionStringHint} error=${error}>${input}<//>`}
-      <${Field} label=${S.namespace} hint=${S.namespaceHint}><input value=${namespace} autocomplete="off" spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setNamespace(event.target.value)} /><//>
-      <button type="submit" class="primary" disabled=${isBusy}>${isBusy ? S.busy : by === "issuer" ? html`<${Text} value=${S.submitIssuer(host ?? "")} />` : S.submit}</button>
-    </form></main>`;
+  const input = html`
+    <input
+      type="password"
+      value=${text}
+      onInput=${onText}
+      autocomplete="current-password"
+      spellcheck=${false}
+      autofocus
+    />
+  `;
+  return html`
+    <main id="main" class="sign-in">
+      <h1>${S.title}</h1>
+      <p class="muted"><${Text} value=${by === "issuer" ? S.issuerLead(host ?? "") : S.lead} /></p>
+      ${isPlain() && html`<${Notice} tone="alarm">${C.plainNotice}<//>`}
+      <form onSubmit=${submit}>
+        <${Choice}
+          label=${S.by}
+          value=${by}
+          onChange=${(/** @type {string} */ next) => {
+            setBy(next);
+            setText("");
+            setError("");
+          }}
+          options=${options}
+        />
+        ${by === "issuer"
+          ? error && html`<p class="field-error" role="alert"><${Text} value=${error} /></p>`
+          : isOperator
+            ? html`
+                <${Field} key="operator" label=${S.operator} hint=${S.operatorHint} error=${error}>${input}<//>
+                <${Command} label=${S.operatorCommandLabel} text=${S.operatorCommand} />
+              `
+            : html`
+                <${Field} key="connection" label=${S.connectionString} hint=${S.connectionStringHint} error=${error}>
+                  ${input}
+                <//>
+              `}
+        <${Field} label=${S.namespace} hint=${S.namespaceHint}>
+          <input
+            value=${namespace}
+            autocomplete="off"
+            spellcheck=${false}
+            onInput=${(/** @type {any} */ event) => setNamespace(event.target.value)}
+          />
+        <//>
+        <button type="submit" class="primary" disabled=${isBusy}>
+          ${isBusy ? S.busy : by === "issuer" ? html`<${Text} value=${S.submitIssuer(host ?? "")} />` : S.submit}
+        </button>
+      </form>
+    </main>
+  `;
 }
 
 /** @param {string} text

@@ -6,28 +6,44 @@ import { rememberRows } from "../lib/neighbours.js";
 import { placeOf, scrollBack } from "../lib/place.js";
 import { S } from "../strings/common.js";
 
-/** A column. `cell` shows a row; `sort` makes what rows are compared by, without it there is no sorting. `hide` leaves the column
- * out where there is no room: "narrow" below 600 px, "medium" below 1000 px. `align` is "end" for numbers.
+/** A column. `cell` shows a row; `sort` makes what rows are compared by, without it there is no sorting. `hide` leaves
+ * the column out where there is no room: "narrow" below 600 px, "medium" below 1000 px. `align` is "end" for numbers.
  * @template R
- * @typedef {{ id: string, label: string, cell: (row: R) => any, sort?: (row: R) => string | number, hide?: "narrow" | "medium",
- *   align?: "end", width?: string, isWide?: boolean }} Column */
+ * @typedef {{ id: string, label: string, cell: (row: R) => any, sort?: (row: R) => string | number, hide?: "narrow" |
+ *   "medium", align?: "end", width?: string, isWide?: boolean }} Column */
 
-/** Rows that the reader has ticked, by their keys as texts. `labelOf` names the box of a row, or is null where it cannot be ticked.
+/** Rows that the reader has ticked, by their keys as texts. `labelOf` names the box of a row, or is null where it
+ * cannot be ticked.
  * @template R
- * @typedef {{ selected: Set<string>, onSelect: (selected: Set<string>) => void, labelOf: (row: R) => string | null }} Ticks */
+ * @typedef {{ selected: Set<string>, onSelect: (selected: Set<string>) => void, labelOf: (row: R) => string |
+ *   null }} Ticks */
 
 /** A table.
  *
- * With `ticks` rows have boxes: Shift and a click, or Shift and the space bar, ticks all from the last one on.
- * `keyOf` tells rows apart. `sort` is `column` or `-column` (descending), usually kept in the address by `useQuery("sort")`.
- * `hrefOf` makes Enter on a row go to its page; the first column should have a link to it, for the mouse. `fills` makes the table take the
- * height that the page has left, else it is as high as its rows up to `heightMax`.
+ * With `ticks` rows have boxes: Shift and a click, or Shift and the space bar, ticks all from the last one on. `keyOf`
+ * tells rows apart. `sort` is `column` or `-column` (descending), usually kept in the address by `useQuery("sort")`.
+ * `hrefOf` makes Enter on a row go to its page; the first column should have a link to it, for the mouse. `fills` makes
+ * the table take the height that the page has left, else it is as high as its rows up to `heightMax`.
  * @template R
  * @param {{ label: string, columns: Column<R>[], rows: R[], keyOf: (row: R) => string | number, sort?: string,
- *   onSort?: (sort: string) => void, hrefOf?: (row: R) => string, fills?: boolean, heightMax?: number, rowHeight?: number,
- *   rowClass?: (row: R) => string, isSorted?: boolean, onEnd?: () => void, ticks?: Ticks<R> }} properties */
+ *   onSort?: (sort: string) => void, hrefOf?: (row: R) => string, fills?: boolean, heightMax?: number,
+ *   rowHeight?: number, rowClass?: (row: R) => string, isSorted?: boolean, onEnd?: () => void,
+ *   ticks?: Ticks<R> }} properties */
 export function Table({
-  label, columns, rows, keyOf, sort = "", onSort, hrefOf, fills = false, heightMax = 480, rowHeight = 32, rowClass, isSorted = false, onEnd, ticks,
+  label,
+  columns,
+  rows,
+  keyOf,
+  sort = "",
+  onSort,
+  hrefOf,
+  fills = false,
+  heightMax = 480,
+  rowHeight = 32,
+  rowClass,
+  isSorted = false,
+  onEnd,
+  ticks,
 }) {
   /** @type {{ current: HTMLDivElement | null }} */
   const box = useRef(null);
@@ -96,7 +112,12 @@ export function Table({
     }
     const page = Math.max(1, Math.floor(height / rowHeight) - 2);
     const steps = /** @type {Record<string, number>} */ ({
-      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -sorted.length, End: sorted.length,
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -sorted.length,
+      End: sorted.length,
     });
     if (event.key === "Enter" && event.target === box.current && hrefOf && sorted[cursor] !== undefined) {
       location.hash = hrefOf(sorted[cursor]);
@@ -119,29 +140,79 @@ export function Table({
   const id = `row-${label.replace(/\W/g, "")}`;
   const shown = sorted.slice(first, last);
   const span = columns.length + (ticks === undefined ? 0 : 1);
-  return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? { minHeight: `${heightMin}px` } : { maxHeight: `${heightMax}px` }} tabindex="0"
-      role="group" aria-label=${label} onKeyDown=${move} onScroll=${onScroll}
-      aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}>
-    <table aria-label=${label} aria-rowcount=${sorted.length + 1}>
-      <thead><tr aria-rowindex="1">${ticks !== undefined && html`<${TickAll} ticks=${ticks} rows=${sorted} keyOf=${keyOf} />`}${columns.map((column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`)}</tr></thead>
-      <tbody>
-        ${first !== 0 && html`<tr class="space" aria-hidden="true" key="before"><td colspan=${span} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
-        ${shown.map((row, at) => html`<tr key=${keyOf(row)} id=${`${id}-${first + at}`} aria-rowindex=${first + at + 2}
-            class=${`${first + at === cursor ? "cursor" : ""} ${rowClass ? rowClass(row) : ""}`} style=${{ height: `${rowHeight}px` }}
-            onClick=${() => setCursor(first + at)}>
-          ${ticks !== undefined && html`<td key="tick" class="tick"><${Tick} label=${ticks.labelOf(row)} isOn=${ticks.selected.has(String(keyOf(row)))}
-            onTick=${(/** @type {boolean} */ isRange) => tick(first + at, isRange)} /></td>`}
-          ${columns.map((column) => html`<td key=${column.id} class=${classOf(column)}>${column.cell(row)}</td>`)}</tr>`)}
-        ${last < sorted.length && html`<tr class="space" aria-hidden="true" key="after"><td colspan=${span} style=${{ height: `${(sorted.length - last) * rowHeight}px` }}></td></tr>`}
-      </tbody>
-    </table></div>`;
+  return html`
+    <div
+      ref=${box}
+      class=${`table-box ${fills ? "fills" : ""}`}
+      style=${fills ? { minHeight: `${heightMin}px` } : { maxHeight: `${heightMax}px` }}
+      tabindex="0"
+      role="group"
+      aria-label=${label}
+      onKeyDown=${move}
+      onScroll=${onScroll}
+      aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}
+    >
+      <table aria-label=${label} aria-rowcount=${sorted.length + 1}>
+        <thead>
+          <tr aria-rowindex="1">
+            ${ticks !== undefined && html`<${TickAll} ticks=${ticks} rows=${sorted} keyOf=${keyOf} />`}
+            ${columns.map(
+              (column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${first !== 0 && html`
+            <tr class="space" aria-hidden="true" key="before">
+              <td colspan=${span} style=${{ height: `${first * rowHeight}px` }}></td>
+            </tr>
+          `}
+          ${shown.map(
+            (row, at) => html`
+              <tr
+                key=${keyOf(row)}
+                id=${`${id}-${first + at}`}
+                aria-rowindex=${first + at + 2}
+                class=${`${first + at === cursor ? "cursor" : ""} ${rowClass ? rowClass(row) : ""}`}
+                style=${{ height: `${rowHeight}px` }}
+                onClick=${() => setCursor(first + at)}
+              >
+                ${ticks !== undefined && html`
+                  <td key="tick" class="tick">
+                    <${Tick}
+                      label=${ticks.labelOf(row)}
+                      isOn=${ticks.selected.has(String(keyOf(row)))}
+                      onTick=${(/** @type {boolean} */ isRange) => tick(first + at, isRange)}
+                    />
+                  </td>
+                `}
+                ${columns.map((column) => html`<td key=${column.id} class=${classOf(column)}>${column.cell(row)}</td>`)}
+              </tr>
+            `,
+          )}
+          ${last < sorted.length && html`
+            <tr class="space" aria-hidden="true" key="after">
+              <td colspan=${span} style=${{ height: `${(sorted.length - last) * rowHeight}px` }}></td>
+            </tr>
+          `}
+        </tbody>
+      </table>
+    </div>
+  `;
 }
 
 /** @param {{ label: string | null, isOn: boolean, onTick: (isRange: boolean) => void }} properties */
 function Tick({ label, isOn, onTick }) {
   // The state is the list's: the box shows what that says, also if it says nothing new.
-  return html`<input type="checkbox" aria-label=${label ?? S.notSelectable} disabled=${label === null} checked=${isOn}
-    onClick=${(/** @type {MouseEvent} */ event) => onTick(event.shiftKey)} />`;
+  return html`
+    <input
+      type="checkbox"
+      aria-label=${label ?? S.notSelectable}
+      disabled=${label === null}
+      checked=${isOn}
+      onClick=${(/** @type {MouseEvent} */ event) => onTick(event.shiftKey)}
+    />
+  `;
 }
 
 /** The box of all rows.
@@ -150,8 +221,18 @@ function TickAll({ ticks, rows, keyOf }) {
   const keys = rows.filter((row) => ticks.labelOf(row) !== null).map((row) => String(keyOf(row)));
   const count = keys.filter((key) => ticks.selected.has(key)).length;
   const isAll = count !== 0 && count === keys.length;
-  return html`<th scope="col" class="tick"><input type="checkbox" aria-label=${isAll ? S.selectNone : S.selectAll} disabled=${keys.length === 0}
-    checked=${isAll} indeterminate=${0 < count && !isAll} onClick=${() => ticks.onSelect(new Set(isAll ? [] : keys))} /></th>`;
+  return html`
+    <th scope="col" class="tick">
+      <input
+        type="checkbox"
+        aria-label=${isAll ? S.selectNone : S.selectAll}
+        disabled=${keys.length === 0}
+        checked=${isAll}
+        indeterminate=${0 < count && !isAll}
+        onClick=${() => ticks.onSelect(new Set(isAll ? [] : keys))}
+      />
+    </th>
+  `;
 }
 
 /** @param {{ column: Column<any>, sort: string, onSort: ((sort: string) => void) | undefined }} properties */
@@ -160,23 +241,31 @@ function Head({ column, sort, onSort }) {
   const order = isUp ? "ascending" : isDown ? "descending" : undefined;
   // A column of buttons has no head that is seen.
   const label = column.label === "" ? html`<span class="hidden">${S.actions}</span>` : column.label;
-  if (column.sort === undefined || onSort === undefined) return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }}>${label}</th>`;
+  if (column.sort === undefined || onSort === undefined)
+    return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }}>${label}</th>`;
   // Numbers are looked at from the largest on.
   const next = isUp ? `-${column.id}` : isDown ? column.id : column.align === "end" ? `-${column.id}` : column.id;
-  return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }} aria-sort=${order}>
-    <button type="button" class="sort" title=${S.sortBy(column.label)} onClick=${() => onSort(next)}>${column.label}<span class="arrow" aria-hidden="true">${
-      isUp ? "↑" : isDown ? "↓" : ""}</span></button></th>`;
+  return html`
+    <th scope="col" class=${classOf(column)} style=${{ width: column.width }} aria-sort=${order}>
+      <button type="button" class="sort" title=${S.sortBy(column.label)} onClick=${() => onSort(next)}>
+        ${column.label}
+        <span class="arrow" aria-hidden="true">${isUp ? "↑" : isDown ? "↓" : ""}</span>
+      </button>
+    </th>
+  `;
 }
 
 /** @param {Column<any>} column */
-const classOf = ({ align, hide, isWide }) => [align === "end" && "end", hide && `hide-${hide}`, isWide && "wide"].filter(Boolean).join(" ");
+const classOf = ({ align, hide, isWide }) =>
+  [align === "end" && "end", hide && `hide-${hide}`, isWide && "wide"].filter(Boolean).join(" ");
 
 const collator = new Intl.Collator(locale, { numeric: true });
 
 /** Compares what columns sort by: numbers as numbers, texts as readers do.
  * @param {string | number} a
  * @param {string | number} b */
-export const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b)));
+export const compare = (a, b) =>
+  typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
 
 /** Returns rows in the order of `column` or `-column`.
  * @template R

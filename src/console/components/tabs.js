@@ -9,10 +9,26 @@ export function Tabs({ label, tabs, current }) {
   const { path } = route.value;
   /** @type {{ current: HTMLElement | null }} */
   const bar = useRef(null);
-  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]);
-  return html`<nav ref=${bar} class="tabs" aria-label=${label}>${tabs.map(({ id, label: text, count }, at) => html`
-    <a key=${id} href=${at === 0 ? `#${path}` : `#${path}?tab=${id}`} aria-current=${id === current ? "page" : undefined}>${text}
-      ${count !== undefined && html` <span class="tab-count">${count}</span>`}</a>`)}</nav>`;
+  useEffect(
+    () => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
+    [current],
+  );
+  return html`
+    <nav ref=${bar} class="tabs" aria-label=${label}>
+      ${tabs.map(
+        ({ id, label: text, count }, at) => html`
+          <a
+            key=${id}
+            href=${at === 0 ? `#${path}` : `#${path}?tab=${id}`}
+            aria-current=${id === current ? "page" : undefined}
+          >
+            ${text}
+            ${count !== undefined && html` <span class="tab-count">${count}</span>`}
+          </a>
+        `,
+      )}
+    </nav>
+  `;
 }
 
 /** Returns a filter of the page that is kept in its address, and a function that sets it.

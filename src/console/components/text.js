@@ -14,17 +14,28 @@ const BREAK = "\u200b";
 /** Shows a text of others: a name, a property, a reason.
  * @param {{ value: string | undefined | null, max?: number, none?: string }} properties */
 export function Text({ value, max = LENGTH_MAX, none = "" }) {
-  if (value === undefined || value === null || value === "") return none === "" ? null : html`<span class="muted">${none}</span>`;
+  if (value === undefined || value === null || value === "")
+    return none === "" ? null : html`<span class="muted">${none}</span>`;
   const isLong = max < value.length;
-  return html`<${Parts} parts=${parts(isLong ? value.slice(0, max) : value)} />${isLong && html`<span class="muted">…</span>`}`;
+  return html`
+    <${Parts} parts=${parts(isLong ? value.slice(0, max) : value)} />
+    ${isLong && html`<span class="muted">…</span>`}
+  `;
 }
 
-/** Shows the name or the path of an entity. A line ends behind a separator in it, and not inside a word that fits a line.
+/** Shows the name or the path of an entity. A line ends behind a separator in it, and not inside a word that fits a
+ * line.
  * @param {{ value: string, max?: number }} properties */
 export function EntityName({ value, max = LENGTH_MAX }) {
   const isLong = max < value.length;
-  const shown = parts(isLong ? value.slice(0, max) : value).map(({ text, isEscape }) => (isEscape ? html`<span class="escape">${text}</span>`
-    : text.replace(WORD_ENDS, `$&${BREAK}`).split(BREAK).map((word, at) => html`${at !== 0 && html`<wbr />`}${word}`)));
+  const shown = parts(isLong ? value.slice(0, max) : value).map(({ text, isEscape }) =>
+    isEscape
+      ? html`<span class="escape">${text}</span>`
+      : text
+          .replace(WORD_ENDS, `$&${BREAK}`)
+          .split(BREAK)
+          .map((word, at) => html`${at !== 0 && html`<wbr />`}${word}`),
+  );
   return html`${shown}${isLong && html`<span class="muted">…</span>`}`;
 }
 

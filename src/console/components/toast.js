@@ -6,8 +6,8 @@ import { S } from "../strings/common.js";
 
 /** How an action is undone: what it returns is said then.
  * @typedef {() => Promise<string>} Undo */
-/** @type {import("../lib/html.js").Signal<{ id: number, text: string, tone: string, href: string | undefined, linkText: string | undefined,
- *   undo: Undo | undefined }[]>} */
+/** @type {import("../lib/html.js").Signal<{ id: number, text: string, tone: string, href: string | undefined,
+ *   linkText: string | undefined, undo: Undo | undefined }[]>} */
 const toasts = signal([]);
 const announcement = signal("");
 let last = 0;
@@ -65,10 +65,19 @@ export async function attempt(action, done) {
 }
 
 export function Toasts() {
-  return html`<section class="toasts" aria-label=${S.toasts}>${toasts.value.map(({ id, text, tone, href, linkText, undo }) => html`
-      <div class=${`toast ${tone}`} key=${id}><span><${Text} value=${text} /></span>
-        ${href && html`<a href=${href}>${linkText}</a>`}
-        ${undo && html`<button type="button" onClick=${() => takeBack(id, undo)}>${S.undo}</button>`}
-        <button type="button" class="quiet" onClick=${() => dismiss(id)}>${S.close}</button></div>`)}</section>
-    <div class="announcements" role="status" aria-live="polite">${announcement}</div>`;
+  return html`
+    <section class="toasts" aria-label=${S.toasts}>
+      ${toasts.value.map(
+        ({ id, text, tone, href, linkText, undo }) => html`
+          <div class=${`toast ${tone}`} key=${id}>
+            <span><${Text} value=${text} /></span>
+            ${href && html`<a href=${href}>${linkText}</a>`}
+            ${undo && html`<button type="button" onClick=${() => takeBack(id, undo)}>${S.undo}</button>`}
+            <button type="button" class="quiet" onClick=${() => dismiss(id)}>${S.close}</button>
+          </div>
+        `,
+      )}
+    </section>
+    <div class="announcements" role="status" aria-live="polite">${announcement}</div>
+  `;
 }

@@ -7,37 +7,60 @@ import { S } from "../strings/trends.js";
 const WIDTH = 48;
 const HEIGHT = 14;
 
-/** Shows the numbers of the last hours. It says nothing that the number and its change do not say: screen readers leave it out.
+/** Shows the numbers of the last hours. It says nothing that the number and its change do not say: screen readers leave
+ * it out.
  * @param {{ values: (number | null)[], tone?: "alarm" | "" }} properties */
 export function Sparkline({ values, tone = "" }) {
   const most = Math.max(...values.map((value) => value ?? 0));
   if (most === 0 || values.filter((value) => value !== null).length < 2) return null;
   let isOpen = false;
-  const path = values.map((value, at) => {
-    if (value === null) {
-      isOpen = false;
-      return "";
-    }
-    const [x, y] = [(at / (values.length - 1)) * (WIDTH - 2) + 1, HEIGHT - 1 - (value / most) * (HEIGHT - 2)];
-    const step = `${isOpen ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
-    isOpen = true;
-    return step;
-  }).join("");
-  return html`<svg class=${`sparkline ${tone}`} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} width=${WIDTH} height=${HEIGHT} aria-hidden="true" focusable="false"><path d=${path} /></svg>`;
+  const path = values
+    .map((value, at) => {
+      if (value === null) {
+        isOpen = false;
+        return "";
+      }
+      const [x, y] = [(at / (values.length - 1)) * (WIDTH - 2) + 1, HEIGHT - 1 - (value / most) * (HEIGHT - 2)];
+      const step = `${isOpen ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
+      isOpen = true;
+      return step;
+    })
+    .join("");
+  return html`
+    <svg
+      class=${`sparkline ${tone}`}
+      viewBox=${`0 0 ${WIDTH} ${HEIGHT}`}
+      width=${WIDTH}
+      height=${HEIGHT}
+      aria-hidden="true"
+      focusable="false"
+    >
+      <path d=${path} />
+    </svg>
+  `;
 }
 
 /** Shows by how much a number has changed within the last hour; nothing if it has not.
  * @param {{ value: number, day: number, tone?: "alarm" | "" }} properties `day` is that of the last day */
 export function Change({ value, day, tone = "" }) {
   if (value === 0) return null;
-  return html`<small class=${`trend-change ${tone}`} title=${S.changeTitle(signed(value), signed(day))}>${signed(value)}</small>`;
+  return html`
+    <small class=${`trend-change ${tone}`} title=${S.changeTitle(signed(value), signed(day))}>${signed(value)}</small>
+  `;
 }
 
-/** A number with the line and the change of its last day and hour. `tone` is that of what has come within the last hour.
+/** A number with the line and the change of its last day and hour. `tone` is that of what has come within the last
+ * hour.
  * @param {{ change: Schemas["ChangeShown"] | undefined, tone?: "alarm" | "", children?: any }} properties */
 export function WithTrend({ change, tone = "", children }) {
   if (change === undefined) return html`<span class="with-trend">${children}</span>`;
-  return html`<span class="with-trend"><${Sparkline} values=${change.hours} tone=${tone} /><${Change} value=${change.hour} day=${change.day} tone=${tone} />${children}</span>`;
+  return html`
+    <span class="with-trend">
+      <${Sparkline} values=${change.hours} tone=${tone} />
+      <${Change} value=${change.hour} day=${change.day} tone=${tone} />
+      ${children}
+    </span>
+  `;
 }
 
 /** Says how many dead letters have come since the reader has looked.

@@ -28,8 +28,8 @@ const UNNAMED_MAX = 100;
 
 /** `redrive` is a move of dead letters to where they were dead-lettered.
  * @typedef {"delete" | "move" | "redrive" | "dead_letter" | "activate" | "reschedule"} Kind */
-/** What is to be done. `entity` is a queue, a topic, a subscription, or the dead letters of one. `onDone` gets the job when it has
- * ended, or when it runs longer than the dialog waits. With `canChoose` the reader may choose another kind.
+/** What is to be done. `entity` is a queue, a topic, a subscription, or the dead letters of one. `onDone` gets the job
+ * when it has ended, or when it runs longer than the dialog waits. With `canChoose` the reader may choose another kind.
  * @typedef {{ entity: string, kind: Kind, selection?: import("../lib/selection.js").Selection, canChoose?: boolean,
  *   onDone?: (job: Schemas["Job"]) => void }} Proposal */
 
@@ -64,9 +64,9 @@ function VerbDialog({ entity: address, kind: proposedKind, selection = {}, canCh
   const shownError = error ?? count.error;
   const field = fieldOfError(shownError);
   /** @param {string} name */
-  const errorOf = (name) => (field === name ? shownError?.message ?? null : null);
-  const isAtCondition = ["limit", "selection.states"].includes(field)
-    || inputsOf(isDead).some((name) => field === `selection.${name}`);
+  const errorOf = (name) => (field === name ? (shownError?.message ?? null) : null);
+  const isAtCondition =
+    ["limit", "selection.states"].includes(field) || inputsOf(isDead).some((name) => field === `selection.${name}`);
   const isAtField = isAtCondition || fieldsOf(kind).some((name) => field === `action.${name}`);
   const most = limitOf(limit);
   const known = count.known === null ? null : Math.min(count.known.count, most ?? Infinity);
@@ -105,29 +105,92 @@ function VerbDialog({ entity: address, kind: proposedKind, selection = {}, canCh
   const isOne = isWhole && known === 1;
   const title = titleOf(kind, noun, text, isOne, path, count.selection ?? selection, isAll && most === undefined);
   const isPlain = isAll || (count.selection !== null && Object.keys(count.selection).join() === "numbers");
-  return html`<${Dialog} title=${title}><form class="verb-form" onSubmit=${submit} novalidate>
-    ${canChoose && html`<${Field} label=${S.action}><select value=${kind}
-      onChange=${(/** @type {any} */ event) => change(() => setKind(event.target.value))}>
-      ${choicesOf(address, selection).map((each) => html`<option key=${each} value=${each} selected=${each === kind}>${S.kinds[each]}</option>`)}</select><//>`}
-    <div class="dialog-text"><p>${S.does[kind]}</p>
-      ${!isPlain && count.selection !== null && html`<p>${S.chosen} <${Text} value=${inWords(count.selection)} max=${400} /></p>`}
-      <${CountNotes} count=${count} /></div>
-    <${ActionFields} kind=${kind} value=${action} from=${path} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setAction(next))} />
-    <${ActionMore} kind=${kind} value=${action} errorOf=${errorOf} onChange=${(/** @type {any} */ next) => change(() => setAction(next))} />
-    <${Conditions} value=${conditions} isDead=${isDead} isWrong=${isAtCondition} errorOf=${errorOf}
-      onChange=${(/** @type {any} */ next) => change(() => setConditions(next))}
-      states=${!isDead && html`<${States} entity=${entity} possible=${possibleOf(kind, entity)} value=${states} error=${errorOf("selection.states")}
-        onChange=${(/** @type {any} */ next) => change(() => setStates(next))} />`}>
-      <${Field} label=${S.limit} hint=${S.limitHint} error=${errorOf("limit")}><input inputmode="numeric" autocomplete="off" value=${limit}
-        onInput=${(/** @type {any} */ event) => change(() => setLimit(event.target.value))} /><//><//>
-    ${needsName && html`<${Field} label=${html`${C.typeName("")}<b><${Text} value=${path} /></b>`}><input value=${typed} autocomplete="off" spellcheck=${false}
-      onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /><//>`}
-    ${shownError !== null && !isAtField && html`<${Problem} error=${shownError} />`}
-    <div class="verb-foot">
-      <div class="dialog-actions"><button type="button" onClick=${close}>${C.cancel}</button>
-      <button type="submit" class=${kind === "delete" ? "alarm" : "primary"} disabled=${!isReady} aria-busy=${isBusy}>${
-        S.submit[kind](text === null ? noun.many : `${text} ${isOne ? noun.one : noun.many}`)}</button></div></div>
-  </form><//>`;
+  return html`
+    <${Dialog} title=${title}>
+      <form class="verb-form" onSubmit=${submit} novalidate>
+        ${canChoose && html`
+          <${Field} label=${S.action}>
+            <select value=${kind} onChange=${(/** @type {any} */ event) => change(() => setKind(event.target.value))}>
+              ${choicesOf(address, selection).map(
+                (each) => html`<option key=${each} value=${each} selected=${each === kind}>${S.kinds[each]}</option>`,
+              )}
+            </select>
+          <//>
+        `}
+        <div class="dialog-text">
+          <p>${S.does[kind]}</p>
+          ${!isPlain && count.selection !== null && html`
+            <p>${S.chosen} <${Text} value=${inWords(count.selection)} max=${400} /></p>
+          `}
+          <${CountNotes} count=${count} />
+        </div>
+        <${ActionFields}
+          kind=${kind}
+          value=${action}
+          from=${path}
+          errorOf=${errorOf}
+          onChange=${(/** @type {any} */ next) => change(() => setAction(next))}
+        />
+        <${ActionMore}
+          kind=${kind}
+          value=${action}
+          errorOf=${errorOf}
+          onChange=${(/** @type {any} */ next) => change(() => setAction(next))}
+        />
+        <${Conditions}
+          value=${conditions}
+          isDead=${isDead}
+          isWrong=${isAtCondition}
+          errorOf=${errorOf}
+          onChange=${(/** @type {any} */ next) => change(() => setConditions(next))}
+          states=${
+            !isDead && html`
+              <${States}
+                entity=${entity}
+                possible=${possibleOf(kind, entity)}
+                value=${states}
+                error=${errorOf("selection.states")}
+                onChange=${(/** @type {any} */ next) => change(() => setStates(next))}
+              />
+            `
+          }
+        >
+          <${Field} label=${S.limit} hint=${S.limitHint} error=${errorOf("limit")}>
+            <input
+              inputmode="numeric"
+              autocomplete="off"
+              value=${limit}
+              onInput=${(/** @type {any} */ event) => change(() => setLimit(event.target.value))}
+            />
+          <//>
+        <//>
+        ${needsName && html`
+          <${Field} label=${html`${C.typeName("")}<b><${Text} value=${path} /></b>`}>
+            <input
+              value=${typed}
+              autocomplete="off"
+              spellcheck=${false}
+              onInput=${(/** @type {any} */ event) => setTyped(event.target.value)}
+            />
+          <//>
+        `}
+        ${shownError !== null && !isAtField && html`<${Problem} error=${shownError} />`}
+        <div class="verb-foot">
+          <div class="dialog-actions">
+            <button type="button" onClick=${close}>${C.cancel}</button>
+            <button
+              type="submit"
+              class=${kind === "delete" ? "alarm" : "primary"}
+              disabled=${!isReady}
+              aria-busy=${isBusy}
+            >
+              ${S.submit[kind](text === null ? noun.many : `${text} ${isOne ? noun.one : noun.many}`)}
+            </button>
+          </div>
+        </div>
+      </form>
+    <//>
+  `;
 }
 
 /** States of an entity's messages to which something can be done.

@@ -1,4 +1,5 @@
-// What is done to messages: each is a job of the broker, so it survives a crash, and neither loses nor doubles a message.
+// What is done to messages: each is a job of the broker, so it survives a crash, and neither loses nor doubles a
+// message.
 
 import { call } from "./api.js";
 import { number } from "./format.js";
@@ -20,7 +21,10 @@ export const startJob = (entity, selection, action) => call("start_job", { body:
  * @param {Loose<Schemas["Action"]>} action */
 export async function actOn(entity, number, action) {
   const numbers = /** @type {number[]} */ ([number]);
-  const job = await call("start_job", { query: { wait: WAIT_SECONDS }, body: { entity, selection: { numbers }, action } });
+  const job = await call("start_job", {
+    query: { wait: WAIT_SECONDS },
+    body: { entity, selection: { numbers }, action },
+  });
   if (job.changed === 1) return job;
   throw new Error(job.error ?? job.last_skipped ?? "The message is no longer there, or a receiver has locked it.");
 }
@@ -30,14 +34,20 @@ const NUMBERS_MAX = 1_000;
 /** Requests that look for their numbers. */
 const REQUESTS_MAX = 20;
 
-/** Returns the numbers of a selection's messages, so that what is done to them can be undone; null if they are too many.
+/** Returns the numbers of a selection's messages, so that what is done to them can be undone; null if they are too
+ * many.
  * @param {string} entity
  * @param {Partial<Schemas["MessageSelection"]>} selection
  * @returns {Promise<number[] | null>} */
 export async function numbersOf(entity, selection) {
   if (selection.numbers !== undefined) return selection.numbers;
   const { states, numbers: _, ...conditions } = selection;
-  const query = { .../** @type {Record<string, string>} */ (conditions), state: states, body: /** @type {const} */ ("none"), limit: 100 };
+  const query = {
+    .../** @type {Record<string, string>} */ (conditions),
+    state: states,
+    body: /** @type {const} */ ("none"),
+    limit: 100,
+  };
   /** @type {number[]} */
   const found = [];
   /** @type {number | null | undefined} */
@@ -60,7 +70,8 @@ export function undoOf({ state, changed, entity, action }, numbers) {
   if (state !== "completed" || changed === 0 || action.kind !== "dead_letter" || !numbers?.length) return undefined;
   return async () => {
     const back = await call("start_job", {
-      query: { wait: WAIT_SECONDS }, body: { entity: deadLettersOf(entity), selection: { numbers }, action: { kind: "move" } },
+      query: { wait: WAIT_SECONDS },
+      body: { entity: deadLettersOf(entity), selection: { numbers }, action: { kind: "move" } },
     });
     if (back.changed === 0) throw new Error(back.error ?? back.last_skipped ?? S.undoneNot);
     return S.undone(number(back.changed), back.changed === 1, entity);

@@ -1,5 +1,5 @@
-// The one client of the JSON API. Operations have the names, parameters and answers of /api/v1/openapi.json: operations.js and the
-// types are made of it.
+// The one client of the JSON API. Operations have the names, parameters and answers of /api/v1/openapi.json:
+// operations.js and the types are made of it.
 
 import { observe } from "./clock.js";
 import { parseJson, writeJson } from "./json.js";
@@ -47,7 +47,8 @@ export function callAs(next) {
 
 /** Calls an operation and returns its answer.
  *
- * `path` has the parameters of the path, `query` those of the query (undefined ones are left out), `body` what is sent as JSON.
+ * `path` has the parameters of the path, `query` those of the query (undefined ones are left out), `body` what is sent
+ * as JSON.
  * @template {OperationName} O
  * @param {O} operation
  * @param {CallOptions<O>} [options]

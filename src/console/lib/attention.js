@@ -1,7 +1,8 @@
-// What needs attention: the broker says what that is (docs/operating.md#what-needs-attention), and the reader which of it to hide.
+// What needs attention: the broker says what that is (docs/operating.md#what-needs-attention), and the reader which of
+// it to hide.
 //
-// Marks are kept in the browser for each namespace. An item that was acknowledged is shown again when its number grows, or when it has
-// gone and come back; one that is muted is hidden until it is unmuted.
+// Marks are kept in the browser for each namespace. An item that was acknowledged is shown again when its number grows,
+// or when it has gone and come back; one that is muted is hidden until it is unmuted.
 
 import { computed, effect, signal } from "./html.js";
 import { attention } from "./live.js";
@@ -26,7 +27,8 @@ const marks = signal({});
 function read(place) {
   try {
     const kept = JSON.parse(localStorage.getItem(place) ?? "{}");
-    const isObject = (/** @type {unknown} */ value) => value !== null && typeof value === "object" && !Array.isArray(value);
+    const isObject = (/** @type {unknown} */ value) =>
+      value !== null && typeof value === "object" && !Array.isArray(value);
     return isObject(kept) ? Object.fromEntries(Object.entries(kept).filter(([, mark]) => isObject(mark))) : {};
   } catch {
     return {};
@@ -89,7 +91,8 @@ export const markOf = ({ id }) => marks.value[id];
 
 /** Hides an item until its number grows, or it comes back.
  * @param {Item} item */
-export const acknowledge = ({ id, count, since }) => write({ ...marks.peek(), [id]: { kind: "acknowledged", count, since: since ?? null } });
+export const acknowledge = ({ id, count, since }) =>
+  write({ ...marks.peek(), [id]: { kind: "acknowledged", count, since: since ?? null } });
 
 /** Hides an item until it is unmuted.
  * @param {Item} item */

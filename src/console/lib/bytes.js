@@ -27,8 +27,11 @@ function sequenceAt(bytes, at) {
   for (let next = 1; next < length; next += 1) if ((bytes[at + next] & 0xc0) !== 0x80) return 0;
   if (length < 3) return length;
   const second = bytes[at + 1];
-  const isOutside = (first === 0xe0 && second < 0xa0) || (first === 0xed && 0x9f < second)
-    || (first === 0xf0 && second < 0x90) || (first === 0xf4 && 0x8f < second);
+  const isOutside =
+    (first === 0xe0 && second < 0xa0) ||
+    (first === 0xed && 0x9f < second) ||
+    (first === 0xf0 && second < 0x90) ||
+    (first === 0xf4 && 0x8f < second);
   return isOutside ? 0 : length;
 }
 
@@ -81,7 +84,8 @@ export function hexDump(bytes) {
 export function compressionOf(bytes) {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return "gzip";
   // RFC 1950: the method is 8, and the first two bytes are a multiple of 31.
-  if ((bytes[0] & 0x0f) === 8 && (bytes[0] >> 4) <= 7 && bytes.length > 2 && ((bytes[0] << 8) | bytes[1]) % 31 === 0) return "deflate";
+  if ((bytes[0] & 0x0f) === 8 && bytes[0] >> 4 <= 7 && bytes.length > 2 && ((bytes[0] << 8) | bytes[1]) % 31 === 0)
+    return "deflate";
   return null;
 }
 

@@ -1,4 +1,5 @@
-// Messages that a reader keeps to send them again: in the browser, until they are deleted, whoever is signed in; and as files.
+// Messages that a reader keeps to send them again: in the browser, until they are deleted, whoever is signed in; and as
+// files.
 
 import { signal } from "./html.js";
 
@@ -21,7 +22,11 @@ addEventListener("storage", ({ key }) => {
 function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(STORED) ?? "[]");
-    return Array.isArray(kept) ? kept.filter((each) => typeof each?.name === "string" && typeof each.entity === "string" && typeof each.draft === "object") : [];
+    return Array.isArray(kept)
+      ? kept.filter(
+          (each) => typeof each?.name === "string" && typeof each.entity === "string" && typeof each.draft === "object",
+        )
+      : [];
   } catch {
     return [];
   }

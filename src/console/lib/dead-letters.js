@@ -3,7 +3,8 @@
 /** @typedef {Schemas["DeadLetterGroup"]} Group */
 
 /** A reason; `reason` is null where none was given. `descriptions` are its groups, the largest first.
- * @typedef {{ reason: string | null, messages: number, first: number | bigint, last: number | bigint, descriptions: Group[] }} Reason */
+ * @typedef {{ reason: string | null, messages: number, first: number | bigint, last: number | bigint,
+ *   descriptions: Group[] }} Reason */
 
 /** Puts groups of one reason together, the largest first.
  * @param {Group[]} groups
@@ -28,12 +29,15 @@ export function reasonsOf(groups) {
   return [...found.values()].sort((a, b) => b.messages - a.messages);
 }
 
-/** What a row selects: the messages that it counts. Without a group it is the row of a reason with several descriptions.
+/** What a row selects: the messages that it counts. Without a group it is the row of a reason with several
+ * descriptions.
  * @param {string | null} reason
  * @param {Group} [group]
  * @returns {import("./selection.js").Selection} */
 export function selectionOfRow(reason, group) {
   const ofReason = reason === null ? { without_reason: true } : { reason };
   if (group === undefined) return ofReason;
-  return group.description == null ? { ...ofReason, without_description: true } : { ...ofReason, description: group.description };
+  return group.description == null
+    ? { ...ofReason, without_description: true }
+    : { ...ofReason, description: group.description };
 }

@@ -27,7 +27,10 @@ export function difference(before, after) {
  * @returns {Line[]} */
 function middle(a, b) {
   if (COMPARED_MAX < a.length || COMPARED_MAX < b.length) {
-    return [...a.map((text) => ({ sign: /** @type {const} */ ("-"), text })), ...b.map((text) => ({ sign: /** @type {const} */ ("+"), text }))];
+    return [
+      ...a.map((text) => ({ sign: /** @type {const} */ ("-"), text })),
+      ...b.map((text) => ({ sign: /** @type {const} */ ("+"), text })),
+    ];
   }
   // The longest common subsequence, from the end.
   const lengths = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));

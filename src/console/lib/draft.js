@@ -1,5 +1,5 @@
-// What a reader has typed into a form: kept for the tab and the namespace, so that a reload loses nothing and no message goes where it was not
-// meant to; forgotten when the reader signs out.
+// What a reader has typed into a form: kept for the tab and the namespace, so that a reload loses nothing and no
+// message goes where it was not meant to; forgotten when the reader signs out.
 
 import { effect, useRef, useState } from "./html.js";
 import { phase, session } from "./session.js";
@@ -11,8 +11,9 @@ effect(() => {
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
 });
 
-/** A state of a component that a reload keeps. `name` tells drafts apart; the component has `key=name` where it can change. What is set may be
- * a function of the present draft: after a request, the draft of before it lacks what was typed meanwhile.
+/** A state of a component that a reload keeps. `name` tells drafts apart; the component has `key=name` where it can
+ * change. What is set may be a function of the present draft: after a request, the draft of before it lacks what was
+ * typed meanwhile.
  * @template T
  * @param {string} name
  * @param {T} initial
@@ -52,7 +53,9 @@ function read(key, initial) {
     if (kept === null) return initial;
     const parsed = JSON.parse(kept);
     // A draft of before may lack what forms have now.
-    return initial !== null && typeof initial === "object" && !Array.isArray(initial) ? { ...initial, ...parsed } : parsed;
+    return initial !== null && typeof initial === "object" && !Array.isArray(initial)
+      ? { ...initial, ...parsed }
+      : parsed;
   } catch {
     return initial;
   }

@@ -3,7 +3,8 @@
 import { now } from "./clock.js";
 import { S } from "../strings/common.js";
 
-/** The reader's language; English where the browser's own tag for it is refused (`en-US@posix` of some Linux systems). */
+/** The reader's language; English where the browser's own tag for it is refused (`en-US@posix` of some Linux
+ * systems). */
 export const locale = (() => {
   try {
     return new Intl.NumberFormat().resolvedOptions().locale;
@@ -16,7 +17,12 @@ const whole = new Intl.NumberFormat(locale);
 const short = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
 const tenth = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(locale, {
-  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
 });
 const dayAndTime = new Intl.DateTimeFormat(locale, { weekday: "short", hour: "2-digit", minute: "2-digit" });
 const timeOnly = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -57,7 +63,11 @@ export function size(bytes) {
 }
 
 /** @param {string} iso */
-export const utc = (iso) => `${new Date(iso).toISOString().replace("T", " ").replace(/\.?0*Z$/, "")} UTC`;
+export const utc = (iso) =>
+  `${new Date(iso)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/\.?0*Z$/, "")} UTC`;
 
 /** @param {string | number} at */
 export const local = (at) => dateTime.format(new Date(at));
@@ -97,7 +107,12 @@ export function duration(iso) {
   if (found === null) return iso;
   const [, days, hours, minutes, seconds] = found.map((part) => Number(part ?? 0));
   if (3_650_000 < days) return S.never;
-  const parts = [[days, "d"], [hours, "h"], [minutes, "m"], [seconds, "s"]].filter(([count]) => count !== 0);
+  const parts = [
+    [days, "d"],
+    [hours, "h"],
+    [minutes, "m"],
+    [seconds, "s"],
+  ].filter(([count]) => count !== 0);
   return parts.length === 0 ? "0s" : parts.map(([count, unit]) => `${tenth.format(Number(count))}${unit}`).join(" ");
 }
 

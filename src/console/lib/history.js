@@ -38,12 +38,15 @@ export function useHistory(path, range) {
     if (known === undefined || known.range !== range) return undefined;
     const aborted = new AbortController();
     // The last interval that is known comes again, and with it the gap behind it.
-    read(path, range, known.points.at(-2)?.at, aborted.signal).then((next) => take(merged(known, next)), () => {
-      // The next time may be better; the head of the page says if the broker is away.
-    });
+    read(path, range, known.points.at(-2)?.at, aborted.signal).then(
+      (next) => take(merged(known, next)),
+      () => {
+        // The next time may be better; the head of the page says if the broker is away.
+      },
+    );
     return () => aborted.abort();
   }, [tick, path, range]);
-  return { ...resource, data: resource.data === undefined ? undefined : shown ?? resource.data };
+  return { ...resource, data: resource.data === undefined ? undefined : (shown ?? resource.data) };
 }
 
 /** What is known with what has come since, without what is too old.
@@ -51,7 +54,10 @@ export function useHistory(path, range) {
  * @param {History} next
  * @returns {History} */
 function merged(known, next) {
-  const [points, gaps] = [joined(known.points, next.points, ({ at }) => Date.parse(at)), joined(known.gaps, next.gaps, ({ from }) => Date.parse(from))];
+  const [points, gaps] = [
+    joined(known.points, next.points, ({ at }) => Date.parse(at)),
+    joined(known.gaps, next.gaps, ({ from }) => Date.parse(from)),
+  ];
   const oldest = Date.parse(points.at(-1)?.at ?? "") - SPANS[known.range];
   return {
     ...next,
@@ -77,7 +83,8 @@ function joined(known, next, timeOf) {
  * @returns {Promise<History>} */
 async function read(path, range, after, signal) {
   try {
-    return await (path === undefined ? call("get_history", { query: { range, after }, signal })
+    return await (path === undefined
+      ? call("get_history", { query: { range, after }, signal })
       : call("get_entity_history", { path: { entity: path }, query: { range, after }, signal }));
   } catch (error) {
     // What is new has none yet.
@@ -88,12 +95,15 @@ async function read(path, range, after, signal) {
 
 /** @typedef {"incoming" | "completed" | "dead_lettered"} Happened */
 
-/** The ends of the intervals in milliseconds, and lines over them. In the middle of each gap is a time without values, so that no line goes
- * over it.
+/** The ends of the intervals in milliseconds, and lines over them. In the middle of each gap is a time without values,
+ * so that no line goes over it.
  * @param {History} history */
 export function linesOf({ points, current, gaps, interval_seconds: length }) {
   /** @type {{ time: number, point: Schemas["PointShown"] | null }[]} */
-  const places = (current == null ? points : [...points, current]).map((point) => ({ time: Date.parse(point.at), point }));
+  const places = (current == null ? points : [...points, current]).map((point) => ({
+    time: Date.parse(point.at),
+    point,
+  }));
   const [first, last] = [places[0]?.time ?? 0, places.at(-1)?.time ?? 0];
   for (const gap of gaps) {
     const time = (Date.parse(gap.from) + Date.parse(gap.until)) / 2;

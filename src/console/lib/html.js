@@ -9,7 +9,16 @@ export const html = htm.bind(h);
 
 export { Component, Fragment, createContext, h, render } from "../vendor/preact.js";
 export { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-export { batch, computed, effect, signal, untracked, useComputed, useSignal, useSignalEffect } from "../vendor/signals.js";
+export {
+  batch,
+  computed,
+  effect,
+  signal,
+  untracked,
+  useComputed,
+  useSignal,
+  useSignalEffect,
+} from "../vendor/signals.js";
 
 /** @template T
  * @typedef {import("../vendor/signals.js").Signal<T>} Signal */

@@ -39,7 +39,8 @@ export function totalOf(job) {
   const known = remembered()[nameOf(job)];
   // What takes messages away leaves the rest to be counted.
   const shrinks = action.kind !== "reschedule" && isByState(selection);
-  const rest = () => countOfStates(entities.value.get(entityOf(entity)), isDeadLetters(entity), selection.states ?? []).count;
+  const rest = () =>
+    countOfStates(entities.value.get(entityOf(entity)), isDeadLetters(entity), selection.states ?? []).count;
   const total = state === "completed" ? matched : known !== undefined ? known : shrinks ? matched + rest() : null;
   if (total === null) return null;
   return Math.max(matched, limit == null ? total : Math.min(total, limit));
@@ -52,7 +53,8 @@ export function useJobRate(job) {
   /** @type {{ current: { at: number, matched: number }[] }} */
   const looks = useRef([]);
   const last = looks.current.at(-1);
-  if (last === undefined || last.matched !== job.matched) looks.current = [...looks.current.slice(-RATE_SECONDS), { at: performance.now(), matched: job.matched }];
+  if (last === undefined || last.matched !== job.matched)
+    looks.current = [...looks.current.slice(-RATE_SECONDS), { at: performance.now(), matched: job.matched }];
   const first = looks.current[0];
   const seconds = (performance.now() - first.at) / 1000;
   return job.state !== "running" || seconds < 1 ? 0 : (job.matched - first.matched) / seconds;

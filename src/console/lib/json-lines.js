@@ -5,15 +5,24 @@ const LINES_MAX = 50_000;
 const DEPTH_MAX = 100;
 
 /** @typedef {"string" | "number" | "boolean" | "null"} Kind */
-/** `key` and `value` are the tokens as they were written. `closing` is the line that ends what this one opens, `count` how many values
- * that has.
- * @typedef {{ depth: number, key: string | null, value: string, kind: Kind | "bracket", hasComma: boolean, closing: number | null, count: number }} Line */
+/** `key` and `value` are the tokens as they were written. `closing` is the line that ends what this one opens, `count`
+ * how many values that has.
+ * @typedef {{ depth: number, key: string | null, value: string, kind: Kind | "bracket", hasComma: boolean,
+ *   closing: number | null, count: number }} Line */
 
 /** @param {string} token
  * @returns {Kind} */
-const kindOf = (token) => (token.startsWith('"') ? "string" : token === "null" ? "null" : token === "true" || token === "false" ? "boolean" : "number");
+const kindOf = (token) =>
+  token.startsWith('"')
+    ? "string"
+    : token === "null"
+      ? "null"
+      : token === "true" || token === "false"
+        ? "boolean"
+        : "number";
 
-/** Takes JSON apart. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts, and for what is too large.
+/** Takes JSON apart. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts, and for
+ * what is too large.
  * @param {string} text
  * @returns {Line[] | null} */
 export function linesOf(text) {
@@ -57,7 +66,15 @@ export function linesOf(text) {
       if (opened.count === 0) opened.value += token;
       else {
         opened.closing = lines.length;
-        lines.push({ depth: open.length, key: null, value: token, kind: "bracket", hasComma: false, closing: null, count: 0 });
+        lines.push({
+          depth: open.length,
+          key: null,
+          value: token,
+          kind: "bracket",
+          hasComma: false,
+          closing: null,
+          count: 0,
+        });
       }
     } else if (token === ",") {
       flush();

@@ -1,7 +1,7 @@
 // JSON in which integers keep all digits: sequence numbers of partitioned entities are larger than 2^53.
 //
-// An integer that a number cannot hold is a BigInt. It may be shown (`${n}`), put into an address and sent again; for arithmetic
-// it must not be mixed with numbers.
+// An integer that a number cannot hold is a BigInt. It may be shown (`${n}`), put into an address and sent again; for
+// arithmetic it must not be mixed with numbers.
 
 const INTEGER = /^-?\d+$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
@@ -20,11 +20,12 @@ export function parseJson(text) {
   // Long digits are rare: without them the browser's own reader does it.
   if (!/\d{16}/.test(text)) return JSON.parse(text);
   return JSON.parse(marked(text), (_, value) =>
-    typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value);
+    typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value,
+  );
 }
 
-/** Marks the integers that a number cannot hold; what looks like one in a text stays. An expression that matches texts would need more
- * memory than it has for one of 10 MB.
+/** Marks the integers that a number cannot hold; what looks like one in a text stays. An expression that matches texts
+ * would need more memory than it has for one of 10 MB.
  * @param {string} json */
 function marked(json) {
   let out = "";
@@ -66,16 +67,21 @@ export class Spelled {
  * @param {unknown} value
  * @param {number} [indent] */
 export function writeJson(value, indent) {
-  const written = JSON.stringify(value, (_, each) =>
-    (typeof each === "bigint" ? MARK + each : each instanceof Spelled ? MARK + each.text : each), indent);
+  const written = JSON.stringify(
+    value,
+    (_, each) => (typeof each === "bigint" ? MARK + each : each instanceof Spelled ? MARK + each.text : each),
+    indent,
+  );
   return written.replace(MARKED, "$1");
 }
 
-/** Levels that are indented, and the characters that all indentation may have: what is nested deeper stands below one another. */
+/** Levels that are indented, and the characters that all indentation may have: what is nested deeper stands below one
+ * another. */
 const INDENTED_MAX = 64;
 const INDENTATION_MAX = 8 * 1024 * 1024;
 
-/** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts.
+/** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other
+ * texts.
  * @param {string} text */
 export function laidOut(text) {
   try {

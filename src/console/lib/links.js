@@ -9,7 +9,8 @@ import { S } from "../strings/connections.js";
 
 /** @typedef {Schemas["Connection"]} Connection */
 /** @typedef {Schemas["Link"]} Link */
-/** How many deliveries a link had at the last looks, the oldest first, by its key. @type {Map<string, { at: number, deliveries: number }[]>} */
+/** How many deliveries a link had at the last looks, the oldest first, by its key. @type {Map<string, { at: number,
+ * deliveries: number }[]>} */
 const counts = new Map();
 /** A rate is that of so many looks, which come every second. */
 const RATE_LOOKS = 6;
@@ -52,10 +53,13 @@ export function whyStuck(link) {
   const [locked, waits] = [number(link.locked ?? 0), number(link.waiting ?? 0)];
   const [idle, age] = [ageOf(link.idle_since), ageOf(link.oldest_lock_at)];
   const lasts = idle === null ? S.notKnown : span(idle);
-  return link.stuck === "holding" ? S.why.holding(locked, age === null ? "" : span(age), lasts, waits) : S.why.silent(lasts, waits);
+  return link.stuck === "holding"
+    ? S.why.holding(locked, age === null ? "" : span(age), lasts, waits)
+    : S.why.silent(lasts, waits);
 }
 
-/** Deliveries a second over a link in the last seconds; null if that is not known, as of a link that was attached just now.
+/** Deliveries a second over a link in the last seconds; null if that is not known, as of a link that was attached just
+ * now.
  * @param {Connection} connection
  * @param {Link} link */
 export function rateOfLink(connection, link) {

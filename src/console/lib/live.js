@@ -1,8 +1,8 @@
 // What changes, as it changes: entities, jobs, connections and what needs attention in the namespace.
 //
-// One tab of a browser has the stream; the others get from it what it gets. Browsers open six connections to a host and no more, so
-// that a stream for each tab would leave none for the rest. Where a page has no locks (plain HTTP to another machine), a tab has a
-// stream of its own while it is looked at.
+// One tab of a browser has the stream; the others get from it what it gets. Browsers open six connections to a host and
+// no more, so that a stream for each tab would leave none for the rest. Where a page has no locks (plain HTTP to
+// another machine), a tab has a stream of its own while it is looked at.
 
 import { ApiError } from "./api.js";
 import { second } from "./clock.js";
@@ -30,8 +30,8 @@ export const attention = signal(null);
 /** Whether the state is whole: before that, what is missing may only not have come yet. */
 export const isKnown = signal(false);
 
-/** Streams that broke soon, one after the other, until changes are polled, because short answers may pass where a stream does not; and for how
- * long before a stream is tried again. */
+/** Streams that broke soon, one after the other, until changes are polled, because short answers may pass where a
+ * stream does not; and for how long before a stream is tried again. */
 const BROKEN_MAX = 3;
 const LASTING_MILLISECONDS = 30_000;
 const POLLING_MILLISECONDS = 300_000;
@@ -40,7 +40,8 @@ const POLL_MILLISECONDS = 2_000;
 const REFUSED_MILLISECONDS = 10_000;
 
 const RATE_SECONDS = 10;
-/** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]> }[]} */
+/** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]>
+ * }[]} */
 let seconds = [];
 
 effect(() => {
@@ -80,7 +81,11 @@ export const totals = computed(() => {
 
 /** @param {ServerEvent[]} events */
 function apply(events) {
-  let [nextEntities, nextJobs, nextConnections] = [new Map(entities.peek()), new Map(jobs.peek()), new Map(connections.peek())];
+  let [nextEntities, nextJobs, nextConnections] = [
+    new Map(entities.peek()),
+    new Map(jobs.peek()),
+    new Map(connections.peek()),
+  ];
   let nextAttention = attention.peek();
   for (const { event, data } of events) {
     switch (event) {
@@ -90,14 +95,30 @@ function apply(events) {
         seconds = [];
         break;
       }
-      case "entity": nextEntities.set(data.path, data); break;
-      case "entity_deleted": nextEntities.delete(data.path); break;
-      case "job": nextJobs.set(data.id, data); break;
-      case "job_forgotten": nextJobs.delete(data.id); break;
-      case "connection": nextConnections.set(data.id, data); break;
-      case "connection_closed": nextConnections.delete(data.id); break;
-      case "attention": nextAttention = data; break;
-      case "attention_unknown": nextAttention = null; break;
+      case "entity":
+        nextEntities.set(data.path, data);
+        break;
+      case "entity_deleted":
+        nextEntities.delete(data.path);
+        break;
+      case "job":
+        nextJobs.set(data.id, data);
+        break;
+      case "job_forgotten":
+        nextJobs.delete(data.id);
+        break;
+      case "connection":
+        nextConnections.set(data.id, data);
+        break;
+      case "connection_closed":
+        nextConnections.delete(data.id);
+        break;
+      case "attention":
+        nextAttention = data;
+        break;
+      case "attention_unknown":
+        nextAttention = null;
+        break;
     }
   }
   batch(() => {
@@ -204,7 +225,9 @@ async function keepFollowing(signal, post) {
     const current = isPolling ? "polling" : "live";
     try {
       await follow({
-        lastId, seconds: isPolling ? 1 : undefined, signal,
+        lastId,
+        seconds: isPolling ? 1 : undefined,
+        signal,
         onOpen: () => {
           failures = 0;
           if (LASTING_MILLISECONDS < performance.now() - began) broken = 0;
@@ -255,9 +278,13 @@ async function untilSeen(signal) {
 function pause(milliseconds, signal) {
   return new Promise((done) => {
     const timer = setTimeout(done, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      done();
-    }, { once: true });
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        done();
+      },
+      { once: true },
+    );
   });
 }

@@ -22,7 +22,9 @@ export async function linesOf(address, query, numbers, signal) {
   while (next != null && (wanted === null || lines.length < wanted.size)) {
     /** @type {Schemas["Messages"]} */
     const page = await call("list_messages", {
-      path: { entity: address }, query: { ...query, body: "none", encoded: true, from: next, limit: 100 }, signal,
+      path: { entity: address },
+      query: { ...query, body: "none", encoded: true, from: next, limit: 100 },
+      signal,
     });
     for (const message of page.messages) {
       if (wanted !== null && !wanted.has(String(message.sequence_number))) continue;

@@ -1,7 +1,8 @@
-// Signing in at the OIDC issuer that the broker trusts: authorization code with PKCE, as a public client. The tokens are the tab's.
+// Signing in at the OIDC issuer that the broker trusts: authorization code with PKCE, as a public client. The tokens
+// are the tab's.
 //
-// oauth4webapi makes the requests and checks the answers; it is loaded when someone signs in at an issuer. This file has what is kept, when
-// tokens are renewed, and the words for readers.
+// oauth4webapi makes the requests and checks the answers; it is loaded when someone signs in at an issuer. This file
+// has what is kept, when tokens are renewed, and the words for readers.
 
 import { ApiError, AwayError } from "./api.js";
 import { bytesOfBase64, bytesOfText, base64OfBytes } from "./bytes.js";
@@ -10,15 +11,16 @@ import { signal } from "./html.js";
 import { hasSubtle } from "./sign.js";
 import { S } from "../strings/sign-in.js";
 
-/** The console's client at an issuer. The endpoints are null as long as the broker does not know them; `unavailable` says why.
- * @typedef {{ issuer: string, client_id: string, scope: string, authorization_endpoint: string | null, token_endpoint: string | null,
- *   unavailable: string | null }} Client */
+/** The console's client at an issuer. The endpoints are null as long as the broker does not know them; `unavailable`
+ * says why.
+ * @typedef {{ issuer: string, client_id: string, scope: string, authorization_endpoint: string | null,
+ *   token_endpoint: string | null, unavailable: string | null }} Client */
 /** How a reader may sign in: /$console/sign-in.json.
  * @typedef {{ open: boolean, oidc: Client | null }} Offer */
-/** Tokens of an issuer. `identity` tells those who sign in apart, `name` is for people. `nearEnd` and `end` are by this machine's clock,
- * because they come from a span: the clocks of issuer and broker do not matter.
- * @typedef {{ kind: "oidc", issuer: string, client: string, access: string, refresh: string | null, subject: string, identity: string,
- *   name: string, nearEnd: number, end: number }} OidcCredential */
+/** Tokens of an issuer. `identity` tells those who sign in apart, `name` is for people. `nearEnd` and `end` are by this
+ * machine's clock, because they come from a span: the clocks of issuer and broker do not matter.
+ * @typedef {{ kind: "oidc", issuer: string, client: string, access: string, refresh: string | null, subject: string,
+ *   identity: string, name: string, nearEnd: number, end: number }} OidcCredential */
 /** What is kept until the issuer answers.
  * @typedef {{ state: string, nonce: string, verifier: string, namespace: string, hash: string }} Pending */
 
@@ -33,7 +35,19 @@ const TEXT_MAX = 1_000;
 /** Between the clocks of the issuer and of the broker. */
 const CLOCK_TOLERANCE_SECONDS = 60;
 /** Algorithms of signatures that ID tokens may have: those with a public key. */
-const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
+const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "Ed25519",
+  "EdDSA",
+];
 
 const library = () => import("../vendor/oauth4webapi.js");
 /** @typedef {Awaited<ReturnType<typeof library>>} Library */
@@ -47,7 +61,11 @@ class IssuerError extends Error {}
 /** Asks the broker how to sign in.
  * @returns {Promise<Offer>} */
 export async function readOffer() {
-  const response = await fetch("/$console/sign-in.json", { cache: "no-store", credentials: "omit", redirect: "error" }).catch(() => {
+  const response = await fetch("/$console/sign-in.json", {
+    cache: "no-store",
+    credentials: "omit",
+    redirect: "error",
+  }).catch(() => {
     throw new AwayError();
   });
   // The first token is made by the broker's clock.
@@ -62,16 +80,27 @@ export async function readOffer() {
  * @param {string} namespace */
 export async function leaveForIssuer(namespace) {
   const { oidc } = await readOffer();
-  if (oidc === null || oidc.authorization_endpoint === null) throw new Error(S.issuerUnavailable(oidc?.unavailable ?? S.noIssuer));
+  if (oidc === null || oidc.authorization_endpoint === null)
+    throw new Error(S.issuerUnavailable(oidc?.unavailable ?? S.noIssuer));
   const oauth = await library();
-  const [state, nonce, verifier] = [oauth.generateRandomState(), oauth.generateRandomNonce(), oauth.generateRandomCodeVerifier()];
+  const [state, nonce, verifier] = [
+    oauth.generateRandomState(),
+    oauth.generateRandomNonce(),
+    oauth.generateRandomCodeVerifier(),
+  ];
   /** @type {Pending} */
   const pending = { state, nonce, verifier, namespace, hash: location.hash };
   sessionStorage.setItem(PENDING, JSON.stringify(pending));
   const target = new URL(oidc.authorization_endpoint);
   const asked = {
-    response_type: "code", client_id: oidc.client_id, redirect_uri: ownAddress(), scope: oidc.scope, state,
-    ...(asksForWho(oidc) ? { nonce } : {}), code_challenge: await challengeOf(oauth, verifier), code_challenge_method: "S256",
+    response_type: "code",
+    client_id: oidc.client_id,
+    redirect_uri: ownAddress(),
+    scope: oidc.scope,
+    state,
+    ...(asksForWho(oidc) ? { nonce } : {}),
+    code_challenge: await challengeOf(oauth, verifier),
+    code_challenge_method: "S256",
   };
   for (const [name, value] of Object.entries(asked)) target.searchParams.set(name, value);
   location.assign(target.href);
@@ -84,7 +113,8 @@ const ownAddress = () => `${location.origin}/`;
  * @param {Client} oidc */
 const asksForWho = ({ scope }) => scope.split(" ").includes("openid");
 
-/** Takes the issuer's answer from the page's address, and gets the tokens. Returns null if the address has none; throws why not.
+/** Takes the issuer's answer from the page's address, and gets the tokens. Returns null if the address has none; throws
+ * why not.
  * @returns {Promise<{ credential: OidcCredential, namespace: string } | null>} */
 export async function finishSignIn() {
   const answer = new URLSearchParams(location.search);
@@ -105,7 +135,15 @@ export async function finishSignIn() {
   const nonce = asksForWho(oidc) ? { expectedNonce: pending.nonce, requireIdToken: true } : {};
   const tokens = await inWords(oauth, async () => {
     const accepted = oauth.validateAuthResponse(issuer, client, answer, pending.state);
-    const response = await oauth.authorizationCodeGrantRequest(issuer, client, oauth.None(), accepted, ownAddress(), pending.verifier, optionsOf(oauth, oidc));
+    const response = await oauth.authorizationCodeGrantRequest(
+      issuer,
+      client,
+      oauth.None(),
+      accepted,
+      ownAddress(),
+      pending.verifier,
+      optionsOf(oauth, oidc),
+    );
     return oauth.processAuthorizationCodeResponse(issuer, client, response, nonce);
   });
   // The token came from the issuer itself, so its signature need not be checked (OpenID Connect Core 1.0, 3.1.3.7).
@@ -113,15 +151,19 @@ export async function finishSignIn() {
   const claims = claimsOf(tokens.access_token);
   const subject = String(who?.sub ?? claims?.sub ?? "");
   const credential = {
-    kind: /** @type {const} */ ("oidc"), issuer: oidc.issuer, client: oidc.client_id, subject,
+    kind: /** @type {const} */ ("oidc"),
+    issuer: oidc.issuer,
+    client: oidc.client_id,
+    subject,
     identity: claims === null ? random() : JSON.stringify([subject, claims.roles, claims.scp, claims.scope]),
-    name: String(who?.preferred_username ?? who?.name ?? who?.email ?? subject).slice(0, TEXT_MAX), ...kept(tokens),
+    name: String(who?.preferred_username ?? who?.name ?? who?.email ?? subject).slice(0, TEXT_MAX),
+    ...kept(tokens),
   };
   return { credential, namespace: pending.namespace };
 }
 
-/** Returns what gives the header of a call: the token, renewed where the issuer allows. `keep` stores the credential after a renewal;
- * `over` is called when the sign-in has ended.
+/** Returns what gives the header of a call: the token, renewed where the issuer allows. `keep` stores the credential
+ * after a renewal; `over` is called when the sign-in has ended.
  * @param {OidcCredential} credential
  * @param {{ keep: () => void, over: (reason: string) => void }} events */
 export function bearer(credential, { keep, over }) {
@@ -168,7 +210,13 @@ async function renewed(credential) {
   const oauth = await library();
   const { issuer, client } = partiesOf(oauth, oidc);
   const tokens = await inWords(oauth, async () => {
-    const response = await oauth.refreshTokenGrantRequest(issuer, client, oauth.None(), credential.refresh ?? "", optionsOf(oauth, oidc));
+    const response = await oauth.refreshTokenGrantRequest(
+      issuer,
+      client,
+      oauth.None(),
+      credential.refresh ?? "",
+      optionsOf(oauth, oidc),
+    );
     return oauth.processRefreshTokenResponse(issuer, client, response);
   });
   const who = whoOf(oauth, oidc, tokens);
@@ -183,7 +231,11 @@ function partiesOf(oauth, { issuer, client_id, token_endpoint }) {
   if (token_endpoint === null) throw new Error(S.issuerUnavailable(S.noIssuer));
   return {
     issuer: { issuer, token_endpoint, id_token_signing_alg_values_supported: ALGORITHMS },
-    client: { client_id, [oauth.clockSkew]: Math.round(clockDifference() / 1000), [oauth.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
+    client: {
+      client_id,
+      [oauth.clockSkew]: Math.round(clockDifference() / 1000),
+      [oauth.clockTolerance]: CLOCK_TOLERANCE_SECONDS,
+    },
   };
 }
 
@@ -195,11 +247,16 @@ function optionsOf(oauth, { token_endpoint }) {
   return {
     // An issuer of this machine; the broker does not trust another without TLS.
     [oauth.allowInsecureRequests]: endpoint.startsWith("http:"),
-    [oauth.customFetch]: (/** @type {string} */ address, /** @type {object} */ options) => fetch(address, {
-      ...options, cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
-    }).catch(() => {
-      throw new Error(S.issuerAway(endpoint, location.origin));
-    }),
+    [oauth.customFetch]: (/** @type {string} */ address, /** @type {object} */ options) =>
+      fetch(address, {
+        ...options,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
+        referrerPolicy: "no-referrer",
+      }).catch(() => {
+        throw new Error(S.issuerAway(endpoint, location.origin));
+      }),
     signal: () => AbortSignal.timeout(WAIT_MILLISECONDS),
   };
 }
@@ -218,15 +275,18 @@ async function inWords(oauth, step) {
       throw new IssuerError(S.issuerSays(words.slice(0, TEXT_MAX)));
     }
     // What is no refusal, such as an issuer that is busy, may pass.
-    if (error instanceof oauth.WWWAuthenticateChallengeError) throw new Error(S.noToken(error.response.url, error.status));
-    if (!(error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError)) throw error;
+    if (error instanceof oauth.WWWAuthenticateChallengeError)
+      throw new Error(S.noToken(error.response.url, error.status));
+    if (!(error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError))
+      throw error;
     const { cause } = error;
     if (cause instanceof Response) throw new Error(S.noToken(cause.url, cause.status));
     throw new IssuerError(S.idTokenWrong(error.message));
   }
 }
 
-/** Returns the claims of the ID token, which the library has checked. It looks at the authorized party only where there are several audiences.
+/** Returns the claims of the ID token, which the library has checked. It looks at the authorized party only where there
+ * are several audiences.
  * @param {Library} oauth
  * @param {Client} oidc
  * @param {import("../vendor/oauth4webapi.js").TokenEndpointResponse} tokens */
@@ -244,7 +304,9 @@ function kept({ access_token: access, refresh_token: refresh, expires_in: told }
   const life = Math.max(seconds * 1000, LIFE_MILLISECONDS_MIN);
   const end = Date.now() + life;
   return {
-    access: /** @type {string} */ (access), refresh: typeof refresh === "string" ? refresh : null, end,
+    access: /** @type {string} */ (access),
+    refresh: typeof refresh === "string" ? refresh : null,
+    end,
     nearEnd: end - Math.min(NEAR_END_MILLISECONDS, life / 4),
   };
 }

@@ -30,10 +30,11 @@ export function outcomeOf(job) {
   const subject = subjectOf(entity, entityOf(entity), selection, number(changed), isOne);
   const done = `${subject} ${S.wasDone(S.done[kindOf(job)], isOne)}`;
   if (state === "running") return { text: S.runs(digits(id), done), tone: "done", ...toJob };
-  if (state !== "completed") return { text: S.endedEarly[state](digits(id), done, error ?? ""), tone: "alarm", ...toJob };
+  if (state !== "completed")
+    return { text: S.endedEarly[state](digits(id), done, error ?? ""), tone: "alarm", ...toJob };
   if (changed === 0) return { text: S.nothingDone(S.done[kindOf(job)], why ?? ""), tone: "alarm", ...toJob };
   const took = isOne ? "" : tookOf(job);
-  return { text: S.outcome(done, took, number(skipped), why ?? ""), tone: "done", ...resultOf(job) ?? toJob };
+  return { text: S.outcome(done, took, number(skipped), why ?? ""), tone: "done", ...(resultOf(job) ?? toJob) };
 }
 
 /** Where what a job has made is to be seen; null if nothing is left of it.
@@ -50,8 +51,11 @@ function resultOf({ entity, action }) {
       const by = action.reason == null ? {} : { by: "reason", value: action.reason };
       return { href: href(["entity", path], { tab: "dead-letters", ...by }), linkText: S.toDead };
     }
-    case "activate": return { href: href(["entity", path], { tab: "messages", state: "active" }), linkText: S.toMessages };
-    case "reschedule": return { href: href(["schedule"], { entity: path }), linkText: S.toSchedule };
-    default: return null;
+    case "activate":
+      return { href: href(["entity", path], { tab: "messages", state: "active" }), linkText: S.toMessages };
+    case "reschedule":
+      return { href: href(["schedule"], { entity: path }), linkText: S.toSchedule };
+    default:
+      return null;
   }
 }

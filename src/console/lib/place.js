@@ -1,5 +1,5 @@
-// Where a reader was on a page, so that the way back leads there: what was scrolled how far, and which row was chosen. Each step of the
-// browser's history has its own; the memory of the tab keeps them.
+// Where a reader was on a page, so that the way back leads there: what was scrolled how far, and which row was chosen.
+// Each step of the browser's history has its own; the memory of the tab keeps them.
 
 import { route } from "./router.js";
 import { effect } from "./html.js";
@@ -18,7 +18,8 @@ const places = new Map();
 // A step that is new gets a name.
 effect(() => {
   route.value;
-  if (history.state?.step === undefined) history.replaceState({ ...history.state, step: crypto.getRandomValues(new Uint32Array(2)).join("") }, "");
+  if (history.state?.step === undefined)
+    history.replaceState({ ...history.state, step: crypto.getRandomValues(new Uint32Array(2)).join("") }, "");
 });
 
 /** Returns the place of an element in this step of the history, and a function that keeps a later one.
@@ -32,15 +33,16 @@ export function placeOf(name) {
   };
 }
 
-/** Scrolls an element to where it was, as soon as it is long enough, unless the reader does something else before. Returns a function that
- * ends that.
+/** Scrolls an element to where it was, as soon as it is long enough, unless the reader does something else before.
+ * Returns a function that ends that.
  * @param {HTMLElement} element
  * @param {number} top
  * @returns {() => void} */
 export function scrollBack(element, top) {
   const ended = new AbortController();
   const end = () => ended.abort();
-  for (const event of INTERRUPTIONS) addEventListener(event, end, { signal: ended.signal, capture: true, passive: true });
+  for (const event of INTERRUPTIONS)
+    addEventListener(event, end, { signal: ended.signal, capture: true, passive: true });
   const until = performance.now() + RESTORING_MILLISECONDS;
   const step = () => {
     if (ended.signal.aborted) return;

@@ -37,7 +37,9 @@ export function go(address) {
  * @param {Record<string, string | undefined>} changes */
 export function setQuery(changes) {
   const { path, query } = route.peek();
-  const next = Object.fromEntries(Object.entries({ ...query, ...changes }).filter(([, value]) => value !== undefined && value !== ""));
+  const next = Object.fromEntries(
+    Object.entries({ ...query, ...changes }).filter(([, value]) => value !== undefined && value !== ""),
+  );
   const pairs = new URLSearchParams(/** @type {Record<string, string>} */ (next));
   history.replaceState(history.state, "", `#${path}${pairs.size === 0 ? "" : `?${pairs}`}`);
   route.value = read();

@@ -1,4 +1,5 @@
-// How many dead letters of each entity the reader has seen on the page of the entity: the browser keeps it for each namespace.
+// How many dead letters of each entity the reader has seen on the page of the entity: the browser keeps it for each
+// namespace.
 
 import { effect, signal } from "./html.js";
 import { entities, isKnown } from "./live.js";
@@ -7,17 +8,20 @@ import { session } from "./session.js";
 /** Entities of a namespace that are kept; those that were looked at last stay. */
 const KEPT_MAX = 1_000;
 
-/** By the paths of entities, the one that was looked at last at the end. @type {import("./html.js").Signal<Map<string, number>>} */
+/** By the paths of entities, the one that was looked at last at the end. @type {import("./html.js").Signal<Map<string,
+ * number>>} */
 const seen = signal(new Map());
 
 /** @returns {string | null} */
-const placeOf = () => (session.peek() === null || session.peek()?.name === "" ? null : `jitney-seen-dead-letters ${session.peek()?.name}`);
+const placeOf = () =>
+  session.peek() === null || session.peek()?.name === "" ? null : `jitney-seen-dead-letters ${session.peek()?.name}`;
 
 function load() {
   const place = placeOf();
   try {
     const kept = JSON.parse((place !== null && localStorage.getItem(place)) || "[]");
-    const isPair = (/** @type {unknown} */ each) => Array.isArray(each) && typeof each[0] === "string" && Number.isInteger(each[1]);
+    const isPair = (/** @type {unknown} */ each) =>
+      Array.isArray(each) && typeof each[0] === "string" && Number.isInteger(each[1]);
     seen.value = new Map(Array.isArray(kept) ? kept.filter(isPair) : []);
   } catch {
     // The browser keeps nothing, or something else.

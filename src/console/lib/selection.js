@@ -10,14 +10,27 @@ import { S } from "../strings/jobs.js";
 /** @typedef {Schemas["State"]} State */
 
 /** The conditions that are typed, as fields have them; a box that is checked has "true".
- * @typedef {{ session_id: string, reason: string, without_reason: string, description: string, without_description: string, filter: string, text: string, json_path: string, message_id: string, correlation_id: string,
- *   numbers: string, enqueued_from: string, enqueued_before: string }} Conditions */
+ * @typedef {{ session_id: string, reason: string, without_reason: string, description: string,
+ *   without_description: string, filter: string, text: string, json_path: string, message_id: string,
+ *   correlation_id: string, numbers: string, enqueued_from: string, enqueued_before: string }} Conditions */
 
 export const STATES = /** @type {const} */ (["active", "scheduled", "deferred"]);
 
 /** @type {Conditions} */
 export const NO_CONDITIONS = {
-  session_id: "", reason: "", without_reason: "", description: "", without_description: "", filter: "", text: "", json_path: "", message_id: "", correlation_id: "", numbers: "", enqueued_from: "", enqueued_before: "",
+  session_id: "",
+  reason: "",
+  without_reason: "",
+  description: "",
+  without_description: "",
+  filter: "",
+  text: "",
+  json_path: "",
+  message_id: "",
+  correlation_id: "",
+  numbers: "",
+  enqueued_from: "",
+  enqueued_before: "",
 };
 
 /** Conditions that hold or do not. */
@@ -37,9 +50,20 @@ export class ConditionError extends Error {
  * @param {Selection} selection
  * @returns {Conditions} */
 export function conditionsOf({ states: _, numbers, enqueued_from: from, enqueued_before: before, ...texts }) {
-  const local = (/** @type {string | null | undefined} */ iso) => (iso == null ? "" : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
-  const given = Object.entries(texts).filter(([, value]) => value != null && value !== false).map(([name, value]) => [name, String(value)]);
-  return { ...NO_CONDITIONS, ...Object.fromEntries(given), numbers: (numbers ?? []).map(String).join(", "), enqueued_from: local(from), enqueued_before: local(before) };
+  const local = (/** @type {string | null | undefined} */ iso) =>
+    iso == null
+      ? ""
+      : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  const given = Object.entries(texts)
+    .filter(([, value]) => value != null && value !== false)
+    .map(([name, value]) => [name, String(value)]);
+  return {
+    ...NO_CONDITIONS,
+    ...Object.fromEntries(given),
+    numbers: (numbers ?? []).map(String).join(", "),
+    enqueued_from: local(from),
+    enqueued_before: local(before),
+  };
 }
 
 /** Makes a selection; throws a ConditionError.
@@ -55,8 +79,14 @@ export function selectionOf(states, { numbers, enqueued_from: from, enqueued_bef
   const wrong = words.find((word) => !/^\d+$/.test(word));
   if (wrong !== undefined) throw new ConditionError("selection.numbers", S.notNumber(wrong));
   // Numbers of partitioned entities are larger than what a number holds.
-  if (words.length !== 0) selection.numbers = /** @type {any} */ (words.map((word) => (Number.isSafeInteger(Number(word)) ? Number(word) : BigInt(word))));
-  for (const [name, value] of /** @type {const} */ ([["enqueued_from", from], ["enqueued_before", before]])) {
+  if (words.length !== 0)
+    selection.numbers = /** @type {any} */ (
+      words.map((word) => (Number.isSafeInteger(Number(word)) ? Number(word) : BigInt(word)))
+    );
+  for (const [name, value] of /** @type {const} */ ([
+    ["enqueued_from", from],
+    ["enqueued_before", before],
+  ])) {
     const at = timeOf(value);
     if (at !== null) selection[name] = isoOf(at);
   }
@@ -79,7 +109,10 @@ export function inWords(selection) {
   const { states, numbers, ...others } = selection;
   const words = [];
   if (states?.length) words.push(states.map((state) => C.states[state]).join(", "));
-  if (numbers?.length) words.push(S.words.numbers(numbers.length === 1 ? String(numbers[0]) : number(numbers.length), numbers.length === 1));
+  if (numbers?.length)
+    words.push(
+      S.words.numbers(numbers.length === 1 ? String(numbers[0]) : number(numbers.length), numbers.length === 1),
+    );
   for (const [name, value] of Object.entries(others)) {
     if (value == null || value === false) continue;
     const field = S.fields[/** @type {keyof typeof S.fields} */ (name)] ?? name;
@@ -88,8 +121,8 @@ export function inWords(selection) {
   return words.length === 0 ? S.words.all : words.join("; ");
 }
 
-/** How many messages would be changed. Those that a receiver has locked would stay as they are, and those for which the conditions
- * take too long. `isWhole` if all were looked at; else `next` is where to count on.
+/** How many messages would be changed. Those that a receiver has locked would stay as they are, and those for which the
+ * conditions take too long. `isWhole` if all were looked at; else `next` is where to count on.
  * @typedef {{ count: number, locked: number, undecided: number, isWhole: boolean, next?: number }} Counted */
 
 /** Whether counts of the entity tell how many there are.
@@ -102,12 +135,20 @@ export const isByState = (selection) => Object.keys(selection).every((name) => n
  * @param {readonly State[]} states
  * @returns {Counted} */
 export function countOfStates(entity, isDead, states) {
-  const counted = (/** @type {number} */ count, locked = 0) => ({ count: Math.max(0, count - locked), locked, undecided: 0, isWhole: true });
+  const counted = (/** @type {number} */ count, locked = 0) => ({
+    count: Math.max(0, count - locked),
+    locked,
+    undecided: 0,
+    isWhole: true,
+  });
   if (entity === undefined) return counted(0);
   // Dead letters are active ones, but for the few that were deferred.
   if (isDead) return counted(states.length === 0 || states.includes("active") ? entity.dead_letters : 0);
   const wanted = states.length === 0 ? STATES : states;
-  return counted(wanted.reduce((sum, state) => sum + entity[state], 0), wanted.includes("active") ? entity.locked : 0);
+  return counted(
+    wanted.reduce((sum, state) => sum + entity[state], 0),
+    wanted.includes("active") ? entity.locked : 0,
+  );
 }
 
 /** Requests of one count: each looks at a bounded number of messages. */

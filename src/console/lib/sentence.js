@@ -24,22 +24,40 @@ function short(text) {
 export function nounOf(address, { states }) {
   if (isDeadLetters(address)) return S.nouns.dead;
   const only = states?.length === 1 ? states[0] : undefined;
-  return only === undefined ? S.nouns.message : { one: `${C.states[only]} ${S.nouns.message.one}`, many: `${C.states[only]} ${S.nouns.message.many}` };
+  return only === undefined
+    ? S.nouns.message
+    : { one: `${C.states[only]} ${S.nouns.message.one}`, many: `${C.states[only]} ${S.nouns.message.many}` };
 }
 
 /** The only number of a selection that has nothing else.
  * @param {Selection} selection */
-const onlyNumber = ({ states: _, numbers, ...others }) => (numbers?.length === 1 && Object.keys(others).length === 0 ? String(numbers[0]) : undefined);
+const onlyNumber = ({ states: _, numbers, ...others }) =>
+  numbers?.length === 1 && Object.keys(others).length === 0 ? String(numbers[0]) : undefined;
 
 /** Where the messages are, and what is alike in them: `session cart-018 of orders`.
  * @param {string} path
  * @param {Selection} selection */
 function whereOf(path, { states: _, numbers, ...conditions }) {
-  const { session_id: session, reason, without_reason: isWithout, description, without_description: isBare, ...others } = conditions;
+  const {
+    session_id: session,
+    reason,
+    without_reason: isWithout,
+    description,
+    without_description: isBare,
+    ...others
+  } = conditions;
   const place = session == null ? visible(path) : S.inSession(short(session), visible(path));
   const ofReason = reason != null ? S.withReason(short(reason)) : isWithout ? S.withoutReason : "";
-  const ofDescription = description != null ? (ofReason ? S.andDescription : S.withDescription)
-    : isBare ? (ofReason ? S.andNoDescription : S.withoutDescription) : "";
+  const ofDescription =
+    description != null
+      ? ofReason
+        ? S.andDescription
+        : S.withDescription
+      : isBare
+        ? ofReason
+          ? S.andNoDescription
+          : S.withoutDescription
+        : "";
   const isMore = Object.values(others).some(Boolean);
   return [place, ofReason, ofDescription, isMore ? S.thatMatch : ""].filter(Boolean).join(" ");
 }
@@ -54,8 +72,14 @@ function whereOf(path, { states: _, numbers, ...conditions }) {
  * @param {boolean} isAll */
 export function titleOf(kind, noun, count, isOne, path, selection, isAll) {
   const only = onlyNumber(selection);
-  const what = only !== undefined ? `${noun.one} ${only}` : count === null ? noun.many
-    : isAll && !isOne ? S.allOf(count, noun.many) : `${count} ${isOne ? noun.one : noun.many}`;
+  const what =
+    only !== undefined
+      ? `${noun.one} ${only}`
+      : count === null
+        ? noun.many
+        : isAll && !isOne
+          ? S.allOf(count, noun.many)
+          : `${count} ${isOne ? noun.one : noun.many}`;
   return S.titles[kind](`${what} ${S.ofPlace(whereOf(path, selection))}`);
 }
 
@@ -68,6 +92,9 @@ export function titleOf(kind, noun, count, isOne, path, selection, isAll) {
 export function subjectOf(address, path, selection, count, isOne) {
   const noun = nounOf(address, selection);
   const only = isOne ? onlyNumber(selection) : undefined;
-  const what = only === undefined ? `${count} ${isOne ? noun.one : noun.many}` : `${noun.one.replace(/^./, (first) => first.toUpperCase())} ${only}`;
+  const what =
+    only === undefined
+      ? `${count} ${isOne ? noun.one : noun.many}`
+      : `${noun.one.replace(/^./, (first) => first.toUpperCase())} ${only}`;
   return `${what} ${S.ofPlace(whereOf(path, selection))}`;
 }

@@ -11,9 +11,11 @@ import { digestOf, signer } from "./sign.js";
  *   | { kind: "key", name: string, key: string, path: string }
  *   | import("./oidc.js").OidcCredential} Credential */
 
-/** `namespace` is as it was asked for, `""` for that of the address; `name` is what the broker calls it. The operator may do everything on the
- * server; `namespaces` has the names of all for him. `hasFleet` says that servers share namespaces in a store.
- * @typedef {{ credential: Credential, namespace: string, name: string, id: string, rights: Rights, isOperator: boolean, hasFleet: boolean, namespaces: string[] }} Session */
+/** `namespace` is as it was asked for, `""` for that of the address; `name` is what the broker calls it. The operator
+ * may do everything on the server; `namespaces` has the names of all for him. `hasFleet` says that servers share
+ * namespaces in a store.
+ * @typedef {{ credential: Credential, namespace: string, name: string, id: string, rights: Rights, isOperator: boolean,
+ *   hasFleet: boolean, namespaces: string[] }} Session */
 /** What the credential allows; null where only a try tells.
  * @typedef {{ listen: boolean, manage: boolean, send: boolean | null }} Rights */
 
@@ -44,20 +46,26 @@ export const ownEntity = () => (session.value?.credential.kind === "key" ? sessi
 export const isPlain = () => location.protocol === "http:" && !isLoopback(location.hostname);
 
 /** @param {string} host */
-const isLoopback = (host) => host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
+const isLoopback = (host) =>
+  host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 
 /** @param {Credential} credential
  * @returns {() => Promise<string | null>} */
 function authorizationOf(credential) {
   switch (credential.kind) {
-    case "open": return async () => null;
-    case "operator": return async () => `Bearer ${credential.key}`;
-    case "signature": return async () => credential.token;
-    case "key": return signer(credential, now);
-    case "oidc": return bearer(credential, {
-      keep: () => inUse?.credential === credential && store(),
-      over: (reason) => inUse?.credential === credential && endSession(reason),
-    });
+    case "open":
+      return async () => null;
+    case "operator":
+      return async () => `Bearer ${credential.key}`;
+    case "signature":
+      return async () => credential.token;
+    case "key":
+      return signer(credential, now);
+    case "oidc":
+      return bearer(credential, {
+        keep: () => inUse?.credential === credential && store(),
+        over: (reason) => inUse?.credential === credential && endSession(reason),
+      });
   }
 }
 
@@ -68,7 +76,8 @@ export const namedHere = () => new URLSearchParams(location.search).get("namespa
  * @param {string} name empty for none */
 function nameHere(name) {
   const query = name === "" ? "" : `?${new URLSearchParams({ namespace: name })}`;
-  if (query !== location.search) history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
+  if (query !== location.search)
+    history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
 }
 
 const store = () => sessionStorage.setItem(STORED, JSON.stringify(inUse));
@@ -92,21 +101,39 @@ async function allows(attempt) {
 async function accessOf() {
   const { namespace: name, operator: isOperator, fleet: hasFleet, rights, namespaces } = await call("get_access");
   const has = (/** @type {"listen" | "manage" | "send"} */ right) => rights.includes(right);
-  return { rights: { listen: has("listen"), manage: has("manage"), send: has("send") }, name, isOperator, hasFleet, namespaces: namespaces ?? [] };
+  return {
+    rights: { listen: has("listen"), manage: has("manage"), send: has("send") },
+    name,
+    isOperator,
+    hasFleet,
+    namespaces: namespaces ?? [],
+  };
 }
 
 /** Finds out what a key of one entity allows: it cannot follow the namespace, and only a try tells whether it may send.
  * @param {string} path */
 async function accessTo(path) {
-  const listen = await call("get_entity", { path: { entity: path } }).then(() => true, async (error) => {
-    if (!isRefused(error)) throw error;
-    // Nothing is sent, to tell a key without this right from one that is wrong. The right that is left is Send.
-    const isWrong = await call("send_messages", { path: { entity: path }, body: { messages: [] } }).then(() => false, isRefused);
-    if (isWrong) throw error;
-    return false;
-  });
-  const manage = listen && await allows(() => call("list_authorization_rules", { path: { entity: path } }));
-  return { rights: { listen, manage, send: listen ? null : true }, name: "", isOperator: false, hasFleet: false, namespaces: /** @type {string[]} */ ([]) };
+  const listen = await call("get_entity", { path: { entity: path } }).then(
+    () => true,
+    async (error) => {
+      if (!isRefused(error)) throw error;
+      // Nothing is sent, to tell a key without this right from one that is wrong. The right that is left is Send.
+      const isWrong = await call("send_messages", { path: { entity: path }, body: { messages: [] } }).then(
+        () => false,
+        isRefused,
+      );
+      if (isWrong) throw error;
+      return false;
+    },
+  );
+  const manage = listen && (await allows(() => call("list_authorization_rules", { path: { entity: path } })));
+  return {
+    rights: { listen, manage, send: listen ? null : true },
+    name: "",
+    isOperator: false,
+    hasFleet: false,
+    namespaces: /** @type {string[]} */ ([]),
+  };
 }
 
 /** Signs in, or throws why not.
@@ -150,8 +177,8 @@ export function signOut() {
   nameHere("");
 }
 
-/** Uses what the issuer has answered, else the credential of the tab, or none where the broker is open; in the namespace of the address,
- * and in no other if it names one. */
+/** Uses what the issuer has answered, else the credential of the tab, or none where the broker is open; in the
+ * namespace of the address, and in no other if it names one. */
 export async function start() {
   const wanted = namedHere();
   let reason = "";
@@ -165,7 +192,10 @@ export async function start() {
   for (;;) {
     try {
       if (given === null && !(await readOffer()).open) return endSession(reason);
-      await signIn(given?.credential ?? { kind: "open" }, answered === null && wanted !== "" ? wanted : given?.namespace ?? "");
+      await signIn(
+        given?.credential ?? { kind: "open" },
+        answered === null && wanted !== "" ? wanted : (given?.namespace ?? ""),
+      );
       complaint.value = reason;
       return;
     } catch (error) {

@@ -40,7 +40,10 @@ async function hmacSha256(key, text) {
     const imported = await crypto.subtle.importKey("raw", bytesOfText(key), algorithm, false, ["sign"]);
     return new Uint8Array(await crypto.subtle.sign("HMAC", imported, bytesOfText(text)));
   }
-  const [{ hmac }, { sha256 }] = await Promise.all([import("../vendor/noble/hmac.js"), import("../vendor/noble/sha2.js")]);
+  const [{ hmac }, { sha256 }] = await Promise.all([
+    import("../vendor/noble/hmac.js"),
+    import("../vendor/noble/sha2.js"),
+  ]);
   return hmac(sha256, bytesOfText(key), bytesOfText(text));
 }
 

@@ -8,7 +8,8 @@ import { AwayError, request } from "./api.js";
 /** The broker sends something every fifteen seconds. */
 const SILENT_MILLISECONDS = 40_000;
 
-/** The stream was open and broke, or nothing came through: the broker has gone, or something between here and it lets no stream pass. */
+/** The stream was open and broke, or nothing came through: the broker has gone, or something between here and it lets
+ * no stream pass. */
 export class BrokenError extends AwayError {
   /** @param {boolean} isSilent whether nothing came through */
   constructor(isSilent) {
@@ -17,7 +18,8 @@ export class BrokenError extends AwayError {
   }
 }
 
-/** Follows the changes of the namespace until the stream ends. `onEvents` gets what changed at one time, with the id of all.
+/** Follows the changes of the namespace until the stream ends. `onEvents` gets what changed at one time, with the id of
+ * all.
  * @param {{ lastId: string, seconds: number | undefined, signal: AbortSignal, onOpen: () => void,
  *   onEvents: (events: ServerEvent[], id: string) => void }} options */
 export async function follow({ lastId, seconds, signal, onOpen, onEvents }) {
@@ -42,7 +44,8 @@ export async function follow({ lastId, seconds, signal, onOpen, onEvents }) {
       timer = setTimeout(() => silence.abort(), SILENT_MILLISECONDS);
     }
   } catch (error) {
-    if (silence.signal.aborted || error instanceof TypeError) throw isOpen || silence.signal.aborted ? new BrokenError(silence.signal.aborted) : new AwayError();
+    if (silence.signal.aborted || error instanceof TypeError)
+      throw isOpen || silence.signal.aborted ? new BrokenError(silence.signal.aborted) : new AwayError();
     throw error;
   } finally {
     clearTimeout(timer);

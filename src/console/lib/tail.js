@@ -1,5 +1,5 @@
-// Messages of a queue as they arrive: looked at, and not locked. The stream of changes tells the number that the next message gets; if it has
-// grown, the newest messages are read, once a second and while the page is looked at.
+// Messages of a queue as they arrive: looked at, and not locked. The stream of changes tells the number that the next
+// message gets; if it has grown, the newest messages are read, once a second and while the page is looked at.
 
 import { ApiError, call } from "./api.js";
 import { now, second } from "./clock.js";
@@ -10,10 +10,12 @@ export const ROWS_MAX = 200;
 export const LOOK_MAX = 100;
 
 /** @typedef {Schemas["MessageShown"]} Message */
-/** What has arrived since `since`: `rows` are the newest, `shown` counts them and those before them. `passed` were not looked at, because more than
- * a look takes came at once; `missing` were not there any more, or do not match. `next` is the number from which on the next look begins. The first
- * look, `isFirst`, finds out whether the broker takes the query.
- * @typedef {{ since: number, next: number, isFirst: boolean, rows: Message[], shown: number, passed: number, missing: number, error?: Error }} Tail */
+/** What has arrived since `since`: `rows` are the newest, `shown` counts them and those before them. `passed` were not
+ * looked at, because more than a look takes came at once; `missing` were not there any more, or do not match. `next` is
+ * the number from which on the next look begins. The first look, `isFirst`, finds out whether the broker takes the
+ * query.
+ * @typedef {{ since: number, next: number, isFirst: boolean, rows: Message[], shown: number, passed: number,
+ *   missing: number, error?: Error }} Tail */
 
 /** @param {number} next
  * @returns {Tail} */
@@ -75,15 +77,17 @@ export function useTail(path, end, query, state) {
     if (state === "paused" || isBusy.current || isRefused(tail.error) || (end <= tail.next && !tail.isFirst)) return;
     isBusy.current = true;
     const from = lookFrom(tail, end);
-    call("list_messages", { path: { entity: path }, query: { ...query, from, limit: LOOK_MAX } }).then(
-      (page) => set(addLook(tail, from, end, page)),
-      (error) => {
-        // While the broker is away the head of the page says so.
-        if (error instanceof ApiError) set({ ...tail, error });
-      },
-    ).finally(() => {
-      isBusy.current = false;
-    });
+    call("list_messages", { path: { entity: path }, query: { ...query, from, limit: LOOK_MAX } })
+      .then(
+        (page) => set(addLook(tail, from, end, page)),
+        (error) => {
+          // While the broker is away the head of the page says so.
+          if (error instanceof ApiError) set({ ...tail, error });
+        },
+      )
+      .finally(() => {
+        isBusy.current = false;
+      });
   }, [tick, key, state]);
   return { tail, clear: () => set(beginTail(Math.max(end, tail.next))) };
 }

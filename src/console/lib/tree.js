@@ -6,10 +6,11 @@ import { unseenOf } from "./seen.js";
 import { freshOf } from "./trends.js";
 import { compare } from "../components/table.js";
 
-/** A row. A topic's counts have those of its subscriptions in them: a topic keeps nothing but scheduled messages itself. `fresh` and `unseen`
- * are dead letters that have come within the last hour, and since the reader has looked.
- * @typedef {{ path: string, name: string, kind: Schemas["Kind"], depth: number, children: number, isOpen: boolean, active: number, locked: number,
- *   scheduled: number, deferred: number, dead: number, fresh: number, unseen: number, incoming: number, outgoing: number, size: number, receivers: number, forwardTo?: string }} Row */
+/** A row. A topic's counts have those of its subscriptions in them: a topic keeps nothing but scheduled messages
+ * itself. `fresh` and `unseen` are dead letters that have come within the last hour, and since the reader has looked.
+ * @typedef {{ path: string, name: string, kind: Schemas["Kind"], depth: number, children: number, isOpen: boolean,
+ *   active: number, locked: number, scheduled: number, deferred: number, dead: number, fresh: number, unseen: number,
+ *   incoming: number, outgoing: number, size: number, receivers: number, forwardTo?: string }} Row */
 
 /** What rows are sorted by. @type {Record<string, (row: Row) => string | number>} */
 export const KEYS = {
@@ -28,16 +29,53 @@ export const KEYS = {
 
 /** @param {Schemas["EntityNow"]} entity
  * @returns {Row} */
-function rowOf({ path, kind, active, locked, scheduled, deferred, dead_letters: dead, size_bytes: size, receivers, forward_to: forwardTo }) {
+function rowOf({
+  path,
+  kind,
+  active,
+  locked,
+  scheduled,
+  deferred,
+  dead_letters: dead,
+  size_bytes: size,
+  receivers,
+  forward_to: forwardTo,
+}) {
   return {
-    path, kind, name: kind === "subscription" ? lastName(path) : path, depth: kind === "subscription" ? 1 : 0, children: 0, isOpen: false,
-    active, locked, scheduled, deferred, dead, size, receivers, forwardTo: forwardTo ?? undefined, fresh: freshOf(path, dead), unseen: unseenOf(path, dead),
-    incoming: rateOf(path, "incoming"), outgoing: rateOf(path, "completed"),
+    path,
+    kind,
+    name: kind === "subscription" ? lastName(path) : path,
+    depth: kind === "subscription" ? 1 : 0,
+    children: 0,
+    isOpen: false,
+    active,
+    locked,
+    scheduled,
+    deferred,
+    dead,
+    size,
+    receivers,
+    forwardTo: forwardTo ?? undefined,
+    fresh: freshOf(path, dead),
+    unseen: unseenOf(path, dead),
+    incoming: rateOf(path, "incoming"),
+    outgoing: rateOf(path, "completed"),
   };
 }
 
 /** Counts of a topic that those of its subscriptions are added to. */
-const SUMMED = /** @type {const} */ (["active", "locked", "scheduled", "deferred", "dead", "fresh", "unseen", "size", "receivers", "outgoing"]);
+const SUMMED = /** @type {const} */ ([
+  "active",
+  "locked",
+  "scheduled",
+  "deferred",
+  "dead",
+  "fresh",
+  "unseen",
+  "size",
+  "receivers",
+  "outgoing",
+]);
 
 /** The counts of an entity as every page shows them: those of a topic with those of its subscriptions.
  * @param {Schemas["EntityNow"]} entity
@@ -68,7 +106,11 @@ export function treeOf(entities, { filter, kind, sort, closed }) {
     if (entity.kind === "subscription") {
       if (kind !== "queue") subscriptions.push(rowOf(entity));
     } else if (kind === "" || kind === entity.kind) {
-      roots.set(entity.path, { row: rowOf(entity), children: [], isWanted: entity.path.toLowerCase().includes(wanted) });
+      roots.set(entity.path, {
+        row: rowOf(entity),
+        children: [],
+        isWanted: entity.path.toLowerCase().includes(wanted),
+      });
     }
   }
   for (const row of subscriptions) {
@@ -80,7 +122,8 @@ export function treeOf(entities, { filter, kind, sort, closed }) {
   }
   const key = KEYS[sort.replace(/^-/, "")] ?? KEYS.name;
   const sign = sort.startsWith("-") ? -1 : 1;
-  const order = (/** @type {Row} */ a, /** @type {Row} */ b) => sign * compare(key(a), key(b)) || compare(a.name, b.name);
+  const order = (/** @type {Row} */ a, /** @type {Row} */ b) =>
+    sign * compare(key(a), key(b)) || compare(a.name, b.name);
   const shown = [...roots.values()].filter(({ isWanted, children }) => isWanted || children.length !== 0);
   shown.sort((a, b) => order(a.row, b.row));
   return shown.flatMap(({ row, children }) => {

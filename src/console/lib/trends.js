@@ -8,7 +8,8 @@ import { can, ownEntity, session } from "./session.js";
 
 /** @typedef {Schemas["TrendShown"]} Trend */
 
-/** Those of entities by their path in lower case; null until they are known. @type {import("./html.js").Signal<Map<string, Trend> | null>} */
+/** Those of entities by their path in lower case; null until they are known. @type
+ * {import("./html.js").Signal<Map<string, Trend> | null>} */
 const trends = signal(null);
 /** That of the namespace as a whole. @type {import("./html.js").Signal<Trend | null>} */
 export const whole = signal(null);
@@ -17,19 +18,25 @@ export const whole = signal(null);
 export function useTrends() {
   const [tick, returned, id] = [minute.value, returns.value, session.value?.id];
   const isAllowed = can("listen") && ownEntity() === "";
-  useEffect(() => () => {
-    trends.value = null;
-    whole.value = null;
-  }, [id]);
+  useEffect(
+    () => () => {
+      trends.value = null;
+      whole.value = null;
+    },
+    [id],
+  );
   useEffect(() => {
     if (!isAllowed) return undefined;
     const aborted = new AbortController();
-    call("list_trends", { signal: aborted.signal }).then((found) => {
-      trends.value = new Map(found.trends.map(({ path, trend }) => [path, trend]));
-      whole.value = found.whole ?? null;
-    }, () => {
-      // The next time may be better; numbers stand without their change until then.
-    });
+    call("list_trends", { signal: aborted.signal }).then(
+      (found) => {
+        trends.value = new Map(found.trends.map(({ path, trend }) => [path, trend]));
+        whole.value = found.whole ?? null;
+      },
+      () => {
+        // The next time may be better; numbers stand without their change until then.
+      },
+    );
     return () => aborted.abort();
   }, [tick, returned, id, isAllowed]);
 }
@@ -37,8 +44,9 @@ export function useTrends() {
 /** @param {string} path */
 export const trendOf = (path) => trends.value?.get(path.toLowerCase());
 
-/** How many of the dead letters of an entity have come within the last hour: what was dead-lettered, and what was added to them since the
- * broker was asked. All are new where it has seen none within the last day, or keeps no history of the entity.
+/** How many of the dead letters of an entity have come within the last hour: what was dead-lettered, and what was added
+ * to them since the broker was asked. All are new where it has seen none within the last day, or keeps no history of
+ * the entity.
  * @param {string} path
  * @param {number} dead how many there are now */
 export function freshOf(path, dead) {

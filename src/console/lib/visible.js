@@ -1,11 +1,13 @@
-// Texts of others, made visible: control characters, marks that change the direction of text, and what has no width are shown as
-// escapes, so that a name or a body cannot pretend to be another.
+// Texts of others, made visible: control characters, marks that change the direction of text, and what has no width are
+// shown as escapes, so that a name or a body cannot pretend to be another.
 
-// C0 (but tab and line feed), DEL, C1, soft hyphen, marks of direction, characters without width, separators of lines, unpaired
-// surrogates, interlinear annotations, tags.
+// C0 (but tab and line feed), DEL, C1, soft hyphen, marks of direction, characters without width, separators of lines,
+// unpaired surrogates, interlinear annotations, tags.
 const HIDDEN = new RegExp(
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e" +
-  "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\ud800-\\udfff]", "gu");
+    "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\ud800-\\udfff]",
+  "gu",
+);
 
 /** @param {string} character */
 export function escapeOf(character) {

@@ -35,17 +35,46 @@ function All() {
   const found = stuckLinks.value;
   const rows = rowsOf(connections.value.values(), { filter, show, sort, stuck: found });
   const all = connections.value.size;
-  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.connections}</h1>
-      ${isKnown.value && html`<span class="muted">${countsOf(rows, all)}</span>`}</div>
+  return html`
+    <div class="page-head">
+      <h1 tabindex="-1">${C.pages.connections}</h1>
+      ${isKnown.value && html`<span class="muted">${countsOf(rows, all)}</span>`}
+    </div>
     ${show !== "stuck" && html`<${Attention} found=${found} />`}
-    ${all !== 0 && html`<div class="tools"><input class="filter" type="search" aria-label=${S.filter} placeholder=${S.filter} value=${filter} spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
-      <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[
-        { value: "", label: S.all }, { value: "receivers", label: S.receivers }, { value: "senders", label: S.senders },
-        { value: "stuck", label: html`${S.stuck}${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}` },
-        { value: "requests", label: S.requests }]} /></div>`}
+    ${all !== 0 && html`
+      <div class="tools">
+        <input
+          class="filter"
+          type="search"
+          aria-label=${S.filter}
+          placeholder=${S.filter}
+          value=${filter}
+          spellcheck=${false}
+          onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
+        />
+        <${Choice}
+          label=${S.show}
+          value=${show}
+          onChange=${setShow}
+          options=${[
+            { value: "", label: S.all },
+            { value: "receivers", label: S.receivers },
+            { value: "senders", label: S.senders },
+            {
+              value: "stuck",
+              label: html`
+                ${S.stuck}
+                ${found.length !== 0 && html` <small class="tab-count">${number(found.length)}</small>`}
+              `,
+            },
+            { value: "requests", label: S.requests },
+          ]}
+        />
+      </div>
+    `}
     <${Receives} />
-    <${Body} rows=${rows} all=${all} show=${show} sort=${sort} onSort=${setSort} />`;
+    <${Body} rows=${rows} all=${all} show=${show} sort=${sort} onSort=${setSort} />
+  `;
 }
 
 /** @param {Row[]} rows
@@ -60,13 +89,31 @@ function Body({ rows, all, show, sort, onSort }) {
   if (!isKnown.value) return html`<${Loading} />`;
   if (all === 0) {
     const path = entities.value.keys().next().value ?? "queue.1";
-    return html`<div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand(path)} /></div>`;
+    return html`
+      <div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand(path)} /></div>
+    `;
   }
   if (rows.length === 0) {
-    return html`<div class="card"><${Empty} title=${show === "stuck" ? S.noneStuck : S.noneTitle}>
-      <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button><//></div>`;
+    return html`
+      <div class="card">
+        <${Empty} title=${show === "stuck" ? S.noneStuck : S.noneTitle}>
+          <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button>
+        <//>
+      </div>
+    `;
   }
-  return html`<${Table} label=${S.table} columns=${columns(KEYS)} rows=${rows} keyOf=${(/** @type {Row} */ row) => row.key} sort=${sort} onSort=${onSort}
-    rowClass=${(/** @type {Row} */ row) => (row.link === null ? "connection" : row.why !== null ? "stuck" : "")}
-    hrefOf=${(/** @type {Row} */ row) => connectionHref(row.connection.id)} isSorted=${true} fills=${true} />`;
+  return html`
+    <${Table}
+      label=${S.table}
+      columns=${columns(KEYS)}
+      rows=${rows}
+      keyOf=${(/** @type {Row} */ row) => row.key}
+      sort=${sort}
+      onSort=${onSort}
+      rowClass=${(/** @type {Row} */ row) => (row.link === null ? "connection" : row.why !== null ? "stuck" : "")}
+      hrefOf=${(/** @type {Row} */ row) => connectionHref(row.connection.id)}
+      isSorted=${true}
+      fills=${true}
+    />
+  `;
 }

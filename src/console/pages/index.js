@@ -1,4 +1,5 @@
-// The pages: addresses, and where their code is. A page is loaded when it is first shown, or when there is nothing else to do.
+// The pages: addresses, and where their code is. A page is loaded when it is first shown, or when there is nothing else
+// to do.
 
 import { match } from "../lib/router.js";
 import { can, session } from "../lib/session.js";
@@ -6,8 +7,10 @@ import { can, session } from "../lib/session.js";
 /** What a page's component gets: the parameters of its address, and its query.
  * @typedef {{ parameters: Record<string, string>, query: Record<string, string> }} PageProperties */
 /** `nav` is the entry of the navigation that is marked. `style` is its file in styles/.
- * @typedef {{ pattern: string, nav: NavName, style?: string, load: () => Promise<{ default: (properties: PageProperties) => any }> }} Page */
-/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "deferred" | "jobs" | "send" | "rule-test" | "servers" | "audit" | "settings"} NavName */
+ * @typedef {{ pattern: string, nav: NavName, style?: string, load: () => Promise<{
+ *   default: (properties: PageProperties) => any }> }} Page */
+/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "deferred" | "jobs" |
+ *   "send" | "rule-test" | "servers" | "audit" | "settings"} NavName */
 
 /** @type {Page[]} */
 export const PAGES = [
@@ -43,7 +46,8 @@ const ENTRIES = [
   ["servers", "audit", "settings"],
 ];
 
-/** Returns the entries of the navigation for who is signed in, in groups: the operator of servers that share namespaces sees them.
+/** Returns the entries of the navigation for who is signed in, in groups: the operator of servers that share namespaces
+ * sees them.
  * @returns {NavName[][]} */
 export function navigation() {
   const { isOperator = false, hasFleet = false } = session.value ?? {};

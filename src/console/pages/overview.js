@@ -48,44 +48,88 @@ export default function Overview() {
   const range = rangeOf(route.value.query);
   const history = useHistory(undefined, range);
   useTrends();
-  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
+  return html`
+    <div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
     <${Figures} rates=${history.data?.rates} />
     <${FirstSteps} />
     <div class="columns"><${Attention} /><${Busiest} /></div>
-    <${RangeChoice} /><${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}<//>
-    <${ServerNow} />`;
+    <${RangeChoice} />
+    <${Loaded} of=${history}>
+      ${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}
+    <//>
+    <${ServerNow} />
+  `;
 }
 
 /** @param {{ rates: Schemas["RatesShown"] | null | undefined }} properties */
 function Figures({ rates }) {
   const sum = totals.value;
   const tone = 0 < freshTotal.value ? "alarm" : "";
-  return html`<dl class="figures">
-    <div><dt title=${S.inTitle}>${S.in}</dt><dd>${rate(rates?.incoming ?? 0)}<small> ${S.perSecond}</small>
-      ${0 < (rates?.published ?? 0) && html`<small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>`}</dd></div>
-    <div><dt title=${S.outTitle}>${S.out}</dt><dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd></div>
-    <div><dt>${S.active}</dt><dd><${WithTrend} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd></div>
-    <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
-    <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>
-    <div><dt>${S.deferred}</dt><dd><${Count} value=${sum.deferred} /></dd></div>
-    <div><dt>${S.dead}</dt><dd><${WithTrend} change=${whole.value?.dead_letters} tone=${tone}><${Count} value=${sum.dead_letters} tone=${tone} /><//></dd></div>
-    <div><dt>${S.size}</dt><dd><${Size} value=${sum.size_bytes} /></dd></div></dl>`;
+  return html`
+    <dl class="figures">
+      <div>
+        <dt title=${S.inTitle}>${S.in}</dt>
+        <dd>
+          ${rate(rates?.incoming ?? 0)}
+          <small> ${S.perSecond}</small>
+          ${0 < (rates?.published ?? 0) && html`
+            <small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>
+          `}
+        </dd>
+      </div>
+      <div>
+        <dt title=${S.outTitle}>${S.out}</dt>
+        <dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd>
+      </div>
+      <div>
+        <dt>${S.active}</dt>
+        <dd><${WithTrend} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd>
+      </div>
+      <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
+      <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>
+      <div><dt>${S.deferred}</dt><dd><${Count} value=${sum.deferred} /></dd></div>
+      <div>
+        <dt>${S.dead}</dt>
+        <dd>
+          <${WithTrend} change=${whole.value?.dead_letters} tone=${tone}>
+            <${Count} value=${sum.dead_letters} tone=${tone} />
+          <//>
+        </dd>
+      </div>
+      <div><dt>${S.size}</dt><dd><${Size} value=${sum.size_bytes} /></dd></div>
+    </dl>
+  `;
 }
 
 /** Says what to do next in a namespace in which nothing has happened. */
 function FirstSteps() {
   if (!isKnown.value) return null;
   if (entities.value.size === 0) return html`<${NoEntities} />`;
-  const isQuiet = ![...entities.value.values()].some((entity) => 0 < entity.incoming + entity.active + entity.scheduled + entity.dead_letters);
+  const isQuiet = ![...entities.value.values()].some(
+    (entity) => 0 < entity.incoming + entity.active + entity.scheduled + entity.dead_letters,
+  );
   const first = [...entities.value.values()].find(({ kind }) => kind !== "subscription")?.path ?? "";
-  return isQuiet ? html`<div class="card"><${Empty} title=${S.quietTitle} command=${S.quietCommand(first)}>
-    ${can("send") && html`<a href=${href(["send"], { entity: first })}>${S.quietLink}</a>`}<//></div>` : null;
+  return isQuiet
+    ? html`
+        <div class="card">
+          <${Empty} title=${S.quietTitle} command=${S.quietCommand(first)}>
+            ${can("send") && html`<a href=${href(["send"], { entity: first })}>${S.quietLink}</a>`}
+          <//>
+        </div>
+      `
+    : null;
 }
 
 function Attention() {
   const now = attention.value;
-  return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${A.title}</h2></div>
-    ${now === null ? html`<p class="muted">${A.notKnown}</p>` : html`<${AttentionList} items=${now.items} leftOut=${now.left_out} most=${ITEMS_MAX} />`}</section>`;
+  return html`
+    <section class="card" aria-labelledby="attention">
+      <div class="card-head"><h2 id="attention">${A.title}</h2></div>
+      ${now === null
+        ? html`<p class="muted">${A.notKnown}</p>`
+        : html`<${AttentionList} items=${now.items} leftOut=${now.left_out} most=${ITEMS_MAX} />`}
+    </section>
+  `;
 }
 
 function Busiest() {
@@ -96,12 +140,46 @@ function Busiest() {
   }
   busy.sort((a, b) => b.incoming + b.completed - a.incoming - a.completed);
   const columns = [
-    { id: "path", label: S.entity, isWide: true, cell: (/** @type {any} */ row) => html`<a href=${entityHref(row.path)}><${Text} value=${row.path} max=${200} /></a>` },
-    { id: "in", label: `${S.in} ${S.perSecond}`, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Rate} value=${row.incoming} />` },
-    { id: "out", label: `${S.out} ${S.perSecond}`, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Rate} value=${row.completed} />` },
-    { id: "active", label: S.active, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Count} value=${entities.value.get(row.path)?.active ?? 0} />` },
+    {
+      id: "path",
+      label: S.entity,
+      isWide: true,
+      cell: (/** @type {any} */ row) => html`
+        <a href=${entityHref(row.path)}><${Text} value=${row.path} max=${200} /></a>
+      `,
+    },
+    {
+      id: "in",
+      label: `${S.in} ${S.perSecond}`,
+      align: /** @type {const} */ ("end"),
+      cell: (/** @type {any} */ row) => html`<${Rate} value=${row.incoming} />`,
+    },
+    {
+      id: "out",
+      label: `${S.out} ${S.perSecond}`,
+      align: /** @type {const} */ ("end"),
+      cell: (/** @type {any} */ row) => html`<${Rate} value=${row.completed} />`,
+    },
+    {
+      id: "active",
+      label: S.active,
+      align: /** @type {const} */ ("end"),
+      cell: (/** @type {any} */ row) => html`<${Count} value=${entities.value.get(row.path)?.active ?? 0} />`,
+    },
   ];
-  return html`<section class="card" aria-labelledby="busiest"><div class="card-head"><h2 id="busiest">${S.busiest}</h2></div>
-    ${busy.length === 0 ? html`<p class="muted">${hasRates() ? S.busiestNone : C.loading}</p>`
-      : html`<${Table} label=${S.busiest} columns=${columns} rows=${busy.slice(0, BUSIEST_MAX)} keyOf=${(/** @type {any} */ row) => row.path} />`}</section>`;
+  return html`
+    <section class="card" aria-labelledby="busiest">
+      <div class="card-head"><h2 id="busiest">${S.busiest}</h2></div>
+      ${busy.length === 0
+        ? html`<p class="muted">${hasRates() ? S.busiestNone : C.loading}</p>`
+        : html`
+            <${Table}
+              label=${S.busiest}
+              columns=${columns}
+              rows=${busy.slice(0, BUSIEST_MAX)}
+              keyOf=${(/** @type {any} */ row) => row.path}
+            />
+          `}
+    </section>
+  `;
 }

@@ -34,22 +34,53 @@ const FOLLOWED_MAX = 5_000;
 
 /** @param {import("./index.js").PageProperties} properties */
 export default function Schedule({ query }) {
-  const some = [...entities.value.values()].filter(({ scheduled }) => scheduled !== 0).sort((a, b) => b.scheduled - a.scheduled || (a.path < b.path ? -1 : 1));
+  const some = [...entities.value.values()]
+    .filter(({ scheduled }) => scheduled !== 0)
+    .sort((a, b) => b.scheduled - a.scheduled || (a.path < b.path ? -1 : 1));
   const wanted = query.entity ?? "";
   const paths = wanted === "" ? some.slice(0, ENTITIES_MAX).map(({ path }) => path) : [wanted];
-  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.schedule}</h1>
-      <select class="schedule-entity" aria-label=${S.entity} value=${wanted} onChange=${(/** @type {any} */ event) => setQuery({ entity: event.target.value, at: undefined })}>
+  return html`
+    <div class="page-head">
+      <h1 tabindex="-1">${C.pages.schedule}</h1>
+      <select
+        class="schedule-entity"
+        aria-label=${S.entity}
+        value=${wanted}
+        onChange=${(/** @type {any} */ event) => setQuery({ entity: event.target.value, at: undefined })}
+      >
         <option value="" selected=${wanted === ""}>${S.all(number(some.length))}</option>
-        ${wanted !== "" && !some.some(({ path }) => path === wanted) && html`<option value=${wanted} selected=${true}>${visible(wanted)}</option>`}
-        ${some.map(({ path, scheduled }) => html`<option key=${path} value=${path} selected=${path === wanted}>${S.one(visible(path), number(scheduled))}</option>`)}</select></div>
-    ${wanted === "" && ENTITIES_MAX < some.length && html`<${Notice}>${S.most(number(ENTITIES_MAX), number(some.length))}<//>`}
-    ${!isKnown.value && some.length === 0 ? html`<${Loading} />` : paths.length === 0 ? html`<${None} />` : html`<${Shown} paths=${paths} query=${query} />`}`;
+        ${wanted !== "" && !some.some(({ path }) => path === wanted) && html`
+          <option value=${wanted} selected=${true}>${visible(wanted)}</option>
+        `}
+        ${some.map(
+          ({ path, scheduled }) => html`
+            <option key=${path} value=${path} selected=${path === wanted}>
+              ${S.one(visible(path), number(scheduled))}
+            </option>
+          `,
+        )}
+      </select>
+    </div>
+    ${wanted === "" && ENTITIES_MAX < some.length && html`
+      <${Notice}>${S.most(number(ENTITIES_MAX), number(some.length))}<//>
+    `}
+    ${!isKnown.value && some.length === 0
+      ? html`<${Loading} />`
+      : paths.length === 0
+        ? html`<${None} />`
+        : html`<${Shown} paths=${paths} query=${query} />`}
+  `;
 }
 
 /** @param {{ path?: string }} properties */
 function None({ path }) {
-  return html`<div class="card"><${Empty} title=${path === undefined ? S.none : S.noneOf} text=${S.noneText} command=${S.command}>
-    ${can("send") && html`<a href=${href(["send"], { entity: path })}>${S.sendOne}</a>`}<//></div>`;
+  return html`
+    <div class="card">
+      <${Empty} title=${path === undefined ? S.none : S.noneOf} text=${S.noneText} command=${S.command}>
+        ${can("send") && html`<a href=${href(["send"], { entity: path })}>${S.sendOne}</a>`}
+      <//>
+    </div>
+  `;
 }
 
 /** A range of the address.
@@ -64,7 +95,7 @@ function rangeOf(from, before) {
 /** @param {{ paths: string[], query: Record<string, string> }} properties */
 function Shown({ paths, query }) {
   const range = rangeOf(query.from, query.before);
-  const selection = rangeOf(...(/** @type {[string, string]} */ ((query.at ?? "").split("..", 2))));
+  const selection = rangeOf(.../** @type {[string, string]} */ ((query.at ?? "").split("..", 2)));
   const [changes, setChanges] = useState(0);
   const sum = paths.reduce((before, path) => before + (entities.value.get(path)?.scheduled ?? 0), 0);
   const bars = matchMedia("(max-width: 599px)").matches ? 36 : 60;
@@ -82,60 +113,160 @@ function Shown({ paths, query }) {
   if (data === undefined) return html`<${Loaded} of=${counts}>${() => null}<//>`;
   if (data === null) return html`<${None} path=${paths.length === 1 ? paths[0] : undefined} />`;
   const { scale } = data;
-  const setRange = (/** @type {Range | null} */ next) => setQuery({ from: next === null ? undefined : isoOf(next.from), before: next === null ? undefined : isoOf(next.before), at: undefined });
+  const setRange = (/** @type {Range | null} */ next) =>
+    setQuery({
+      from: next === null ? undefined : isoOf(next.from),
+      before: next === null ? undefined : isoOf(next.before),
+      at: undefined,
+    });
   const step = (/** @type {number} */ factor, /** @type {number | undefined} */ around = undefined) =>
-    setRange(zoomed(range ?? scale, factor, around ?? (selection === null ? undefined : (selection.from + selection.before) / 2)));
+    setRange(
+      zoomed(
+        range ?? scale,
+        factor,
+        around ?? (selection === null ? undefined : (selection.from + selection.before) / 2),
+      ),
+    );
   const move = (/** @type {-1 | 1} */ direction) => {
     const { from, before } = range ?? scale;
     const by = Math.round((before - from) / 2) * direction;
     setRange({ from: from + by, before: before + by });
   };
-  const select = (/** @type {Range | null} */ next) => setQuery({ at: next === null ? undefined : `${isoOf(next.from)}..${isoOf(next.before)}` });
-  const ahead = (/** @type {number} */ hours) => () => setRange({ from: Math.floor(now() / 1000) * 1000, before: Math.floor(now() / 1000) * 1000 + hours * 3_600_000 });
+  const select = (/** @type {Range | null} */ next) =>
+    setQuery({ at: next === null ? undefined : `${isoOf(next.from)}..${isoOf(next.before)}` });
+  const ahead = (/** @type {number} */ hours) => () =>
+    setRange({ from: Math.floor(now() / 1000) * 1000, before: Math.floor(now() / 1000) * 1000 + hours * 3_600_000 });
   const between = selection ?? scale;
-  const expected = selection === null ? inView : data.counts.reduce((before, count, at) => {
-    const begin = scale.from + at * scale.step;
-    return before + (selection.from <= begin && begin < selection.before ? count : 0);
-  }, 0);
-  return html`<section class="card" aria-label=${S.histogram}>
-      <div class="card-head"><h2>${rangeText(scale, scale)} <span class="muted number count">${number(inView)}</span></h2>
+  const expected =
+    selection === null
+      ? inView
+      : data.counts.reduce((before, count, at) => {
+          const begin = scale.from + at * scale.step;
+          return before + (selection.from <= begin && begin < selection.before ? count : 0);
+        }, 0);
+  return html`
+    <section class="card" aria-label=${S.histogram}>
+      <div class="card-head">
+        <h2>${rangeText(scale, scale)} <span class="muted number count">${number(inView)}</span></h2>
         <div class="actions zoom" role="group" aria-label=${S.span}>
-          <button type="button" aria-label=${S.zoomIn} title=${S.zoomIn} disabled=${scale.step * 10 <= RANGE_MIN && scale.count <= 10} onClick=${() => step(0.5)}>+</button>
+          <button
+            type="button"
+            aria-label=${S.zoomIn}
+            title=${S.zoomIn}
+            disabled=${scale.step * 10 <= RANGE_MIN && scale.count <= 10}
+            onClick=${() => step(0.5)}
+          >
+            +
+          </button>
           <button type="button" aria-label=${S.zoomOut} title=${S.zoomOut} onClick=${() => step(2)}>−</button>
           <button type="button" aria-label=${S.earlier} title=${S.earlier} onClick=${() => move(-1)}>←</button>
           <button type="button" aria-label=${S.later} title=${S.later} onClick=${() => move(1)}>→</button>
-          <button type="button" class="quiet" onClick=${ahead(1)}>${S.hour}</button><button type="button" class="quiet" onClick=${ahead(24)}>${S.day}</button>
+          <button type="button" class="quiet" onClick=${ahead(1)}>${S.hour}</button>
+          <button type="button" class="quiet" onClick=${ahead(24)}>${S.day}</button>
           <button type="button" class="quiet" onClick=${ahead(168)}>${S.week}</button>
-          <button type="button" class="quiet" disabled=${range === null} onClick=${() => setRange(null)}>${S.whole}</button></div></div>
-      <${Histogram} scale=${scale} counts=${data.counts} selection=${selection} onSelect=${select} onZoom=${setRange} onStep=${step} onMove=${move} onWhole=${() => setRange(null)} />
-      ${range === null && 0 < data.later && html`<p class="later"><button type="button" class="quiet" onClick=${() => setRange(data.whole)}>${
-        S.behind(number(data.later), local(data.whole.before))}</button></p>`}
-      ${data.isIncomplete && html`<p class="muted">${S.incomplete}</p>`}</section>
+          <button type="button" class="quiet" disabled=${range === null} onClick=${() => setRange(null)}>
+            ${S.whole}
+          </button>
+        </div>
+      </div>
+      <${Histogram}
+        scale=${scale}
+        counts=${data.counts}
+        selection=${selection}
+        onSelect=${select}
+        onZoom=${setRange}
+        onStep=${step}
+        onMove=${move}
+        onWhole=${() => setRange(null)}
+      />
+      ${range === null && 0 < data.later && html`
+        <p class="later">
+          <button type="button" class="quiet" onClick=${() => setRange(data.whole)}>
+            ${S.behind(number(data.later), local(data.whole.before))}
+          </button>
+        </p>
+      `}
+      ${data.isIncomplete && html`<p class="muted">${S.incomplete}</p>`}
+    </section>
     <${Problem} error=${counts.error} />
-    <${Messages} paths=${paths} range=${{ from: between.from, before: between.before }} scale=${scale} expected=${expected} isSelected=${selection !== null} isZoomed=${range !== null}
-      stamp=${follows.join()} onChange=${() => setChanges((/** @type {number} */ old) => old + 1)} />`;
+    <${Messages}
+      paths=${paths}
+      range=${{ from: between.from, before: between.before }}
+      scale=${scale}
+      expected=${expected}
+      isSelected=${selection !== null}
+      isZoomed=${range !== null}
+      stamp=${follows.join()}
+      onChange=${() => setChanges((/** @type {number} */ old) => old + 1)}
+    />
+  `;
 }
 
-/** @param {{ paths: string[], range: Range, scale: import("./schedule/scale.js").Scale, expected: number, isSelected: boolean, isZoomed: boolean, stamp: string,
- *   onChange: () => void }} properties */
+/** @param {{ paths: string[], range: Range, scale: import("./schedule/scale.js").Scale, expected: number,
+ *   isSelected: boolean, isZoomed: boolean, stamp: string, onChange: () => void }} properties */
 function Messages({ paths, range, scale, expected, isSelected, isZoomed, stamp, onChange }) {
   const [most, setMost] = useState(READ_STEP);
   useFocusKept(".table-box");
-  const found = useResource((signal) => readScheduled(paths, range, most, signal), [paths, range, most], [expected, stamp]);
+  const found = useResource(
+    (signal) => readScheduled(paths, range, most, signal),
+    [paths, range, most],
+    [expected, stamp],
+  );
   const kept = useRef(found.data);
   if (found.data !== undefined) kept.current = found.data;
   const data = found.data ?? (found.error ? undefined : kept.current);
   const title = isSelected ? S.messagesIn(rangeText(range, scale)) : S.messages;
-  return html`<div class="card-head list-head"><h2>${title} <span class="muted number count">${data === undefined ? "" : S.found(number(data.rows.length), number(expected))}</span></h2>
-      ${isSelected && html`<button type="button" class="quiet" onClick=${() => setQuery({ at: undefined })}>${S.clear}</button>`}</div>
+  return html`
+    <div class="card-head list-head">
+      <h2>
+        ${title}${" "}
+        <span class="muted number count">
+          ${data === undefined ? "" : S.found(number(data.rows.length), number(expected))}
+        </span>
+      </h2>
+      ${isSelected && html`
+        <button type="button" class="quiet" onClick=${() => setQuery({ at: undefined })}>${S.clear}</button>
+      `}
+    </div>
     <${Problem} error=${found.error} onRetry=${found.reload} />
-    ${data !== undefined && !data.isWhole && html`<${Notice}><span>${S.partlyRead(number(data.rows.length))}</span>
-      <button type="button" disabled=${found.isLoading} onClick=${() => setMost(most + 5 * READ_STEP)}>${S.further}</button><//>`}
-    ${data === undefined || (data.rows.length === 0 && found.isLoading) ? !found.error && html`<${Loading} />` : data.rows.length === 0 && data.isWhole ? html`<div class="card"><${Empty} title=${S.noneInSpan}>
-        ${(isZoomed || isSelected) && html`<button type="button" onClick=${() => setQuery({ from: undefined, before: undefined, at: undefined })}>${S.showAll}</button>`}<//></div>`
-      : html`<${Table} label=${S.messages} columns=${columnsOf(1 < paths.length, onChange)} rows=${data.rows} keyOf=${(/** @type {Row} */ row) => `${row.entity} ${row.sequence_number}`}
-          hrefOf=${(/** @type {Row} */ row) => messageHref(row.entity, row.sequence_number)} fills=${true} isSorted=${true} rowHeight=${36} />`}
-`;
+    ${data !== undefined && !data.isWhole && html`
+      <${Notice}>
+        <span>${S.partlyRead(number(data.rows.length))}</span>
+        <button type="button" disabled=${found.isLoading} onClick=${() => setMost(most + 5 * READ_STEP)}>
+          ${S.further}
+        </button>
+      <//>
+    `}
+    ${data === undefined || (data.rows.length === 0 && found.isLoading)
+      ? !found.error && html`<${Loading} />`
+      : data.rows.length === 0 && data.isWhole
+        ? html`
+            <div class="card">
+              <${Empty} title=${S.noneInSpan}>
+                ${(isZoomed || isSelected) && html`
+                  <button
+                    type="button"
+                    onClick=${() => setQuery({ from: undefined, before: undefined, at: undefined })}
+                  >
+                    ${S.showAll}
+                  </button>
+                `}
+              <//>
+            </div>
+          `
+        : html`
+            <${Table}
+              label=${S.messages}
+              columns=${columnsOf(1 < paths.length, onChange)}
+              rows=${data.rows}
+              keyOf=${(/** @type {Row} */ row) => `${row.entity} ${row.sequence_number}`}
+              hrefOf=${(/** @type {Row} */ row) => messageHref(row.entity, row.sequence_number)}
+              fills=${true}
+              isSorted=${true}
+              rowHeight=${36}
+            />
+          `}
+  `;
 }
 
 /** @param {boolean} hasEntity
@@ -143,16 +274,49 @@ function Messages({ paths, range, scale, expected, isSelected, isZoomed, stamp, 
  * @returns {import("../components/table.js").Column<Row>[]} */
 const columnsOf = (hasEntity, onChange) => [
   { id: "due", label: S.due, cell: (row) => html`<${Time} at=${row.scheduled_for ?? undefined} />` },
-  ...(hasEntity ? [{ id: "entity", label: S.queue, hide: /** @type {const} */ ("narrow"), cell: (/** @type {Row} */ row) => html`<a href=${entityHref(row.entity, "messages")}><${Text} value=${row.entity} max=${120} /></a>` }] : []),
-  { id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(row.entity, row.sequence_number)}>${digits(row.sequence_number)}</a>` },
+  ...(hasEntity
+    ? [
+        {
+          id: "entity",
+          label: S.queue,
+          hide: /** @type {const} */ ("narrow"),
+          cell: (/** @type {Row} */ row) => html`
+            <a href=${entityHref(row.entity, "messages")}><${Text} value=${row.entity} max=${120} /></a>
+          `,
+        },
+      ]
+    : []),
+  {
+    id: "number",
+    label: S.number,
+    align: "end",
+    cell: (row) => html`
+      <a class="number" href=${messageHref(row.entity, row.sequence_number)}>${digits(row.sequence_number)}</a>
+    `,
+  },
   { id: "id", label: S.messageId, hide: "medium", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
   { id: "body", label: S.body, isWide: true, hide: "medium", cell: (row) => html`<${Preview} message=${row} />` },
-  ...(can("manage") ? [{
-    id: "actions", label: S.actions, align: /** @type {const} */ ("end"), cell: (/** @type {Row} */ row) => {
-      const shown = digits(row.sequence_number);
-      return html`<span class="row-actions"><${RowAction} icon="schedule" label=${S.changeLabel(shown)} onClick=${() => openChange(row, onChange)} />
-        <${RowAction} icon="activate" label=${S.sendLabel(shown)} onClick=${() => sendNow(row, onChange)} />
-        <${RowAction} icon="cancel" label=${S.cancelLabel(shown)} onClick=${() => cancel(row, onChange)} /></span>`;
-    },
-  }] : []),
+  ...(can("manage")
+    ? [
+        {
+          id: "actions",
+          label: S.actions,
+          align: /** @type {const} */ ("end"),
+          cell: (/** @type {Row} */ row) => {
+            const shown = digits(row.sequence_number);
+            return html`
+              <span class="row-actions">
+                <${RowAction}
+                  icon="schedule"
+                  label=${S.changeLabel(shown)}
+                  onClick=${() => openChange(row, onChange)}
+                />
+                <${RowAction} icon="activate" label=${S.sendLabel(shown)} onClick=${() => sendNow(row, onChange)} />
+                <${RowAction} icon="cancel" label=${S.cancelLabel(shown)} onClick=${() => cancel(row, onChange)} />
+              </span>
+            `;
+          },
+        },
+      ]
+    : []),
 ];

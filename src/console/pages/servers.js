@@ -23,8 +23,14 @@ const STALE_MILLISECONDS = 3_000;
 
 export default function ServersPage() {
   const isOperator = session.value?.isOperator === true;
-  return html`${isOperator ? html`<${Known} />` : html`<div class="page-head"><h1 tabindex="-1">${C.pages.servers}</h1></div>
-    <div class="card"><${Empty} title=${S.forbiddenTitle} text=${S.forbiddenText} /></div>`}`;
+  return html`
+    ${isOperator
+      ? html`<${Known} />`
+      : html`
+          <div class="page-head"><h1 tabindex="-1">${C.pages.servers}</h1></div>
+          <div class="card"><${Empty} title=${S.forbiddenTitle} text=${S.forbiddenText} /></div>
+        `}
+  `;
 }
 
 /** Returns the fleet, or null where the server shares no store.
@@ -47,11 +53,22 @@ function Known() {
     const timer = setTimeout(fleet.reload, LOOK_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [isLoading, data === null]);
-  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.servers}</h1>
-      ${data && html`<span class="muted">${countsOf(data)}</span>`}</div>
-    <${Loaded} of=${fleet}>${(/** @type {Fleet | null} */ found) => (found === null
-      ? html`<div class="card"><${Empty} title=${S.noFleetTitle} text=${S.noFleetText} command=${S.noFleetCommand} /></div>`
-      : html`<${All} fleet=${found} reload=${fleet.reload} />`)}<//>`;
+  return html`
+    <div class="page-head">
+      <h1 tabindex="-1">${C.pages.servers}</h1>
+      ${data && html`<span class="muted">${countsOf(data)}</span>`}
+    </div>
+    <${Loaded} of=${fleet}>
+      ${(/** @type {Fleet | null} */ found) =>
+        found === null
+          ? html`
+              <div class="card">
+                <${Empty} title=${S.noFleetTitle} text=${S.noFleetText} command=${S.noFleetCommand} />
+              </div>
+            `
+          : html`<${All} fleet=${found} reload=${fleet.reload} />`}
+    <//>
+  `;
 }
 
 /** @param {Fleet} fleet */
@@ -64,11 +81,26 @@ function countsOf({ servers, namespaces }) {
 function All({ fleet, reload }) {
   const looked = fleet.looked_ms_ago ?? 0;
   const away = fleet.stores.filter(({ reached }) => !reached);
-  return html`${away.length !== 0 && 1 < fleet.stores.length ? html`<${Notice} tone="alarm"><${Text} value=${S.away(away.map(({ name }) => name).join(", "))} max=${400} /><//>`
-      : STALE_MILLISECONDS < looked ? html`<${Notice} tone="alarm">${S.stale(span(looked))}<//>`
-      : !fleet.lease_held && html`<${Notice} tone="alarm">${S.noLease}<//>`}
+  return html`
+    ${away.length !== 0 && 1 < fleet.stores.length
+      ? html`
+          <${Notice} tone="alarm"><${Text} value=${S.away(away.map(({ name }) => name).join(", "))} max=${400} /><//>
+        `
+      : STALE_MILLISECONDS < looked
+        ? html`<${Notice} tone="alarm">${S.stale(span(looked))}<//>`
+        : !fleet.lease_held && html`<${Notice} tone="alarm">${S.noLease}<//>`}
     <${Attention} namespaces=${fleet.namespaces} reload=${reload} />
-    ${fleet.stores.map((store) => html`<${Store} key=${store.name} store=${store} isOne=${fleet.stores.length === 1} configuration=${fleet.configuration} />`)}
+    ${fleet.stores.map(
+      (store) => html`
+        <${Store}
+          key=${store.name}
+          store=${store}
+          isOne=${fleet.stores.length === 1}
+          configuration=${fleet.configuration}
+        />
+      `,
+    )}
     <${Servers} fleet=${fleet} />
-    <${Namespaces} namespaces=${fleet.namespaces} stores=${fleet.stores.length} />`;
+    <${Namespaces} namespaces=${fleet.namespaces} stores=${fleet.stores.length} />
+  `;
 }

@@ -15,8 +15,15 @@ const TABS = /** @type {const} */ (["access", "keys", "file"]);
 /** @param {import("./index.js").PageProperties} properties */
 export default function Settings({ query }) {
   const current = TABS.find((id) => id === query.tab) ?? "access";
-  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.settings}</h1></div>
+  return html`
+    <div class="page-head"><h1 tabindex="-1">${C.pages.settings}</h1></div>
     <${Tabs} label=${S.tabs} tabs=${TABS.map((id) => ({ id, label: S[id] }))} current=${current} />
-    ${current === "access" ? html`<${Access} />` : !can("manage") ? html`<div class="card"><${Empty} title=${S.forbiddenTitle} text=${S.forbiddenText} /></div>`
-      : current === "keys" ? html`<${Keys} entity=${query.entity ?? ""} />` : html`<${File} />`}`;
+    ${current === "access"
+      ? html`<${Access} />`
+      : !can("manage")
+        ? html`<div class="card"><${Empty} title=${S.forbiddenTitle} text=${S.forbiddenText} /></div>`
+        : current === "keys"
+          ? html`<${Keys} entity=${query.entity ?? ""} />`
+          : html`<${File} />`}
+  `;
 }

@@ -59,8 +59,8 @@ export const S = {
   awayAnnouncement: "Cannot reach the broker.",
   openNotice: "Development profile: no keys are verified, and anyone on this machine may do everything.",
   plainNotice:
-    "This page was loaded over plain HTTP from another machine: others on the network can read and change everything. "
-    + "Use HTTPS.",
+    "This page was loaded over plain HTTP from another machine: others on the network can read and change everything. " +
+    "Use HTTPS.",
   noEntities: "This namespace has no entities yet.",
   noEntitiesText: "Create a queue or a topic here or on the command line, or import an emulator's Config.json.",
   noEntitiesCommand: "jitney queues create orders",
@@ -72,7 +72,12 @@ export const S = {
   shortcuts: {
     title: "Keyboard shortcuts",
     keys: /** @type {const} */ ([
-      ["/", "Search"], ["?", "This list"], ["↑ ↓", "Move in a table"], ["Enter", "Open the row"], ["Esc", "Close a dialog"], ["Ctrl Enter", "Send the form"],
+      ["/", "Search"],
+      ["?", "This list"],
+      ["↑ ↓", "Move in a table"],
+      ["Enter", "Open the row"],
+      ["Esc", "Close a dialog"],
+      ["Ctrl Enter", "Send the form"],
     ]),
     /** @param {string} page */
     goTo: (page) => `Go to ${page}`,

@@ -40,9 +40,15 @@ export const S = {
   noName: "no name",
   links: "Links",
   /** @param {string} links @param {string} connections */
-  counts: (connections, links) => `${connections} ${connections === "1" ? "connection" : "connections"}, ${links} ${links === "1" ? "link" : "links"}`,
+  counts: (connections, links) =>
+    `${connections} ${connections === "1" ? "connection" : "connections"}, ${links} ${links === "1" ? "link" : "links"}`,
   roles: {
-    sender: "sends to", receiver: "receives from", waiting_receiver: "waits for a session of", coordinator: "transactions", requests: "requests to", responses: "responses of",
+    sender: "sends to",
+    receiver: "receives from",
+    waiting_receiver: "waits for a session of",
+    coordinator: "transactions",
+    requests: "requests to",
+    responses: "responses of",
   },
   noCredit: "It accepts no message now.",
   rateTitle: "Deliveries a second over this link: messages that it was handed, or batches that it sent.",
@@ -64,9 +70,11 @@ export const S = {
   attentionMore: "Show all that are stuck",
   why: {
     /** @param {string} locked @param {string} age @param {string} idle @param {string} waits */
-    holding: (locked, age, idle, waits) => `holds ${locked} unsettled${age === "" ? "" : `, the oldest for ${age}`}, and nothing has happened for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
+    holding: (locked, age, idle, waits) =>
+      `holds ${locked} unsettled${age === "" ? "" : `, the oldest for ${age}`}, and nothing has happened for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
     /** @param {string} idle @param {string} waits */
-    silent: (idle, waits) => `has taken no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
+    silent: (idle, waits) =>
+      `has taken no message for ${idle}, while ${waits} ${waits === "1" ? "waits" : "wait"} for it`,
   },
 
   emptyTitle: "No client is connected.",
@@ -81,9 +89,11 @@ export const S = {
   closeTitle: (client) => `Close the connection of ${client}?`,
   closeText: "The client may connect again.",
   /** @param {string} locked */
-  locksEnd: (locked) => `Its ${locked} locked ${locked === "1" ? "message returns" : "messages return"} to the queue at once, and the delivery counts as failed.`,
+  locksEnd: (locked) =>
+    `Its ${locked} locked ${locked === "1" ? "message returns" : "messages return"} to the queue at once, and the delivery counts as failed.`,
   /** @param {string} sessions */
-  sessionsEnd: (sessions) => `Its ${sessions === "1" ? "message session is" : `${sessions} message sessions are`} free at once; their messages return, and no delivery counts.`,
+  sessionsEnd: (sessions) =>
+    `Its ${sessions === "1" ? "message session is" : `${sessions} message sessions are`} free at once; their messages return, and no delivery counts.`,
   locksNone: "It has no locks.",
   closeAction: "Close the connection",
   closed: "The connection was closed.",

@@ -5,7 +5,8 @@ export const S = {
   choose: "Entities with deferred messages",
   count: "Deferred",
   none: "No deferred messages.",
-  noneText: "A receiver that defers a message gets it back by its sequence number only. Such messages are listed here, so that none is forgotten.",
+  noneText:
+    "A receiver that defers a message gets it back by its sequence number only. Such messages are listed here, so that none is forgotten.",
   command: "jitney deferred orders 17 18",
   noneOf: "This entity has no deferred messages.",
   others: "All entities with deferred messages",
@@ -20,7 +21,8 @@ export const S = {
   numberNeeded: "A sequence number is needed.",
   /** @param {string} number */
   received: (number) => `Message ${number} is locked for you.`,
-  inSession: "Messages of entities with message sessions are received by clients that hold the session; here they can be made active.",
+  inSession:
+    "Messages of entities with message sessions are received by clients that hold the session; here they can be made active.",
 
   /** @param {string} number */
   selectLabel: (number) => `Select message ${number}`,
@@ -37,14 +39,16 @@ export const S = {
   putBackOneTitle: (number, path) => `Make message ${number} of ${path} active?`,
   putBackOneText: "It becomes active at once, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} count @param {string} path */
-  putBackSelectedTitle: (count, path) => `Make ${count} selected deferred ${count === "1" ? "message" : "messages"} of ${path} active?`,
-  putBackText: 
-    "They become active at once, and the next receiver that asks gets them. Messages that are deferred while the job runs, "
-    + "and those that a receiver has locked, stay as they are.",
+  putBackSelectedTitle: (count, path) =>
+    `Make ${count} selected deferred ${count === "1" ? "message" : "messages"} of ${path} active?`,
+  putBackText:
+    "They become active at once, and the next receiver that asks gets them. Messages that are deferred while the job runs, " +
+    "and those that a receiver has locked, stay as they are.",
   /** @param {string} number */
   active: (number) => `Message ${number} is active now.`,
   /** @param {string} changed @param {string} skipped */
-  putBackDone: (changed, skipped) => `${changed} ${changed === "1" ? "message is" : "messages are"} active now${skipped === "0" ? "." : `; ${skipped} stayed as they are.`}`,
+  putBackDone: (changed, skipped) =>
+    `${changed} ${changed === "1" ? "message is" : "messages are"} active now${skipped === "0" ? "." : `; ${skipped} stayed as they are.`}`,
   /** @param {string} id */
   jobRuns: (id) => `Job ${id} is making them active.`,
   toJob: "Open the job",

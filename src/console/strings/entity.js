@@ -44,7 +44,10 @@ export const S = {
   /** @param {string} shown @param {number} count */
   copiedTo: (shown, count) => (count === 1 ? "Is copied to 1 subscription" : `Is copied to ${shown} subscriptions`),
   /** @param {string} shown @param {number} count */
-  othersAreCalmer: (shown, count) => (count === 1 ? "1 other has fewer dead letters or a shorter backlog." : `${shown} others have fewer dead letters or a shorter backlog.`),
+  othersAreCalmer: (shown, count) =>
+    count === 1
+      ? "1 other has fewer dead letters or a shorter backlog."
+      : `${shown} others have fewer dead letters or a shorter backlog.`,
   /** @param {string} count */
   showAll: (count) => `Show all ${count}`,
   forwardsTo: "Forwards to",
@@ -53,8 +56,8 @@ export const S = {
   /** @param {string} count */
   moreRules: (count) => `and ${count} more`,
   pictureNote:
-    "Rates are those of the last ten seconds, totals those since the broker started. Locked messages count as active or "
-    + "deferred, too, and those that were moved as forwarded.",
+    "Rates are those of the last ten seconds, totals those since the broker started. Locked messages count as active or " +
+    "deferred, too, and those that were moved as forwarded.",
   abandonedTotal: "Abandoned",
   expiredTotal: "Expired",
   locksExpiredTotal: "Locks expired",
@@ -86,9 +89,9 @@ export const S = {
   moreDescriptions: (count) => `${count} more ${count === "1" ? "description" : "descriptions"}`,
   /** @param {string} count */
   andMore: (count) => `and ${count} more: their messages are in the row of the reason.`,
-  groupsPart: 
-    "Not all dead letters are counted yet. An action on a row applies to all messages of its reason and description; "
-    + "its dialog counts them.",
+  groupsPart:
+    "Not all dead letters are counted yet. An action on a row applies to all messages of its reason and description; " +
+    "its dialog counts them.",
   groupsMore: "Count more",
   /** @param {string} count */
   groupsLooked: (count) => `${count} counted`,
@@ -123,9 +126,9 @@ export const S = {
   byJsonPath: "JSONPath in the body",
   byReason: "Dead-letter reason",
   byDescription: "Dead-letter description",
-  topicCounts: 
-    "Counts of a topic are those of its subscriptions together, beside its own scheduled messages: a message is copied to "
-    + "each subscription whose rules take it, and each copy is completed by itself.",
+  topicCounts:
+    "Counts of a topic are those of its subscriptions together, beside its own scheduled messages: a message is copied to " +
+    "each subscription whose rules take it, and each copy is completed by itself.",
   published: "Published",
   copiesCompleted: "Copies completed",
   value: "Value",
@@ -145,7 +148,12 @@ export const S = {
   heldSession: "Session",
   selector: "Selector",
   roles: {
-    sender: "sender", receiver: "receiver", waiting_receiver: "waits for a session", coordinator: "transactions", requests: "requests", responses: "responses",
+    sender: "sender",
+    receiver: "receiver",
+    waiting_receiver: "waits for a session",
+    coordinator: "transactions",
+    requests: "requests",
+    responses: "responses",
   },
   noConsumers: "No client is attached.",
   consumersCommand: "jitney connections list",

@@ -26,10 +26,25 @@ export const S = {
   perSecond: "/s",
   limit: "Limit",
   states: { running: "running", completed: "completed", cancelled: "cancelled", failed: "failed" },
-  kinds: { delete: "Delete", move: "Move", redrive: "Send again", dead_letter: "Dead-letter", activate: "Make active", reschedule: "Reschedule" },
-  done: { delete: "deleted", move: "moved", redrive: "sent again", dead_letter: "dead-lettered", activate: "made active", reschedule: "rescheduled" },
+  kinds: {
+    delete: "Delete",
+    move: "Move",
+    redrive: "Send again",
+    dead_letter: "Dead-letter",
+    activate: "Make active",
+    reschedule: "Reschedule",
+  },
+  done: {
+    delete: "deleted",
+    move: "moved",
+    redrive: "sent again",
+    dead_letter: "dead-lettered",
+    activate: "made active",
+    reschedule: "rescheduled",
+  },
   emptyTitle: "No job has run since the broker started.",
-  emptyText: "A job changes many messages in bounded steps, while others send and receive. Start one below, or by the command line:",
+  emptyText:
+    "A job changes many messages in bounded steps, while others send and receive. Start one below, or by the command line:",
   emptyCommand: "jitney purge orders --state deferred --yes",
   noneTitle: "No job matches.",
   clear: "Show all",
@@ -51,9 +66,9 @@ export const S = {
   ofUnknown: (done) => `${done} so far`,
   /** @param {string} span */
   left: (span) => `about ${span} left`,
-  others: 
-    "Clients send and receive meanwhile. Messages that arrived after the start of the job, and those that a receiver has "
-    + "locked, are not changed.",
+  others:
+    "Clients send and receive meanwhile. Messages that arrived after the start of the job, and those that a receiver has " +
+    "locked, are not changed.",
   result: {
     /** @param {string} count @param {string} done */
     completed: (count, done) => `Completed: ${messages(count)} ${done}.`,
@@ -119,12 +134,24 @@ export const S = {
   chosen: "Conditions:",
   changes: "Edit them on the way",
   fields: {
-    session_id: "Session id", reason: "Dead-letter reason", description: "Dead-letter description", without_reason: "No reason given",
-    without_description: "No description given", filter: "SQL filter", text: "Text in the body", json_path: "JSONPath in the body",
-    message_id: "Message id", correlation_id: "Correlation id", numbers: "Sequence numbers", enqueued_from: "Enqueued from", enqueued_before: "Enqueued before",
+    session_id: "Session id",
+    reason: "Dead-letter reason",
+    description: "Dead-letter description",
+    without_reason: "No reason given",
+    without_description: "No description given",
+    filter: "SQL filter",
+    text: "Text in the body",
+    json_path: "JSONPath in the body",
+    message_id: "Message id",
+    correlation_id: "Correlation id",
+    numbers: "Sequence numbers",
+    enqueued_from: "Enqueued from",
+    enqueued_before: "Enqueued before",
   },
   hints: {
-    filter: "color = 'red' AND sys.EnqueuedTimeUtc < '2026-01-01T00:00:00Z'", json_path: "$.order[?@.total > 100]", numbers: "17, 18, 19",
+    filter: "color = 'red' AND sys.EnqueuedTimeUtc < '2026-01-01T00:00:00Z'",
+    json_path: "$.order[?@.total > 100]",
+    numbers: "17, 18, 19",
   },
   /** @param {string} word */
   notNumber: (word) => `'${word}' is not a sequence number.`,
@@ -134,7 +161,8 @@ export const S = {
   statements: "Statements that edit properties first",
   statementsHint: "SET color = 'red'; REMOVE attempts",
   body: "Template of a new body",
-  bodyHint: "{{body}} is the body, {{body:/a/0}} a value of it, {{property:NAME}} a property; empty leaves it as it is.",
+  bodyHint:
+    "{{body}} is the body, {{body:/a/0}} a value of it, {{property:NAME}} a property; empty leaves it as it is.",
   newReason: "Reason",
   newDescription: "Description",
   scheduledFor: "New time",
@@ -146,13 +174,16 @@ export const S = {
   partlyCounted: "Not all messages were counted yet.",
   countOn: "Count more",
   /** @param {string} count */
-  lockedStay: (count) => `${messages(count)} more ${count === "1" ? "is" : "are"} locked by a receiver, and ${count === "1" ? "stays as it is" : "stay as they are"}.`,
+  lockedStay: (count) =>
+    `${messages(count)} more ${count === "1" ? "is" : "are"} locked by a receiver, and ${count === "1" ? "stays as it is" : "stay as they are"}.`,
   /** @param {string} count */
-  undecidedStay: (count) => `The JSONPath takes too many steps in ${messages(count)}: ${count === "1" ? "it stays as it is" : "they stay as they are"}.`,
+  undecidedStay: (count) =>
+    `The JSONPath takes too many steps in ${messages(count)}: ${count === "1" ? "it stays as it is" : "they stay as they are"}.`,
   does: {
     delete: "Scheduled messages are cancelled. This cannot be undone.",
     move: "They become new messages there; dead-letter properties, delivery counts and numbers stay behind.",
-    redrive: "They return to where they were dead-lettered as new messages. Of a topic, only the one subscription gets them.",
+    redrive:
+      "They return to where they were dead-lettered as new messages. Of a topic, only the one subscription gets them.",
     dead_letter: "Receivers do not get them any more. They can be sent again from the dead letters.",
     activate: "The next receiver that asks gets them. This cannot be undone.",
     reschedule: "They become active at another time.",
@@ -175,7 +206,8 @@ export const S = {
   /** @param {string} done @param {boolean} isOne */
   wasDone: (done, isOne) => `${isOne ? "was" : "were"} ${done}`,
   /** @param {string} done @param {string} took @param {string} skipped @param {string} why */
-  outcome: (done, took, skipped, why) => `${done}${took === "" ? "" : ` in ${took}`}${skipped === "0" ? "" : `; ${skipped} stayed as ${skipped === "1" ? "it is" : "they are"}: ${why}`}.`,
+  outcome: (done, took, skipped, why) =>
+    `${done}${took === "" ? "" : ` in ${took}`}${skipped === "0" ? "" : `; ${skipped} stayed as ${skipped === "1" ? "it is" : "they are"}: ${why}`}.`,
   /** @param {string} done @param {string} why */
   nothingDone: (done, why) => `No message was ${done}: ${why || "none is there any more"}.`,
   /** @param {string} id @param {string} done */
@@ -187,7 +219,8 @@ export const S = {
     cancelled: (id, done) => `Job ${id} was cancelled: ${done} before that.`,
   },
   /** @param {string} count @param {boolean} isOne @param {string} path */
-  undone: (count, isOne, path) => `${count} ${isOne ? "message is" : "messages are"} active in ${path} again, with ${isOne ? "a new number" : "new numbers"}.`,
+  undone: (count, isOne, path) =>
+    `${count} ${isOne ? "message is" : "messages are"} active in ${path} again, with ${isOne ? "a new number" : "new numbers"}.`,
   undoneNot: "It cannot be undone any more: the dead letters are not there.",
   toJob: "Open the job",
   toMessages: "Open the messages",

@@ -28,7 +28,9 @@ export const S = {
   remove: "Delete",
   download: "Download",
   /** @param {string} count */
-  downloaded: (count) => `${count} ${count === "1" ? "message was" : "messages were"} downloaded. jitney import messages reads the file.`,
+  downloaded: (count) =>
+    `${count} ${count === "1" ? "message was" : "messages were"} downloaded. jitney import messages reads the file.`,
   /** @param {string} count @param {string} size */
-  downloadedPart: (count, size) => `The first ${count} messages were downloaded: the limit of a file is ${size}. jitney export messages has no limit.`,
+  downloadedPart: (count, size) =>
+    `The first ${count} messages were downloaded: the limit of a file is ${size}. jitney export messages has no limit.`,
 };

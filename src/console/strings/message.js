@@ -11,9 +11,9 @@ export const S = {
   /** @param {string} key */
   byKey: (key) => `Key: ${key}`,
   situation: "Situation",
-  gone: 
-    "This queue has no such message any more. It was settled, moved or deleted, or it became active: then a scheduled "
-    + "message gets another number.",
+  gone:
+    "This queue has no such message any more. It was settled, moved or deleted, or it became active: then a scheduled " +
+    "message gets another number.",
   back: "Messages of this queue",
   state: {
     active: "Active: the next receiver that asks gets it.",
@@ -44,8 +44,16 @@ export const S = {
   application: "Application properties",
   noApplication: "none",
   fields: {
-    message_id: "Message id", correlation_id: "Correlation id", session_id: "Session id", subject: "Subject", to: "To", reply_to: "Reply to",
-    reply_to_session_id: "Reply to session id", content_type: "Content type", partition_key: "Partition key", time_to_live: "Time to live",
+    message_id: "Message id",
+    correlation_id: "Correlation id",
+    session_id: "Session id",
+    subject: "Subject",
+    to: "To",
+    reply_to: "Reply to",
+    reply_to_session_id: "Reply to session id",
+    content_type: "Content type",
+    partition_key: "Partition key",
+    time_to_live: "Time to live",
   },
   body: "Body",
   noBody: "The message has no body.",
@@ -94,7 +102,8 @@ export const S = {
   repairSame: "The values of the body are as they were.",
   repairFormat: "Format",
   /** @param {string} before @param {string} after */
-  repairLayout: (before, after) => `The format of the body changes too: ${before} become ${after}. A signature over the body no longer matches.`,
+  repairLayout: (before, after) =>
+    `The format of the body changes too: ${before} become ${after}. A signature over the body no longer matches.`,
   repairBraces: "“{{” in a body begins a template of the broker; this text would not be sent as it is.",
   repairSubmit: "Send again",
 };

@@ -67,10 +67,12 @@ export const S = {
   again: "Search again",
 
   startTitle: "Where is my message?",
-  startText: "Search by what its sender knows of it. A hit leads to the message: its state, who holds it and until when, what it waits for, and what may be done.",
+  startText:
+    "Search by what its sender knows of it. A hit leads to the message: its state, who holds it and until when, what it waits for, and what may be done.",
   startCommand: "jitney search --message-id order-4711",
   noneTitle: "No queue has such a message now.",
-  noneText: "A message that a receiver has completed is gone, and so is one that expired without dead-lettering. A message to a topic comes only to the subscriptions whose rules take it.",
+  noneText:
+    "A message that a receiver has completed is gone, and so is one that expired without dead-lettering. A message to a topic comes only to the subscriptions whose rules take it.",
   toRuleTest: "Test which subscriptions take it",
   toEntities: "All entities",
 };

@@ -9,7 +9,13 @@ export const S = {
   topic: "Topic",
   topicHint: "Its subscriptions get what is sent to it.",
   form: "Properties of the entity",
-  groups: { delivery: "Delivery", ways: "Forwarding", kind: "Sessions and duplicates", limits: "Limits", rest: "Other" },
+  groups: {
+    delivery: "Delivery",
+    ways: "Forwarding",
+    kind: "Sessions and duplicates",
+    limits: "Limits",
+    rest: "Other",
+  },
   fixed: "Cannot be changed later.",
   byDefault: "By default",
   hints: {
@@ -30,7 +36,12 @@ export const S = {
     status: "",
     user_metadata: "A note of yours.",
   },
-  statuses: { active: "active", disabled: "disabled", receive_disabled: "receiving disabled", send_disabled: "sending disabled" },
+  statuses: {
+    active: "active",
+    disabled: "disabled",
+    receive_disabled: "receiving disabled",
+    send_disabled: "sending disabled",
+  },
   none: "none",
 
   subscriptions: "Subscriptions",
@@ -62,8 +73,14 @@ export const S = {
   propertyName: "Name of the property",
   own: "application property…",
   fields: {
-    correlation_id: "correlation id", message_id: "message id", subject: "subject", to: "to", reply_to: "reply to", session_id: "session id",
-    reply_to_session_id: "reply to session id", content_type: "content type",
+    correlation_id: "correlation id",
+    message_id: "message id",
+    subject: "subject",
+    to: "to",
+    reply_to: "reply to",
+    session_id: "session id",
+    reply_to_session_id: "reply to session id",
+    content_type: "content type",
   },
   addPair: "Add a property",
   /** @param {number} number */
@@ -142,7 +159,7 @@ export const S = {
   /** @param {string} name */
   ruleDeleted: (name) => `The rule ${name} was deleted.`,
   ruleGone: "The rule is not there any more. Copy what you need, and create it again.",
-  ruleConflict: 
+  ruleConflict:
     "The rule was changed by someone else meanwhile. You see your text; the present rule is below. Save again to replace it.",
   noRules: "No rule: this subscription takes no message.",
 };

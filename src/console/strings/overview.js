@@ -2,7 +2,8 @@
 
 export const S = {
   in: "In",
-  inTitle: "Messages that arrived at queues and subscriptions. Each copy of a topic's message counts where it is received; a message that is forwarded counts where it ends.",
+  inTitle:
+    "Messages that arrived at queues and subscriptions. Each copy of a topic's message counts where it is received; a message that is forwarded counts where it ends.",
   out: "Completed",
   outTitle: "Messages that were completed at queues and subscriptions, or received and deleted.",
   /** @param {string} rate */

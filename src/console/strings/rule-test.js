@@ -12,7 +12,8 @@ export const S = {
   paste: "Paste a message",
   keep: "A message in a queue",
   pasteLabel: "The message as JSON",
-  pasteHint: "As the API sends and shows messages, as an SDK prints them, or only its application properties. It is tested as you type.",
+  pasteHint:
+    "As the API sends and shows messages, as an SDK prints them, or only its application properties. It is tested as you type.",
   example: '{\n  "subject": "order placed",\n  "properties": { "region": "EU", "priority": 7 }\n}',
   /** @param {string} why */
   notJson: (why) => `Not valid JSON: ${why}.`,
@@ -38,7 +39,10 @@ export const S = {
 
   again: "Test again",
   /** @param {string} takes @param {string} all */
-  summary: (takes, all) => (takes === "0" ? `None of ${all} subscriptions takes it.` : `${takes} of ${all} subscriptions ${takes === "1" ? "takes" : "take"} it.`),
+  summary: (takes, all) =>
+    takes === "0"
+      ? `None of ${all} subscriptions takes it.`
+      : `${takes} of ${all} subscriptions ${takes === "1" ? "takes" : "take"} it.`,
   dropped: "The topic discards it: no subscription gets it.",
   show: "Subscriptions shown",
   all: "All",

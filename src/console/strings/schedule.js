@@ -7,7 +7,8 @@ export const S = {
   /** @param {string} path @param {string} count */
   one: (path, count) => `${path} (${count})`,
   /** @param {string} most @param {string} all */
-  most: (most, all) => `The ${most} entities with the most scheduled messages, of ${all}, are shown. Choose one to see another.`,
+  most: (most, all) =>
+    `The ${most} entities with the most scheduled messages, of ${all}, are shown. Choose one to see another.`,
 
   histogram: "Scheduled messages over time",
   /** @param {string} step */
@@ -15,8 +16,8 @@ export const S = {
   /** @param {string} time @param {string} count */
   bar: (time, count) => `${time}: ${count} ${count === "1" ? "message" : "messages"}`,
   help:
-    "Drag over a time to zoom in, click a bar to see its messages. Keys: arrows move, Shift and arrows or Space select, "
-    + "+ and − zoom, Page Up and Page Down move on, 0 shows all.",
+    "Drag over a time to zoom in, click a bar to see its messages. Keys: arrows move, Shift and arrows or Space select, " +
+    "+ and − zoom, Page Up and Page Down move on, 0 shows all.",
   zoomIn: "Zoom in",
   zoomOut: "Zoom out",
   earlier: "Earlier",
@@ -44,7 +45,8 @@ export const S = {
   partlyRead: (count) => `The ${count} with the lowest numbers were read: earlier ones may be missing here.`,
   further: "Read more",
   /** @param {string} count @param {string} time */
-  behind: (count, time) => `${count} ${count === "1" ? "message is" : "messages are"} much later, until ${time}: show all`,
+  behind: (count, time) =>
+    `${count} ${count === "1" ? "message is" : "messages are"} much later, until ${time}: show all`,
   noneInSpan: "No message becomes active in this time.",
   showAll: "Show all times",
 
@@ -69,7 +71,12 @@ export const S = {
   newTimeHint: (utc) => `${utc}. A time that has passed makes it active at once.`,
   timeNeeded: "A time is needed.",
   shift: "Shift",
-  shifts: /** @type {const} */ ([["−1h", -3_600_000], ["+10m", 600_000], ["+1h", 3_600_000], ["+1d", 86_400_000]]),
+  shifts: /** @type {const} */ ([
+    ["−1h", -3_600_000],
+    ["+10m", 600_000],
+    ["+1h", 3_600_000],
+    ["+1d", 86_400_000],
+  ]),
   save: "Reschedule",
   /** @param {string} number @param {string} time */
   changed: (number, time) => `Message ${number} becomes active ${time}.`,
@@ -77,7 +84,8 @@ export const S = {
   sent: (number) => `Message ${number} is active now.`,
   /** @param {string} number @param {string} path */
   sendTitle: (number, path) => `Make message ${number} of ${path} active?`,
-  sendText: "It becomes active at once, gets another sequence number, and the next receiver that asks gets it. This cannot be undone.",
+  sendText:
+    "It becomes active at once, gets another sequence number, and the next receiver that asks gets it. This cannot be undone.",
   /** @param {string} number */
   cancelTitle: (number) => `Cancel message ${number}?`,
   /** @param {string} path */

@@ -28,8 +28,14 @@ export const S = {
   notJson: (why) => `Not valid JSON: ${why}.`,
 
   fields: {
-    message_id: "Message id", correlation_id: "Correlation id", subject: "Subject", content_type: "Content type", session_id: "Session id",
-    partition_key: "Partition key", reply_to: "Reply to", to: "To (address)",
+    message_id: "Message id",
+    correlation_id: "Correlation id",
+    subject: "Subject",
+    content_type: "Content type",
+    session_id: "Session id",
+    partition_key: "Partition key",
+    reply_to: "Reply to",
+    to: "To (address)",
   },
   idHint: "Empty: none.",
   sessionNeeded: "This queue has message sessions: each message needs one.",
@@ -69,9 +75,11 @@ export const S = {
   manyWrong: (most) => `1 to ${most} is allowed.`,
   start: "Counter from",
   startWrong: "A whole number is needed.",
-  manyHint: "{{n}} is the counter, {{n:4}} has four digits at least, {{n%3}} is its remainder: in the body, ids, session, subject and properties.",
+  manyHint:
+    "{{n}} is the counter, {{n:4}} has four digits at least, {{n%3}} is its remainder: in the body, ids, session, subject and properties.",
   templates: "Templates",
-  templatesHint: "{{uuid}} is a new id, {{uuid:a}} the same within a message; {{now}} is the time, {{now+10m}} a later one, {{now:unix}} in seconds; {{n}} counts when more than one message is sent.",
+  templatesHint:
+    "{{uuid}} is a new id, {{uuid:a}} the same within a message; {{now}} is the time, {{now+10m}} a later one, {{now:unix}} in seconds; {{n}} counts when more than one message is sent.",
   fills: "Fill in {{…}}",
   singleBraces: "{{n}} stays as it is: it is the counter only when more than one message is sent.",
   preview: "What is sent",

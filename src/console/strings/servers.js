@@ -4,11 +4,13 @@ export const S = {
   /** @param {string} alive @param {string} all @param {string} namespaces */
   counts: (alive, all, namespaces) => `${alive} of ${all} servers alive, ${namespaces} namespaces`,
   noFleetTitle: "This server shares its namespaces with no other.",
-  noFleetText: "Its namespaces are in its data directory. Servers that are started with the same database share them: when one is lost, another takes its namespaces over.",
+  noFleetText:
+    "Its namespaces are in its data directory. Servers that are started with the same database share them: when one is lost, another takes its namespaces over.",
   noFleetCommand: "jitney serve --store postgres://USER:PASSWORD@HOST/DATABASE --server one --peer-listen ADDRESS:5670",
   forbiddenTitle: "Only the operator sees the servers.",
   forbiddenText: "Sign in with the operator's key.",
-  noLease: "The server that answers may not serve clients at the moment: its last beat is too old, because the database or this server does not keep up.",
+  noLease:
+    "The server that answers may not serve clients at the moment: its last beat is too old, because the database or this server does not keep up.",
   /** @param {string} span */
   stale: (span) => `The server that answers has not reached the store for ${span}: what is shown is as old.`,
 
@@ -20,12 +22,14 @@ export const S = {
   releaseLabel: (name) => `End the quarantine of ${name}`,
   /** @param {string} name */
   releaseTitle: (name) => `End the quarantine of ${name}?`,
-  releaseText: "A server takes the namespace within a second. The reason above may put it into quarantine again: read the servers' logs first.",
+  releaseText:
+    "A server takes the namespace within a second. The reason above may put it into quarantine again: read the servers' logs first.",
   /** @param {string} name */
   released: (name) => `The quarantine of ${name} was ended: a server takes it now.`,
 
   /** @param {string} names */
-  away: (names) => `The server that answers does not reach these stores: ${names}. Their namespaces are not served by it, and what is shown of them is older.`,
+  away: (names) =>
+    `The server that answers does not reach these stores: ${names}. Their namespaces are not served by it, and what is shown of them is older.`,
   /** @param {string} place */
   store: (place) => `Store ${place}`,
   /** @param {string} name @param {string} place */
@@ -38,12 +42,14 @@ export const S = {
   slots: "Inactive slots",
   slotsTitle: "Replication slots that no standby uses: they keep the database's log for ever",
   clock: "Clock offset",
-  clockTitle: "The clock of the server that answers less the database's; beyond a second it is not followed, and this server takes no namespaces",
+  clockTitle:
+    "The clock of the server that answers less the database's; beyond a second it is not followed, and this server takes no namespaces",
   /** @param {string} millis */
   millis: (millis) => `${millis}ms`,
   configuration: "Configuration",
   noConfiguration: "default",
-  configurationTitle: "The number of the configuration that all servers apply; it grows with each change of a server's file",
+  configurationTitle:
+    "The number of the configuration that all servers apply; it grows with each change of a server's file",
 
   servers: "Servers",
   server: "Server",

@@ -30,12 +30,14 @@ export const S = {
   more: "Show more",
   refresh: "Refresh",
   /** @param {string} count */
-  firstOf: (count) => `The first hundred sessions of ${count === "1" ? "the entity" : `${count} entities`}; choose an entity for all of its.`,
+  firstOf: (count) =>
+    `The first hundred sessions of ${count === "1" ? "the entity" : `${count} entities`}; choose an entity for all of its.`,
   none: "No session has messages, a state or a holder now.",
   noneMatch: "No session matches.",
   clear: "Show all",
   emptyTitle: "No entity has message sessions now.",
-  emptyText: "A queue or a subscription that requires sessions gives the messages of one session to one receiver, in order. Send one:",
+  emptyText:
+    "A queue or a subscription that requires sessions gives the messages of one session to one receiver, in order. Send one:",
   /** @param {string} path */
   emptyCommand: (path) => `jitney send ${path} --session a7 --body hello`,
 

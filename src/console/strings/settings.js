@@ -40,8 +40,8 @@ export const S = {
 
   rootKeys: "Keys of the namespace",
   rootKeysText:
-    "They are not edited here: they are AuthorizationRules of the namespace in the configuration file, or the key that the broker created at its "
-    + "first start. Queues and topics have keys of their own, which are created, rotated and deleted under Keys.",
+    "They are not edited here: they are AuthorizationRules of the namespace in the configuration file, or the key that the broker created at its " +
+    "first start. Queues and topics have keys of their own, which are created, rotated and deleted under Keys.",
   rootKeysCommand: "jitney serve --config Config.json --auth sas",
 
   entity: "Queue or topic",
@@ -83,8 +83,8 @@ export const S = {
   /** @param {string} which @param {string} name */
   rotateTitle: (which, name) => `Rotate the ${which.toLowerCase()} key of ${name}?`,
   rotateText:
-    "A random key replaces it. Clients that use the old one are refused as soon as the tokens that they have end. "
-    + "For clients that run: rotate the secondary key, give it to them, then rotate the primary one.",
+    "A random key replaces it. Clients that use the old one are refused as soon as the tokens that they have end. " +
+    "For clients that run: rotate the secondary key, give it to them, then rotate the primary one.",
   /** @param {string} which @param {string} name */
   rotated: (which, name) => `The ${which.toLowerCase()} key of ${name} was rotated.`,
   changeRights: "Edit rights",
@@ -104,7 +104,8 @@ export const S = {
   changedAt: "Updated",
 
   exportTitle: "Export",
-  exportText: "The entities of the namespace, their properties and rules, as the emulator's Config.json: a broker or an emulator can be started with it.",
+  exportText:
+    "The entities of the namespace, their properties and rules, as the emulator's Config.json: a broker or an emulator can be started with it.",
   exportKeys: "With the keys of queues and topics",
   exportKeysHint: "The file has secrets in it then.",
   exportButton: "Export Config.json",

@@ -17,7 +17,8 @@ export const S = {
   byOperator: "Operator's key",
   byIssuer: "Identity provider",
   /** @param {string} host */
-  issuerLead: (host) => `You sign in at ${host}, and come back to this page. It gets a token of yours, which stays in this tab.`,
+  issuerLead: (host) =>
+    `You sign in at ${host}, and come back to this page. It gets a token of yours, which stays in this tab.`,
   /** @param {string} host */
   submitIssuer: (host) => `Sign in at ${host}`,
   /** @param {string} words */
@@ -25,7 +26,8 @@ export const S = {
   /** @param {string} reason */
   issuerUnavailable: (reason) => `The broker cannot tell where to sign in: ${reason}`,
   /** @param {string} endpoint @param {string} origin */
-  issuerAway: (endpoint, origin) => `${endpoint} does not answer, or does not allow pages of ${origin} to ask for tokens (CORS).`,
+  issuerAway: (endpoint, origin) =>
+    `${endpoint} does not answer, or does not allow pages of ${origin} to ask for tokens (CORS).`,
   /** @param {string} endpoint @param {number} status */
   noToken: (endpoint, status) => `${endpoint} answered ${status} without a token.`,
   noIssuer: "this console has no identity provider.",

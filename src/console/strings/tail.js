@@ -12,7 +12,8 @@ export const S = {
   none: (time) => `No message has arrived since ${time}.`,
   noneText: "Messages that arrive from now on are shown here. They are not locked, and receivers get them as before.",
   noneShown: "No message is shown of those that have arrived.",
-  noneShownText: "A message is shown if it is still in the queue after a second. Receivers were faster, or the filter does not match.",
+  noneShownText:
+    "A message is shown if it is still in the queue after a second. Receivers were faster, or the filter does not match.",
   /** @param {string} time @param {string} shown */
   since: (time, shown) => `Since ${time}: ${shown} shown`,
   /** @param {string} kept */

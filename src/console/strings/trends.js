@@ -13,5 +13,8 @@ export const S = {
   /** @param {string} count */
   unseen: (count) => `${count} new`,
   /** @param {string} count */
-  unseenTitle: (count) => (count === "1" ? "1 dead letter has come since you looked at the entity" : `${count} dead letters have come since you looked at the entity`),
+  unseenTitle: (count) =>
+    count === "1"
+      ? "1 dead letter has come since you looked at the entity"
+      : `${count} dead letters have come since you looked at the entity`,
 };

@@ -10,19 +10,23 @@ const PAUSE_MILLISECONDS = 300;
 
 /** @typedef {import("../../lib/selection.js").Counted} Known */
 /** `known` is null while it is counted; `selection` is what is sent, null if a condition cannot be.
- * @typedef {{ selection: import("../../lib/selection.js").Selection | null, known: Known | null, error: Error | null, countOn: () => void }} Count */
+ * @typedef {{ selection: import("../../lib/selection.js").Selection | null, known: Known | null, error: Error | null,
+ *   countOn: () => void }} Count */
 
 /** States of messages to which an action can be done, where these are not all.
  * @type {Partial<Record<import("../verb-dialog.js").Kind, readonly Schemas["State"][]>>} */
 export const STATES_OF = { activate: ["scheduled", "deferred"], reschedule: ["scheduled"] };
 
-/** @param {{ address: string, entity: Schemas["EntityNow"] | undefined, isDead: boolean, kind: import("../verb-dialog.js").Kind,
- *   states: readonly Schemas["State"][], conditions: import("../../lib/selection.js").Conditions }} options
+/** @param {{ address: string, entity: Schemas["EntityNow"] | undefined, isDead: boolean,
+ *   kind: import("../verb-dialog.js").Kind, states: readonly Schemas["State"][],
+ *   conditions: import("../../lib/selection.js").Conditions }} options
  * @returns {Count} */
 export function useCount({ address, entity, isDead, kind, states, conditions }) {
   const possible = STATES_OF[kind] ?? states;
   const wanted = isDead ? [] : states.filter((state) => possible.includes(state));
-  const [counted, setCounted] = useState(/** @type {{ key: string, known: Known | null, error: Error | null }} */ ({ key: "", known: null, error: null }));
+  const [counted, setCounted] = useState(
+    /** @type {{ key: string, known: Known | null, error: Error | null }} */ ({ key: "", known: null, error: null }),
+  );
   const [more, setMore] = useState(0);
   const key = JSON.stringify([address, wanted, conditions]);
   const { selection, wrong } = useMemo(() => {
@@ -48,10 +52,14 @@ export function useCount({ address, entity, isDead, kind, states, conditions }) 
     const isFirst = !hasBegun.current;
     hasBegun.current = true;
     const before = counted.key === key && counted.known !== null ? counted.known : undefined;
-    const timer = setTimeout(() => countOf(address, selection, before, aborted.signal).then(
-      (known) => setCounted({ key, known, error: null }),
-      (error) => !aborted.signal.aborted && setCounted({ key, known: null, error }),
-    ), before === undefined && !isFirst ? PAUSE_MILLISECONDS : 0);
+    const timer = setTimeout(
+      () =>
+        countOf(address, selection, before, aborted.signal).then(
+          (known) => setCounted({ key, known, error: null }),
+          (error) => !aborted.signal.aborted && setCounted({ key, known: null, error }),
+        ),
+      before === undefined && !isFirst ? PAUSE_MILLISECONDS : 0,
+    );
     return () => {
       clearTimeout(timer);
       aborted.abort();
@@ -69,7 +77,11 @@ export function useCount({ address, entity, isDead, kind, states, conditions }) 
 export function CountNotes({ count: { known, error, countOn } }) {
   if (error !== null) return null;
   if (known === null) return html`<p role="status">${S.counting}</p>`;
-  return html`${known.next !== undefined && html`<p>${S.partlyCounted} <button type="button" class="quiet" onClick=${countOn}>${S.countOn}</button></p>`}
+  return html`
+    ${known.next !== undefined && html`
+      <p>${S.partlyCounted} <button type="button" class="quiet" onClick=${countOn}>${S.countOn}</button></p>
+    `}
     ${0 < known.locked && html`<p>${S.lockedStay(number(known.locked))}</p>`}
-    ${0 < known.undecided && html`<p>${S.undecidedStay(number(known.undecided))}</p>`}`;
+    ${0 < known.undecided && html`<p>${S.undecidedStay(number(known.undecided))}</p>`}
+  `;
 }

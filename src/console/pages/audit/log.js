@@ -13,7 +13,9 @@ const LIMIT = 100;
 
 /** @returns {Log & { more: () => Promise<void> }} */
 export function useLog() {
-  const [log, setLog] = useState(/** @type {Log} */ ({ entries: [], before: undefined, error: undefined, isBusy: false }));
+  const [log, setLog] = useState(
+    /** @type {Log} */ ({ entries: [], before: undefined, error: undefined, isBusy: false }),
+  );
   const latest = useRef(log);
   const ended = useRef(new AbortController());
   const set = (/** @type {Partial<Log>} */ change) => {
@@ -33,20 +35,22 @@ export function useLog() {
       if (!signal.aborted) set({ isBusy: false });
     }
   };
-  const newest = () => read(async (signal) => {
-    const { entries: before } = latest.current;
-    const { entries, next_before: next } = await call("list_audit", { query: { limit: LIMIT }, signal });
-    const isJoined = before.length !== 0 && entries.some(({ number }) => number <= before[0].number);
-    if (!isJoined) return { entries, before: next ?? null };
-    const fresh = entries.filter(({ number }) => before[0].number < number);
-    return fresh.length === 0 ? {} : { entries: [...fresh, ...before] };
-  });
-  const more = () => read(async (signal) => {
-    const { entries, before } = latest.current;
-    if (before == null) return {};
-    const found = await call("list_audit", { query: { before, limit: LIMIT }, signal });
-    return { entries: [...entries, ...found.entries], before: found.next_before ?? null };
-  });
+  const newest = () =>
+    read(async (signal) => {
+      const { entries: before } = latest.current;
+      const { entries, next_before: next } = await call("list_audit", { query: { limit: LIMIT }, signal });
+      const isJoined = before.length !== 0 && entries.some(({ number }) => number <= before[0].number);
+      if (!isJoined) return { entries, before: next ?? null };
+      const fresh = entries.filter(({ number }) => before[0].number < number);
+      return fresh.length === 0 ? {} : { entries: [...fresh, ...before] };
+    });
+  const more = () =>
+    read(async (signal) => {
+      const { entries, before } = latest.current;
+      if (before == null) return {};
+      const found = await call("list_audit", { query: { before, limit: LIMIT }, signal });
+      return { entries: [...entries, ...found.entries], before: found.next_before ?? null };
+    });
   useEffect(() => {
     ended.current = new AbortController();
     return () => ended.current.abort();
@@ -62,8 +66,14 @@ export function useLog() {
  * @param {Entry} entry
  * @param {Wanted} wanted */
 export function isWanted(entry, { who, operation, entity, from, until }) {
-  const has = (/** @type {string | undefined} */ text, /** @type {string} */ part) => (text ?? "").toLowerCase().includes(part.toLowerCase());
+  const has = (/** @type {string | undefined} */ text, /** @type {string} */ part) =>
+    (text ?? "").toLowerCase().includes(part.toLowerCase());
   const at = Date.parse(entry.at);
-  return (has(entry.actor, who) || has(entry.peer, who)) && (operation === "" || entry.operation === operation) && has(entry.entity, entity)
-    && (from === null || from <= at) && (until === null || at < until);
+  return (
+    (has(entry.actor, who) || has(entry.peer, who)) &&
+    (operation === "" || entry.operation === operation) &&
+    has(entry.entity, entity) &&
+    (from === null || from <= at) &&
+    (until === null || at < until)
+  );
 }

@@ -7,7 +7,8 @@ import { compare } from "../../components/table.js";
  * @typedef {{ key: string, connection: Schemas["Connection"], link: Schemas["Link"] | null, why: string | null,
  *   rate: number | null, locked: number }} Row */
 
-/** What connections are sorted by: what their links have together. @type {Record<string, (rows: Row[]) => string | number>} */
+/** What connections are sorted by: what their links have together. @type {Record<string, (rows: Row[]) => string |
+ * number>} */
 export const KEYS = {
   name: ([{ connection }]) => connection.container_id,
   address: ([{ connection }]) => connection.peer,
@@ -37,7 +38,8 @@ const rank = ({ why }) => (why === null ? 1 : 0);
 export function rowsOf(connections, { filter, show, sort, stuck }) {
   const wanted = filter.toLowerCase();
   const byLink = new Map(stuck.map(({ connection, link, why }) => [linkKey(connection, link), why]));
-  const has = (/** @type {(string | null | undefined)[]} */ ...texts) => texts.some((text) => text?.toLowerCase().includes(wanted));
+  const has = (/** @type {(string | null | undefined)[]} */ ...texts) =>
+    texts.some((text) => text?.toLowerCase().includes(wanted));
   /** @type {{ own: Row, links: Row[] }[]} */
   const groups = [];
   for (const connection of connections) {
@@ -48,18 +50,38 @@ export function rowsOf(connections, { filter, show, sort, stuck }) {
     for (const link of connection.links) {
       const why = byLink.get(linkKey(connection, link)) ?? null;
       if (!isShown(link, why, show) || !(isWanted || has(link.entity, link.session_id))) continue;
-      links.push({ key: linkKey(connection, link), connection, link, why, rate: rateOfLink(connection, link), locked: link.locked ?? 0 });
+      links.push({
+        key: linkKey(connection, link),
+        connection,
+        link,
+        why,
+        rate: rateOfLink(connection, link),
+        locked: link.locked ?? 0,
+      });
     }
     if (links.length === 0 && !(isWanted && show === "")) continue;
-    links.sort((a, b) => rank(a) - rank(b) || place(a) - place(b) || compare(a.link?.entity ?? "", b.link?.entity ?? ""));
-    const own = { key: `${connection.id}`, connection, link: null, why: null, rate: null, locked: sum(links, ({ locked }) => locked) };
+    links.sort(
+      (a, b) => rank(a) - rank(b) || place(a) - place(b) || compare(a.link?.entity ?? "", b.link?.entity ?? ""),
+    );
+    const own = {
+      key: `${connection.id}`,
+      connection,
+      link: null,
+      why: null,
+      rate: null,
+      locked: sum(links, ({ locked }) => locked),
+    };
     groups.push({ own, links });
   }
   const key = KEYS[sort.replace(/^-/, "")] ?? (({ 0: { connection } }) => connection.id);
   const sign = sort.startsWith("-") ? -1 : 1;
   const first = (/** @type {{ links: Row[] }} */ { links }) => (sort === "" ? Math.min(2, ...links.map(rank)) : 0);
-  groups.sort((a, b) => first(a) - first(b) || sign * compare(key(a.links.length === 0 ? [a.own] : a.links), key(b.links.length === 0 ? [b.own] : b.links))
-    || a.own.connection.id - b.own.connection.id);
+  groups.sort(
+    (a, b) =>
+      first(a) - first(b) ||
+      sign * compare(key(a.links.length === 0 ? [a.own] : a.links), key(b.links.length === 0 ? [b.own] : b.links)) ||
+      a.own.connection.id - b.own.connection.id,
+  );
   return groups.flatMap(({ own, links }) => [own, ...links]);
 }
 
@@ -69,10 +91,15 @@ export function rowsOf(connections, { filter, show, sort, stuck }) {
 function isShown(link, why, show) {
   const { role } = link;
   switch (show) {
-    case "requests": return isOfRequests(link);
-    case "receivers": return role === "receiver" || role === "waiting_receiver";
-    case "senders": return role === "sender";
-    case "stuck": return why !== null;
-    default: return !isOfRequests(link);
+    case "requests":
+      return isOfRequests(link);
+    case "receivers":
+      return role === "receiver" || role === "waiting_receiver";
+    case "senders":
+      return role === "sender";
+    case "stuck":
+      return why !== null;
+    default:
+      return !isOfRequests(link);
   }
 }

@@ -49,7 +49,12 @@ export function HeldMessage({ held, onEnd, onDone }) {
     setBusy(true);
     setError(null);
     try {
-      const settlement = { lock_token: token, outcome, ...(reason === "" ? {} : { reason }), ...(description === "" ? {} : { description }) };
+      const settlement = {
+        lock_token: token,
+        outcome,
+        ...(reason === "" ? {} : { reason }),
+        ...(description === "" ? {} : { description }),
+      };
       const { results } = await call("settle_messages", { path: { entity }, body: { settlements: [settlement] } });
       if (!results[0].settled) throw new Error(results[0].detail ?? results[0].code ?? "");
       toast(S.done[outcome](number));
@@ -59,26 +64,73 @@ export function HeldMessage({ held, onEnd, onDone }) {
       setBusy(false);
     }
   };
-  const button = (/** @type {"complete" | "abandon" | "defer"} */ outcome) => html`<button type="button" class=${outcome === "complete" ? "primary" : ""} disabled=${isBusy}
-    title=${S[/** @type {const} */ (`${outcome}Hint`)]} onClick=${() => settle(outcome)}>${S[outcome]}</button>`;
-  return html`<section class="card held" aria-label=${S.heldTitle(number)}><div class="card-head"><h2 ref=${heading} tabindex="-1">${S.heldTitle(number)} <a class="held-page" href=${messageHref(entity, /** @type {any} */ (number))}>${S.page}</a></h2>
-      <span class=${isOver ? "tag" : isClose ? "tag alarm" : "tag accent"}>${isOver ? S.ended : S.left(span(Math.ceil(left / 1000) * 1000))}</span></div>
-    ${!isOver && html`<div class="lock-left" role="progressbar" aria-label=${S.lockLeft} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(shareOf(left, from, until))}><i
-      style=${{ width: `${shareOf(left, from, until)}%` }}></i></div>`}
-    <${Content} held=${held} />
-    <${Problem} error=${error} />
-    ${isOver ? html`<div class="actions"><button type="button" onClick=${onEnd}>${S.dismiss}</button></div>`
-      : isDead ? html`<${DeadLetterForm} isBusy=${isBusy} onBack=${() => setDead(false)} onSettle=${(/** @type {string} */ reason, /** @type {string} */ description) => settle("dead_letter", reason, description)} />`
-        : html`<div class="actions">${button("complete")}${button("abandon")}${button("defer")}<button type="button" disabled=${isBusy} onClick=${() => setDead(true)}>${S.deadLetter}…</button></div>`}</section>`;
+  const button = (/** @type {"complete" | "abandon" | "defer"} */ outcome) => html`
+    <button
+      type="button"
+      class=${outcome === "complete" ? "primary" : ""}
+      disabled=${isBusy}
+      title=${S[/** @type {const} */ (`${outcome}Hint`)]}
+      onClick=${() => settle(outcome)}
+    >
+      ${S[outcome]}
+    </button>
+  `;
+  return html`
+    <section class="card held" aria-label=${S.heldTitle(number)}>
+      <div class="card-head">
+        <h2 ref=${heading} tabindex="-1">
+          ${S.heldTitle(number)}${" "}
+          <a class="held-page" href=${messageHref(entity, /** @type {any} */ (number))}>${S.page}</a>
+        </h2>
+        <span class=${isOver ? "tag" : isClose ? "tag alarm" : "tag accent"}>
+          ${isOver ? S.ended : S.left(span(Math.ceil(left / 1000) * 1000))}
+        </span>
+      </div>
+      ${!isOver && html`
+        <div
+          class="lock-left"
+          role="progressbar"
+          aria-label=${S.lockLeft}
+          aria-valuemin="0"
+          aria-valuemax="100"
+          aria-valuenow=${Math.round(shareOf(left, from, until))}
+        >
+          <i style=${{ width: `${shareOf(left, from, until)}%` }}></i>
+        </div>
+      `}
+      <${Content} held=${held} />
+      <${Problem} error=${error} />
+      ${isOver
+        ? html`<div class="actions"><button type="button" onClick=${onEnd}>${S.dismiss}</button></div>`
+        : isDead
+          ? html`
+              <${DeadLetterForm}
+                isBusy=${isBusy}
+                onBack=${() => setDead(false)}
+                onSettle=${(/** @type {string} */ reason, /** @type {string} */ description) =>
+                  settle("dead_letter", reason, description)}
+              />
+            `
+          : html`
+              <div class="actions">
+                ${button("complete")}
+                ${button("abandon")}
+                ${button("defer")}
+                <button type="button" disabled=${isBusy} onClick=${() => setDead(true)}>${S.deadLetter}…</button>
+              </div>
+            `}
+    </section>
+  `;
 }
 
 /** The share of a lock's time that is left, in percent.
  * @param {number} left
  * @param {number} from
  * @param {string} until */
-const shareOf = (left, from, until) => Math.max(0, Math.min(100, left / Math.max(1, Date.parse(until) - from) * 100));
+const shareOf = (left, from, until) => Math.max(0, Math.min(100, (left / Math.max(1, Date.parse(until) - from)) * 100));
 
-/** @param {{ isBusy: boolean, onBack: () => void, onSettle: (reason: string, description: string) => void }} properties */
+/** @param {{ isBusy: boolean, onBack: () => void, onSettle: (reason: string, description: string) =>
+ *   void }} properties */
 function DeadLetterForm({ isBusy, onBack, onSettle }) {
   const [reason, setReason] = useState("");
   const [description, setDescription] = useState("");
@@ -89,21 +141,67 @@ function DeadLetterForm({ isBusy, onBack, onSettle }) {
     event.preventDefault();
     onSettle(reason, description);
   };
-  return html`<form ref=${form} class="held-form" onSubmit=${submit} aria-label=${S.deadLetterTitle}>
-    <${Field} label=${S.reason}><input value=${reason} autocomplete="off" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /><//>
-    <${Field} label=${S.description}><input value=${description} autocomplete="off" onInput=${(/** @type {any} */ event) => setDescription(event.target.value)} /><//>
-    <div class="actions"><button type="submit" class="primary" disabled=${isBusy}>${S.deadLetter}</button><button type="button" onClick=${onBack}>${S.back}</button></div></form>`;
+  return html`
+    <form ref=${form} class="held-form" onSubmit=${submit} aria-label=${S.deadLetterTitle}>
+      <${Field} label=${S.reason}>
+        <input
+          value=${reason}
+          autocomplete="off"
+          onInput=${(/** @type {any} */ event) => setReason(event.target.value)}
+        />
+      <//>
+      <${Field} label=${S.description}>
+        <input
+          value=${description}
+          autocomplete="off"
+          onInput=${(/** @type {any} */ event) => setDescription(event.target.value)}
+        />
+      <//>
+      <div class="actions">
+        <button type="submit" class="primary" disabled=${isBusy}>${S.deadLetter}</button>
+        <button type="button" onClick=${onBack}>${S.back}</button>
+      </div>
+    </form>
+  `;
 }
 
 /** @param {{ held: Held }} properties */
 function Content({ held }) {
   const { entity, number } = held;
-  const found = useResource((signal) => call("get_message", { path: { entity, number: /** @type {any} */ (number) }, signal }), [entity, number]);
-  return html`<${Loaded} of=${found}>${(/** @type {Schemas["MessageShown"]} */ message) => {
-    const fields = /** @type {(keyof typeof M.fields)[]} */ (Object.keys(M.fields)).filter((name) => message[name] != null);
-    const own = Object.entries(message.properties ?? {});
-    return html`${fields.length + own.length !== 0 && html`<dl class="pairs">${fields.map((name) => html`<dt>${M.fields[name]}</dt><dd><${Text} value=${String(message[name])} /></dd>`)}
-        ${own.map(([name, value]) => html`<dt><code><${Text} value=${name} max=${200} /></code></dt><dd><${Value} value=${value} type=${message.property_types?.[name]} /></dd>`)}</dl>`}
-      <div class="held-body"><${Body} body=${message.body} contentType=${message.content_type} name=${`${entity}-${digits(message.sequence_number)}`} /></div>`;
-  }}<//>`;
+  const found = useResource(
+    (signal) => call("get_message", { path: { entity, number: /** @type {any} */ (number) }, signal }),
+    [entity, number],
+  );
+  return html`
+    <${Loaded} of=${found}>
+      ${(/** @type {Schemas["MessageShown"]} */ message) => {
+        const fields = /** @type {(keyof typeof M.fields)[]} */ (Object.keys(M.fields)).filter(
+          (name) => message[name] != null,
+        );
+        const own = Object.entries(message.properties ?? {});
+        return html`
+          ${fields.length + own.length !== 0 && html`
+            <dl class="pairs">
+              ${fields.map(
+                (name) => html`<dt>${M.fields[name]}</dt><dd><${Text} value=${String(message[name])} /></dd>`,
+              )}
+              ${own.map(
+                ([name, value]) => html`
+                  <dt><code><${Text} value=${name} max=${200} /></code></dt>
+                  <dd><${Value} value=${value} type=${message.property_types?.[name]} /></dd>
+                `,
+              )}
+            </dl>
+          `}
+          <div class="held-body">
+            <${Body}
+              body=${message.body}
+              contentType=${message.content_type}
+              name=${`${entity}-${digits(message.sequence_number)}`}
+            />
+          </div>
+        `;
+      }}
+    <//>
+  `;
 }

@@ -15,10 +15,20 @@ const SHOWN_MAX = 8;
 export function Attention({ path }) {
   const now = attention.value;
   const isWhole = now !== null && now.left_out === 0;
-  const asked = useResource(async (signal) => (isWhole ? null : call("get_attention", { query: { entity: path }, signal })), [path, isWhole], isWhole ? [] : [tenSeconds.value]);
-  const items = isWhole ? now.items.filter(({ entity }) => entity?.toLowerCase() === path.toLowerCase()) : asked.data?.items;
+  const asked = useResource(
+    async (signal) => (isWhole ? null : call("get_attention", { query: { entity: path }, signal })),
+    [path, isWhole],
+    isWhole ? [] : [tenSeconds.value],
+  );
+  const items = isWhole
+    ? now.items.filter(({ entity }) => entity?.toLowerCase() === path.toLowerCase())
+    : asked.data?.items;
   if (items === undefined) return html`<p class="muted">${S.notKnown}</p>`;
   if (items.length === 0) return null;
-  return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${S.title}</h2></div>
-    <${AttentionList} items=${items} leftOut=${isWhole ? 0 : asked.data?.left_out} most=${SHOWN_MAX} /></section>`;
+  return html`
+    <section class="card" aria-labelledby="attention">
+      <div class="card-head"><h2 id="attention">${S.title}</h2></div>
+      <${AttentionList} items=${items} leftOut=${isWhole ? 0 : asked.data?.left_out} most=${SHOWN_MAX} />
+    </section>
+  `;
 }

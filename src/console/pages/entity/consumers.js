@@ -22,7 +22,8 @@ export function linksTo(path) {
   const found = [];
   for (const connection of connections.value.values()) {
     for (const link of connection.links) {
-      if (!isOfRequests(link) && entityOf(link.entity).toLowerCase() === path.toLowerCase()) found.push({ connection, link });
+      if (!isOfRequests(link) && entityOf(link.entity).toLowerCase() === path.toLowerCase())
+        found.push({ connection, link });
     }
   }
   return found;
@@ -32,22 +33,67 @@ export function linksTo(path) {
 export function Consumers({ path }) {
   const rows = linksTo(path);
   const receives = html`<${Receives} path=${path} />`;
-  if (rows.length === 0) return html`${receives}<div class="card"><${Empty} title=${S.noConsumers} command=${S.consumersCommand} /></div>`;
-  return html`${receives}<${Table} label=${S.consumers} columns=${COLUMNS} rows=${rows} fills=${true}
-    keyOf=${(/** @type {Attached} */ row) => `${row.connection.id} ${row.link.id}`} />`;
+  if (rows.length === 0)
+    return html`${receives}<div class="card"><${Empty} title=${S.noConsumers} command=${S.consumersCommand} /></div>`;
+  return html`
+    ${receives}
+    <${Table}
+      label=${S.consumers}
+      columns=${COLUMNS}
+      rows=${rows}
+      fills=${true}
+      keyOf=${(/** @type {Attached} */ row) => `${row.connection.id} ${row.link.id}`}
+    />
+  `;
 }
 
 /** @type {import("../../components/table.js").Column<Attached>[]} */
 const COLUMNS = [
-  { id: "client", label: S.client, isWide: true, cell: ({ connection }) => html`<a href=${connectionHref(connection.id)}><${Text} value=${connection.container_id} max=${200} none=${L.noName} /></a>
-    <span class="muted client-peer"><${Text} value=${productOf(connection)} none="" /></span>` },
+  {
+    id: "client",
+    label: S.client,
+    isWide: true,
+    cell: ({ connection }) => html`
+      <a href=${connectionHref(connection.id)}>
+        <${Text} value=${connection.container_id} max=${200} none=${L.noName} />
+      </a>
+      <span class="muted client-peer"><${Text} value=${productOf(connection)} none="" /></span>
+    `,
+  },
   { id: "peer", label: S.peer, hide: "narrow", cell: ({ connection }) => addressOf(connection) },
   { id: "role", label: S.role, cell: ({ link }) => S.roles[link.role] },
-  { id: "credit", label: S.credit, align: "end", cell: ({ link }) => html`<${Credit} link=${link} isAlarm=${link.stuck != null} />` },
-  { id: "locked", label: S.lockedByLink, align: "end", cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`) },
-  { id: "waiting", label: L.waiting, align: "end", hide: "medium", cell: ({ link }) => html`<${Waiting} link=${link} isAlarm=${link.stuck != null} />` },
-  { id: "idle", label: L.idle, align: "end", hide: "medium", cell: ({ link }) => link.idle_since != null && html`<${Lasting} since=${link.idle_since} />` },
+  {
+    id: "credit",
+    label: S.credit,
+    align: "end",
+    cell: ({ link }) => html`<${Credit} link=${link} isAlarm=${link.stuck != null} />`,
+  },
+  {
+    id: "locked",
+    label: S.lockedByLink,
+    align: "end",
+    cell: ({ link }) => (link.locked == null ? "" : html`<${Count} value=${link.locked} />`),
+  },
+  {
+    id: "waiting",
+    label: L.waiting,
+    align: "end",
+    hide: "medium",
+    cell: ({ link }) => html`<${Waiting} link=${link} isAlarm=${link.stuck != null} />`,
+  },
+  {
+    id: "idle",
+    label: L.idle,
+    align: "end",
+    hide: "medium",
+    cell: ({ link }) => link.idle_since != null && html`<${Lasting} since=${link.idle_since} />`,
+  },
   { id: "session", label: S.heldSession, hide: "medium", cell: ({ link }) => html`<${Held} link=${link} />` },
-  { id: "selector", label: S.selector, hide: "medium", cell: ({ link }) => html`<${Text} value=${link.selector ?? ""} max=${120} />` },
+  {
+    id: "selector",
+    label: S.selector,
+    hide: "medium",
+    cell: ({ link }) => html`<${Text} value=${link.selector ?? ""} max=${120} />`,
+  },
   { id: "close", label: "", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },
 ];

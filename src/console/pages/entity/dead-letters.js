@@ -26,16 +26,40 @@ export function DeadLetters({ entity }) {
   const { path, dead_letters: count } = entity;
   const [from, setFrom] = useState(/** @type {number | undefined} */ (undefined));
   const seen = count <= FOLLOWED_MAX ? count : -1;
-  const groups = useResource((signal) => call("group_dead_letters", { path: { entity: path }, query: { from }, signal }), [path, from], [seen]);
-  if (count === 0 && groups.data?.messages === 0) return html`<div class="card"><${Empty} title=${S.noDead} text=${S.noDeadText} /></div>`;
-  return html`<section class="card" aria-labelledby="groups"><div class="card-head"><h2 id="groups">${S.groups}</h2>
-      <span class="actions">${groups.data && html`<span class="muted">${S.groupsLooked(number(groups.data.messages))}</span>`}
-        <button type="button" class="quiet" onClick=${groups.reload}>${S.refresh}</button></span></div>
-      <${Loaded} of=${groups}>${(/** @type {Schemas["DeadLetterGroups"]} */ data) => html`
-        ${(data.next != null || from !== undefined) && html`<p class="muted">${S.groupsPart}</p>`}
-        <ul class="groups">${reasonsOf(data.groups).map((of) => html`<${Reason} key=${JSON.stringify([of.reason])} of=${of} path=${path} reload=${groups.reload} />`)}</ul>
-        ${data.next != null && html`<button type="button" onClick=${() => setFrom(data.next ?? undefined)}>${S.groupsMore}</button>`}`}<//></section>
-    <${MessageList} address=${deadLettersOf(path)} newest=${count} hasReasons=${true} />`;
+  const groups = useResource(
+    (signal) => call("group_dead_letters", { path: { entity: path }, query: { from }, signal }),
+    [path, from],
+    [seen],
+  );
+  if (count === 0 && groups.data?.messages === 0)
+    return html`<div class="card"><${Empty} title=${S.noDead} text=${S.noDeadText} /></div>`;
+  return html`
+    <section class="card" aria-labelledby="groups">
+      <div class="card-head">
+        <h2 id="groups">${S.groups}</h2>
+        <span class="actions">
+          ${groups.data && html`<span class="muted">${S.groupsLooked(number(groups.data.messages))}</span>`}
+          <button type="button" class="quiet" onClick=${groups.reload}>${S.refresh}</button>
+        </span>
+      </div>
+      <${Loaded} of=${groups}>
+        ${(/** @type {Schemas["DeadLetterGroups"]} */ data) => html`
+          ${(data.next != null || from !== undefined) && html`<p class="muted">${S.groupsPart}</p>`}
+          <ul class="groups">
+            ${reasonsOf(data.groups).map(
+              (of) => html`
+                <${Reason} key=${JSON.stringify([of.reason])} of=${of} path=${path} reload=${groups.reload} />
+              `,
+            )}
+          </ul>
+          ${data.next != null && html`
+            <button type="button" onClick=${() => setFrom(data.next ?? undefined)}>${S.groupsMore}</button>
+          `}
+        `}
+      <//>
+    </section>
+    <${MessageList} address=${deadLettersOf(path)} newest=${count} hasReasons=${true} />
+  `;
 }
 
 /** A reason. If its messages have one description, or none has one, that is in its row; else they are below it.
@@ -45,29 +69,87 @@ function Reason({ of: { reason, messages, first, last, descriptions }, path, rel
   const name = reason ?? S.noReason;
   const only = descriptions.length === 1 ? descriptions[0] : undefined;
   const shown = isOpen ? descriptions.slice(0, SHOWN_MAX) : descriptions.slice(0, FIRST_SHOWN);
-  const label = reason === null ? html`<span class="muted">${S.noReason}</span>`
-    : html`<button type="button" class="link" onClick=${() => setQuery({ by: "reason", value: reason })}><${Text} value=${reason} max=${300} /></button>`;
-  return html`<li><${Row} count=${messages} first=${first} last=${last} label=${label} description=${only?.description} name=${visible(name)} path=${path}
-      selection=${selectionOfRow(reason, only)} reload=${reload} />
-    ${only === undefined && html`<ul class="descriptions" aria-label=${S.descriptionsOf(visible(name))}>${shown.map((group) => html`<li key=${group.description ?? ""}>
-      <${Row} count=${group.messages} first=${group.first_number} last=${group.last_number}
-        label=${group.description == null ? html`<span class="muted">${S.noDescription}</span>` : html`<${Text} value=${group.description} max=${300} />`}
-        name=${visible(`${name}, ${group.description ?? S.noDescription}`)} path=${path} selection=${selectionOfRow(reason, group)} reload=${reload} /></li>`)}</ul>
-      ${shown.length < descriptions.length && !isOpen && html`<button type="button" class="link more-descriptions" onClick=${() => setOpen(true)}>${S.moreDescriptions(number(descriptions.length - shown.length))}</button>`}
-      ${shown.length < descriptions.length && isOpen && html`<p class="muted more-descriptions">${S.andMore(number(descriptions.length - shown.length))}</p>`}`}</li>`;
+  const label =
+    reason === null
+      ? html`<span class="muted">${S.noReason}</span>`
+      : html`
+          <button type="button" class="link" onClick=${() => setQuery({ by: "reason", value: reason })}>
+            <${Text} value=${reason} max=${300} />
+          </button>
+        `;
+  return html`
+    <li>
+      <${Row}
+        count=${messages}
+        first=${first}
+        last=${last}
+        label=${label}
+        description=${only?.description}
+        name=${visible(name)}
+        path=${path}
+        selection=${selectionOfRow(reason, only)}
+        reload=${reload}
+      />
+      ${only === undefined && html`
+        <ul class="descriptions" aria-label=${S.descriptionsOf(visible(name))}>
+          ${shown.map(
+            (group) => html`
+              <li key=${group.description ?? ""}>
+                <${Row}
+                  count=${group.messages}
+                  first=${group.first_number}
+                  last=${group.last_number}
+                  label=${
+                    group.description == null
+                      ? html`<span class="muted">${S.noDescription}</span>`
+                      : html`<${Text} value=${group.description} max=${300} />`
+                  }
+                  name=${visible(`${name}, ${group.description ?? S.noDescription}`)}
+                  path=${path}
+                  selection=${selectionOfRow(reason, group)}
+                  reload=${reload}
+                />
+              </li>
+            `,
+          )}
+        </ul>
+        ${shown.length < descriptions.length && !isOpen && html`
+          <button type="button" class="link more-descriptions" onClick=${() => setOpen(true)}>
+            ${S.moreDescriptions(number(descriptions.length - shown.length))}
+          </button>
+        `}
+        ${shown.length < descriptions.length && isOpen && html`
+          <p class="muted more-descriptions">${S.andMore(number(descriptions.length - shown.length))}</p>
+        `}
+      `}
+    </li>
+  `;
 }
 
 /** What is counted, and what can be done with it.
- * @param {{ count: number, first: number | bigint, last: number | bigint, label: any, description?: string | null, name: string, path: string,
- *   selection: import("../../lib/selection.js").Selection, reload: () => void }} properties */
+ * @param {{ count: number, first: number | bigint, last: number | bigint, label: any, description?: string | null,
+ *   name: string, path: string, selection: import("../../lib/selection.js").Selection, reload: () =>
+ *   void }} properties */
 function Row({ count, first, last, label, description, name, path, selection, reload }) {
   // The reader stays here: the next reason may want something else.
   const begin = (/** @type {import("../../components/verb-dialog.js").Kind} */ kind) => () =>
     openVerb({ entity: deadLettersOf(path), kind, selection, onDone: reload });
-  return html`<div class="group"><span class="group-count number alarm-text">${number(count)}</span>
-    <span class="group-reason">${label} <span class="muted group-description"><${Text} value=${description} max=${300} /></span></span>
-    <span class="muted number hide-narrow">${digits(first)}${first !== last && ` – ${digits(last)}`}</span>
-    ${can("manage") && html`<span class="actions"><button type="button" aria-label=${S.resendLabel(name)} onClick=${begin("redrive")}>${S.resend}</button>
-      <button type="button" class="hide-narrow" aria-label=${S.moveLabel(name)} onClick=${begin("move")}>${S.move}</button>
-      <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.deleteGroup}</button></span>`}</div>`;
+  return html`
+    <div class="group">
+      <span class="group-count number alarm-text">${number(count)}</span>
+      <span class="group-reason">
+        ${label} <span class="muted group-description"><${Text} value=${description} max=${300} /></span>
+      </span>
+      <span class="muted number hide-narrow">${digits(first)}${first !== last && ` – ${digits(last)}`}</span>
+      ${can("manage") && html`
+        <span class="actions">
+          <button type="button" aria-label=${S.resendLabel(name)} onClick=${begin("redrive")}>${S.resend}</button>
+          <button type="button" class="hide-narrow" aria-label=${S.moveLabel(name)} onClick=${begin("move")}>
+            ${S.move}
+          </button>
+          <button type="button" aria-label=${S.purgeLabel(name)} onClick=${begin("delete")}>${S.deleteGroup}</button>
+        </span>
+      `}
+    </div>
+  `;
 }

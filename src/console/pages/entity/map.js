@@ -28,28 +28,43 @@ export function TopicMap({ entity }) {
   const order = useWorstFirst(rows);
   const shown = order.slice(0, SHOWN_MAX).flatMap((each) => rows.find((row) => row.path === each) ?? []);
   const others = rows.length - shown.length;
-  return html`<ol class="flow map" aria-label=${S.picture}>
+  return html`
+    <ol class="flow map" aria-label=${S.picture}>
       <${Step} name=${S.arrives}>
         <${Happened} label=${S.published} entity=${entity} counter="incoming" />
         <${Held} label=${S.scheduled} value=${entity.scheduled} to=${entityHref(path, "messages")} />
         <${Happened} label=${S.unmatched} entity=${entity} counter="unmatched" />
       <//>
-      <li><${Arrow} /><p class="flow-name">${S.copiedTo(number(rows.length), rows.length)}</p>
-        ${rows.length === 0 ? html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`
-          : html`<ul class="branches" aria-label=${S.subscriptions}>${shown.map((row) => html`<${Branch} key=${row.path} row=${row} />`)}</ul>`}
-        ${0 < others && html`<p class="muted">${S.othersAreCalmer(number(others), others)} <a href=${entityHref(path, "subscriptions")}>${S.showAll(number(rows.length))}</a></p>`}
+      <li>
+        <${Arrow} />
+        <p class="flow-name">${S.copiedTo(number(rows.length), rows.length)}</p>
+        ${rows.length === 0
+          ? html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`
+          : html`
+              <ul class="branches" aria-label=${S.subscriptions}>
+                ${shown.map((row) => html`<${Branch} key=${row.path} row=${row} />`)}
+              </ul>
+            `}
+        ${0 < others && html`
+          <p class="muted">
+            ${S.othersAreCalmer(number(others), others)}${" "}
+            <a href=${entityHref(path, "subscriptions")}>${S.showAll(number(rows.length))}</a>
+          </p>
+        `}
       </li>
     </ol>
-    <${Together} entity=${entity} />`;
+    <${Together} entity=${entity} />
+  `;
 }
 
-/** The paths of subscriptions, the worst first: with dead letters, with a backlog that no receiver takes, with a backlog. The order changes
- * every ten seconds only, so that rows can be read and clicked.
+/** The paths of subscriptions, the worst first: with dead letters, with a backlog that no receiver takes, with a
+ * backlog. The order changes every ten seconds only, so that rows can be read and clicked.
  * @param {Row[]} rows
  * @returns {string[]} */
 function useWorstFirst(rows) {
   const unattended = (/** @type {Row} */ row) => (row.receivers === 0 && row.forwardTo === undefined ? row.active : 0);
-  const order = (/** @type {Row} */ a, /** @type {Row} */ b) => b.dead - a.dead || unattended(b) - unattended(a) || b.active - a.active || compare(a.name, b.name);
+  const order = (/** @type {Row} */ a, /** @type {Row} */ b) =>
+    b.dead - a.dead || unattended(b) - unattended(a) || b.active - a.active || compare(a.name, b.name);
   return useMemo(() => [...rows].sort(order).map(({ path }) => path), [tenSeconds.value, rows.length]);
 }
 
@@ -57,25 +72,46 @@ function useWorstFirst(rows) {
  * @param {{ row: Row }} properties */
 function Branch({ row }) {
   const { path, forwardTo } = row;
-  const figure = (/** @type {string} */ label, /** @type {string} */ text, /** @type {any} */ shown, /** @type {string} */ to) =>
-    html`<div><dt>${label}</dt><dd><a href=${to} aria-label=${`${label}: ${text}`}>${shown}</a></dd></div>`;
+  const figure = (
+    /** @type {string} */ label,
+    /** @type {string} */ text,
+    /** @type {any} */ shown,
+    /** @type {string} */ to,
+  ) => html`<div><dt>${label}</dt><dd><a href=${to} aria-label=${`${label}: ${text}`}>${shown}</a></dd></div>`;
   const count = (/** @type {string} */ label, /** @type {number} */ value, /** @type {string} */ to, tone = "") =>
     figure(label, number(value), html`<${Count} value=${value} tone=${tone} />`, to);
   const perMinute = minuteRate(row.incoming);
-  return html`<li><div class="branch-name"><a href=${entityHref(path)}><${EntityName} value=${row.name} max=${200} /></a>
-      <div class="branch-rules"><${ShortRules} path=${path} /></div></div>
-    <dl>${figure(S.in, `${perMinute} ${S.perMinute}`, html`<span class=${`number ${row.incoming === 0 ? "pale" : ""}`}>${perMinute}</span><small> ${S.perMinute}</small>`, entityHref(path))}
-      ${count(S.active, row.active, href(["entity", path], { tab: "messages", state: "active" }))}
-      ${count(S.dead, row.dead, entityHref(path, "dead-letters"), 0 < row.fresh ? "alarm" : "")}
-      ${count(S.receivers, row.receivers, entityHref(path, "consumers"))}</dl>
-    ${forwardTo !== undefined && html`<p class="branch-target"><${Target} path=${forwardTo} /></p>`}</li>`;
+  return html`
+    <li>
+      <div class="branch-name">
+        <a href=${entityHref(path)}><${EntityName} value=${row.name} max=${200} /></a>
+        <div class="branch-rules"><${ShortRules} path=${path} /></div>
+      </div>
+      <dl>
+        ${figure(
+          S.in,
+          `${perMinute} ${S.perMinute}`,
+          html`
+            <span class=${`number ${row.incoming === 0 ? "pale" : ""}`}>${perMinute}</span>
+            <small> ${S.perMinute}</small>
+          `,
+          entityHref(path),
+        )}
+        ${count(S.active, row.active, href(["entity", path], { tab: "messages", state: "active" }))}
+        ${count(S.dead, row.dead, entityHref(path, "dead-letters"), 0 < row.fresh ? "alarm" : "")}
+        ${count(S.receivers, row.receivers, entityHref(path, "consumers"))}
+      </dl>
+      ${forwardTo !== undefined && html`<p class="branch-target"><${Target} path=${forwardTo} /></p>`}
+    </li>
+  `;
 }
 
 /** The counts of all subscriptions of a topic.
  * @param {{ entity: Schemas["EntityNow"] }} properties */
 function Together({ entity }) {
   const whole = wholeOf(entity, entities.value.values());
-  return html`<dl class="figures">
+  return html`
+    <dl class="figures">
       <div><dt>${S.copiesCompleted}</dt><dd>${minuteRate(whole.outgoing)}<small> ${S.perMinute}</small></dd></div>
       <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
       <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
@@ -84,5 +120,6 @@ function Together({ entity }) {
       <div><dt>${S.size}</dt><dd><${Size} value=${whole.size} /></dd></div>
       <div><dt>${S.receivers}</dt><dd><${Count} value=${whole.receivers} /></dd></div>
     </dl>
-    <p class="muted">${S.topicCounts}</p>`;
+    <p class="muted">${S.topicCounts}</p>
+  `;
 }

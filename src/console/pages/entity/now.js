@@ -37,19 +37,38 @@ const CHARTS = [
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function Now({ entity }) {
   const history = useHistory(entity.path, rangeOf(route.value.query));
-  return html`${entity.kind === "topic" ? html`<${TopicMap} entity=${entity} />` : html`<${Picture} entity=${entity} /><${Others} entity=${entity} />`}
+  return html`
+    ${entity.kind === "topic"
+      ? html`<${TopicMap} entity=${entity} />`
+      : html`<${Picture} entity=${entity} /><${Others} entity=${entity} />`}
     <${Attention} path=${entity.path} />
-    <${RangeChoice} /><${Loaded} of=${history}>${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}<//>`;
+    <${RangeChoice} />
+    <${Loaded} of=${history}>
+      ${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}
+    <//>
+  `;
 }
 
 /** What the picture of a queue does not show.
  * @param {{ entity: Schemas["EntityNow"] }} properties */
 function Others({ entity }) {
   const { path, sessions, sessions_held: held } = entity;
-  return html`<dl class="figures">
-    <div><dt>${S.size}</dt><dd><${Size} value=${entity.size_bytes} /></dd></div>
-    <div><dt>${S.sessions}</dt><dd>${sessions === 0 ? html`<${Count} value=${0} />` : html`<a href=${href(["sessions", path])}><${Count} value=${sessions} /></a>
-      <small> ${held} ${S.heldSessions}</small>`}</dd></div>
-    <div><dt>${S.abandonedTotal}</dt><dd><${Count} value=${entity.abandoned} /></dd></div>
-    <div><dt>${S.locksExpiredTotal}</dt><dd><${Count} value=${entity.locks_expired} /></dd></div></dl>`;
+  return html`
+    <dl class="figures">
+      <div><dt>${S.size}</dt><dd><${Size} value=${entity.size_bytes} /></dd></div>
+      <div>
+        <dt>${S.sessions}</dt>
+        <dd>
+          ${sessions === 0
+            ? html`<${Count} value=${0} />`
+            : html`
+                <a href=${href(["sessions", path])}><${Count} value=${sessions} /></a>
+                <small> ${held} ${S.heldSessions}</small>
+              `}
+        </dd>
+      </div>
+      <div><dt>${S.abandonedTotal}</dt><dd><${Count} value=${entity.abandoned} /></dd></div>
+      <div><dt>${S.locksExpiredTotal}</dt><dd><${Count} value=${entity.locks_expired} /></dd></div>
+    </dl>
+  `;
 }

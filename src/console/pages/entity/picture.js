@@ -1,4 +1,5 @@
-// A queue or a subscription as a picture: what arrives, what is here, and what leaves, as boxes with arrows between them.
+// A queue or a subscription as a picture: what arrives, what is here, and what leaves, as boxes with arrows between
+// them.
 
 import { minuteRate, number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
@@ -19,24 +20,34 @@ import { S } from "../../strings/entity.js";
 export function Picture({ entity }) {
   const { path } = entity;
   const list = (/** @type {string} */ state) => href(["entity", path], { tab: "messages", state });
-  return html`<ol class="flow" aria-label=${S.picture}>
-      <${Step} name=${S.arrives}>
-        <${Happened} label=${S.in} entity=${entity} counter="incoming" />
-      <//>
+  return html`
+    <ol class="flow" aria-label=${S.picture}>
+      <${Step} name=${S.arrives}><${Happened} label=${S.in} entity=${entity} counter="incoming" /><//>
       <${Step} name=${S.isHere}>
         <${Held} label=${S.active} value=${entity.active} to=${list("active")} change=${trendOf(path)?.active} />
-        <${Held} label=${S.locked} value=${entity.locked} to=${entityHref(path, "consumers")} lines=${[S.receiving(entity.receivers, number(entity.receivers))]} />
+        <${Held}
+          label=${S.locked}
+          value=${entity.locked}
+          to=${entityHref(path, "consumers")}
+          lines=${[S.receiving(entity.receivers, number(entity.receivers))]}
+        />
         <${Held} label=${S.scheduled} value=${entity.scheduled} to=${list("scheduled")} />
         <${Held} label=${S.deferred} value=${entity.deferred} to=${list("deferred")} />
       <//>
       <${Step} name=${S.leaves}>
         <${Happened} label=${S.out} entity=${entity} counter="completed" />
         <${Happened} label=${S.deadLettered} entity=${entity} counter="dead_lettered" lines=${deadLines(entity)} />
-        <${Happened} label=${S.forwarded} entity=${entity} counter="forwarded" lines=${[entity.forward_to != null && html`<${Target} path=${entity.forward_to} />`]} />
+        <${Happened}
+          label=${S.forwarded}
+          entity=${entity}
+          counter="forwarded"
+          lines=${[entity.forward_to != null && html`<${Target} path=${entity.forward_to} />`]}
+        />
         <${Happened} label=${S.expiredTotal} entity=${entity} counter="expired" />
       <//>
     </ol>
-    <p class="muted">${S.pictureNote}</p>`;
+    <p class="muted">${S.pictureNote}</p>
+  `;
 }
 
 /** Where dead letters are.
@@ -46,8 +57,13 @@ function deadLines(entity) {
   const { path, dead_letters: count, forward_dead_letters_to: target } = entity;
   const tone = 0 < wholeOf(entity, entities.value.values()).fresh ? "alarm" : "";
   return [
-    count !== 0 && html`<${WithTrend} change=${trendOf(path)?.dead_letters} tone=${tone}>
-      <a class=${tone === "alarm" ? "alarm-text" : ""} href=${entityHref(path, "dead-letters")}>${S.deadLettersHere(count, number(count))}</a><//>`,
+    count !== 0 && html`
+      <${WithTrend} change=${trendOf(path)?.dead_letters} tone=${tone}>
+        <a class=${tone === "alarm" ? "alarm-text" : ""} href=${entityHref(path, "dead-letters")}>
+          ${S.deadLettersHere(count, number(count))}
+        </a>
+      <//>
+    `,
     target != null && html`<${Target} path=${target} />`,
   ];
 }
@@ -66,23 +82,52 @@ export function Step({ name, children }) {
 
 /** The order of the list says what the arrow shows. */
 export function Arrow() {
-  return html`<svg class="flow-arrow" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true"><path d="M2 12h20m-6-6l6 6-6 6" fill="none"
-    stroke="currentColor" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round" /></svg>`;
+  return html`
+    <svg class="flow-arrow" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
+      <path
+        d="M2 12h20m-6-6l6 6-6 6"
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.5"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
+    </svg>
+  `;
 }
 
 /** What happens to messages: how often it does, and how often it did.
- * @param {{ label: string, entity: Schemas["EntityNow"], counter: import("../../lib/live.js").Counter, lines?: Lines }} properties */
+ * @param {{ label: string, entity: Schemas["EntityNow"], counter: import("../../lib/live.js").Counter,
+ *   lines?: Lines }} properties */
 export function Happened({ label, entity, counter, lines = [] }) {
   const perSecond = rateOf(entity.path, counter);
-  return html`<div><dt>${label}</dt><dd><span class=${`number ${perSecond === 0 ? "pale" : ""}`}>${minuteRate(perSecond)}</span><small> ${S.perMinute}</small></dd>
-    <${Below} lines=${[S.inAll(number(entity[counter])), ...lines]} /></div>`;
+  return html`
+    <div>
+      <dt>${label}</dt>
+      <dd>
+        <span class=${`number ${perSecond === 0 ? "pale" : ""}`}>${minuteRate(perSecond)}</span>
+        <small> ${S.perMinute}</small>
+      </dd>
+      <${Below} lines=${[S.inAll(number(entity[counter])), ...lines]} />
+    </div>
+  `;
 }
 
 /** Messages that are here, with the way to them if there are any, and how their number has changed.
  * @param {{ label: string, value: number, to: string, change?: Schemas["ChangeShown"], lines?: Lines }} properties */
 export function Held({ label, value, to, change, lines = [] }) {
   const count = html`<${Count} value=${value} />`;
-  return html`<div><dt>${label}</dt><dd><${WithTrend} change=${change}>${value === 0 ? count : html`<a href=${to} aria-label=${`${label}: ${number(value)}`}>${count}</a>`}<//></dd><${Below} lines=${lines} /></div>`;
+  return html`
+    <div>
+      <dt>${label}</dt>
+      <dd>
+        <${WithTrend} change=${change}>
+          ${value === 0 ? count : html`<a href=${to} aria-label=${`${label}: ${number(value)}`}>${count}</a>`}
+        <//>
+      </dd>
+      <${Below} lines=${lines} />
+    </div>
+  `;
 }
 
 /** @param {{ lines: Lines }} properties */

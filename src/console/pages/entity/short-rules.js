@@ -22,11 +22,22 @@ export function ShortRules({ path }) {
   const to = entityHref(path, "rules");
   if (rules.length === 0) return html`<a href=${to}>${S.noRules}</a>`;
   const others = rules.length - RULES_MAX;
-  return html`<a href=${to}>${rules.slice(0, RULES_MAX).map((rule, at) => html`${at !== 0 && html` <span class="muted">${S.or}</span> `}<${Short} rule=${rule} />`)}${0 < others && html`
-    <span class="muted">${S.moreRules(next == null ? number(others) : `${number(others)}+`)}</span>`}</a>`;
+  return html`
+    <a href=${to}>
+      ${rules
+        .slice(0, RULES_MAX)
+        .map((rule, at) => html`${at !== 0 && html` <span class="muted">${S.or}</span> `}<${Short} rule=${rule} />`)}
+      ${0 < others && html`
+        <span class="muted">${S.moreRules(next == null ? number(others) : `${number(others)}+`)}</span>
+      `}
+    </a>
+  `;
 }
 
 /** @param {{ rule: Schemas["Rule"] }} properties */
 function Short({ rule: { filter, action } }) {
-  return html`<${Filter} filter=${filter} max=${LENGTH_MAX} />${action && html` <span class="muted">${S.then}</span> <code><${Text} value=${action} max=${LENGTH_MAX} /></code>`}`;
+  return html`
+    <${Filter} filter=${filter} max=${LENGTH_MAX} />
+    ${action && html` <span class="muted">${S.then}</span> <code><${Text} value=${action} max=${LENGTH_MAX} /></code>`}
+  `;
 }

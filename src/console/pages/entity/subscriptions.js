@@ -30,18 +30,82 @@ export function Subscriptions({ topic }) {
   const [sort, setSort] = useQuery("sort", "name");
   const rows = subscriptionsOf(topic, sort);
   if (rows.length === 0) return html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`;
-  return html`<${Table} label=${S.subscriptions} columns=${COLUMNS} rows=${rows} keyOf=${(/** @type {Row} */ row) => row.path} sort=${sort} onSort=${setSort}
-    hrefOf=${(/** @type {Row} */ row) => entityHref(row.path)} isSorted=${true} fills=${true} />`;
+  return html`
+    <${Table}
+      label=${S.subscriptions}
+      columns=${COLUMNS}
+      rows=${rows}
+      keyOf=${(/** @type {Row} */ row) => row.path}
+      sort=${sort}
+      onSort=${setSort}
+      hrefOf=${(/** @type {Row} */ row) => entityHref(row.path)}
+      isSorted=${true}
+      fills=${true}
+    />
+  `;
 }
 
 /** @type {import("../../components/table.js").Column<Row>[]} */
 const COLUMNS = [
-  { id: "name", label: E.name, sort: KEYS.name, isWide: true, cell: (row) => html`<a href=${entityHref(row.path)}><${Text} value=${row.name} max=${200} /></a>` },
-  { id: "rules", label: S.rules, hide: "medium", isWide: true, cell: (row) => html`<${ShortRules} path=${row.path} />` },
-  { id: "in", label: E.in, align: "end", hide: "narrow", sort: KEYS.in, cell: (row) => html`<${Rate} value=${row.incoming} />` },
-  { id: "active", label: E.active, align: "end", sort: KEYS.active, cell: (row) => html`<${Count} value=${row.active} />` },
-  { id: "locked", label: E.locked, align: "end", hide: "narrow", sort: KEYS.locked, cell: (row) => html`<${Count} value=${row.locked} />` },
-  { id: "dead", label: E.dead, align: "end", sort: KEYS.dead, cell: (row) => html`<${Count} value=${row.dead} tone="alarm" />` },
-  { id: "receivers", label: E.receivers, align: "end", hide: "narrow", sort: KEYS.receivers, cell: (row) => html`<${Count} value=${row.receivers} />` },
-  { id: "target", label: S.forwardsTo, hide: "medium", cell: (row) => row.forwardTo !== undefined && html`<a href=${entityHref(row.forwardTo)}><${Text} value=${row.forwardTo} max=${120} /></a>` },
+  {
+    id: "name",
+    label: E.name,
+    sort: KEYS.name,
+    isWide: true,
+    cell: (row) => html`<a href=${entityHref(row.path)}><${Text} value=${row.name} max=${200} /></a>`,
+  },
+  {
+    id: "rules",
+    label: S.rules,
+    hide: "medium",
+    isWide: true,
+    cell: (row) => html`<${ShortRules} path=${row.path} />`,
+  },
+  {
+    id: "in",
+    label: E.in,
+    align: "end",
+    hide: "narrow",
+    sort: KEYS.in,
+    cell: (row) => html`<${Rate} value=${row.incoming} />`,
+  },
+  {
+    id: "active",
+    label: E.active,
+    align: "end",
+    sort: KEYS.active,
+    cell: (row) => html`<${Count} value=${row.active} />`,
+  },
+  {
+    id: "locked",
+    label: E.locked,
+    align: "end",
+    hide: "narrow",
+    sort: KEYS.locked,
+    cell: (row) => html`<${Count} value=${row.locked} />`,
+  },
+  {
+    id: "dead",
+    label: E.dead,
+    align: "end",
+    sort: KEYS.dead,
+    cell: (row) => html`<${Count} value=${row.dead} tone="alarm" />`,
+  },
+  {
+    id: "receivers",
+    label: E.receivers,
+    align: "end",
+    hide: "narrow",
+    sort: KEYS.receivers,
+    cell: (row) => html`<${Count} value=${row.receivers} />`,
+  },
+  {
+    id: "target",
+    label: S.forwardsTo,
+    hide: "medium",
+    cell: (row) =>
+      row.forwardTo !== undefined && html`
+        <a href=${entityHref(row.forwardTo)}><${Text} value=${row.forwardTo} max=${120} /></a>
+      `,
+  },
 ];

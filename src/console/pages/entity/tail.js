@@ -29,17 +29,37 @@ function Following({ path, end }) {
   const { tail, clear } = useTail(path, end, query, state);
   const chosen = chosenColumns("messages", route.value.query.columns);
   const isPaused = state === "paused";
-  return html`<${Filters} onColumns=${() => openColumns("messages", chosen, tail.rows)} />
-    <div class="tools"><button type="button" onClick=${() => setState(isPaused ? "running" : "paused")}>${isPaused ? S.resume : S.pause}</button>
+  return html`
+    <${Filters} onColumns=${() => openColumns("messages", chosen, tail.rows)} />
+    <div class="tools">
+      <button type="button" onClick=${() => setState(isPaused ? "running" : "paused")}>
+        ${isPaused ? S.resume : S.pause}
+      </button>
       <button type="button" class="quiet" onClick=${clear}>${S.clear}</button>
       <span class=${isPaused ? "tag" : "tag accent"} role="status">${isPaused ? S.paused : S.following}</span>
-      <span class="muted">${countsOf(tail, isSearch).join("; ")}</span></div>
+      <span class="muted">${countsOf(tail, isSearch).join("; ")}</span>
+    </div>
     <${Problem} error=${tail.error} />
-    ${tail.rows.length === 0 ? html`<div class="card">${tail.missing === 0 ? html`<${Empty} title=${S.none(clock(tail.since))} text=${S.noneText} command=${E.sendCommand(path)} />`
-      : html`<${Empty} title=${S.noneShown} text=${S.noneShownText} />`}</div>`
-      : html`<${Table} label=${S.table} columns=${[numberColumn(path), ...columnsChosen(chosen, { stateOf, Preview })]} rows=${tail.rows}
-        keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)}
-        fills=${true} isSorted=${true} />`}`;
+    ${tail.rows.length === 0
+      ? html`
+          <div class="card">
+            ${tail.missing === 0
+              ? html`<${Empty} title=${S.none(clock(tail.since))} text=${S.noneText} command=${E.sendCommand(path)} />`
+              : html`<${Empty} title=${S.noneShown} text=${S.noneShownText} />`}
+          </div>
+        `
+      : html`
+          <${Table}
+            label=${S.table}
+            columns=${[numberColumn(path), ...columnsChosen(chosen, { stateOf, Preview })]}
+            rows=${tail.rows}
+            keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)}
+            hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)}
+            fills=${true}
+            isSorted=${true}
+          />
+        `}
+  `;
 }
 
 /** What is shown, and what is not.

@@ -25,17 +25,50 @@ export function Begin() {
   const full = [...entities.value.values()].filter((entity) => 0 < sumOf(entity));
   const rows = full.filter(({ path }) => path.toLowerCase().includes(wanted));
   if (sort === "") rows.sort((a, b) => sumOf(b) - sumOf(a));
-  return html`<section class="begin" aria-labelledby="begin"><div class="card-head"><h2 id="begin">${S.begin}</h2><span class="muted">${S.beginText}</span></div>
-    ${full.length === 0 ? html`<p class="muted">${S.nothing}</p>` : html`
-      <div class="tools"><input class="filter" type="search" aria-label=${S.beginFilter} placeholder=${S.beginFilter} value=${filter} spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /></div>
-      <${Table} label=${S.begin} columns=${COLUMNS} rows=${rows} keyOf=${(/** @type {Entity} */ row) => row.path} sort=${sort} onSort=${setSort} heightMax=${418} />`}</section>`;
+  return html`
+    <section class="begin" aria-labelledby="begin">
+      <div class="card-head"><h2 id="begin">${S.begin}</h2><span class="muted">${S.beginText}</span></div>
+      ${full.length === 0
+        ? html`<p class="muted">${S.nothing}</p>`
+        : html`
+            <div class="tools">
+              <input
+                class="filter"
+                type="search"
+                aria-label=${S.beginFilter}
+                placeholder=${S.beginFilter}
+                value=${filter}
+                spellcheck=${false}
+                onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
+              />
+            </div>
+            <${Table}
+              label=${S.begin}
+              columns=${COLUMNS}
+              rows=${rows}
+              keyOf=${(/** @type {Entity} */ row) => row.path}
+              sort=${sort}
+              onSort=${setSort}
+              heightMax=${418}
+            />
+          `}
+    </section>
+  `;
 }
 
 /** @param {{ entity: Entity, count: number, label: string, open: () => void }} properties */
 function Choose({ entity, count, label, open }) {
   if (count === 0) return html`<span class="number pale">0</span>`;
-  return html`<button type="button" class="link number" aria-label=${S.beginLabel(number(count), label.toLowerCase(), visible(entity.path))} onClick=${open}>${number(count)}</button>`;
+  return html`
+    <button
+      type="button"
+      class="link number"
+      aria-label=${S.beginLabel(number(count), label.toLowerCase(), visible(entity.path))}
+      onClick=${open}
+    >
+      ${number(count)}
+    </button>
+  `;
 }
 
 /** Opens the dialog; the page of the job is opened when it has begun.
@@ -45,14 +78,44 @@ const begin = (proposal) => openVerb({ ...proposal, canChoose: true, onDone: ({ 
 /** @param {"active" | "scheduled" | "deferred"} state
  * @returns {import("../../components/table.js").Column<Entity>} */
 const stateColumn = (state) => ({
-  id: state, label: S[state], align: "end", sort: (entity) => entity[state],
-  cell: (entity) => html`<${Choose} entity=${entity} count=${entity[state]} label=${S[state]} open=${() => begin({ entity: entity.path, kind: "delete", selection: { states: [state] } })} />`,
+  id: state,
+  label: S[state],
+  align: "end",
+  sort: (entity) => entity[state],
+  cell: (entity) => html`
+    <${Choose}
+      entity=${entity}
+      count=${entity[state]}
+      label=${S[state]}
+      open=${() => begin({ entity: entity.path, kind: "delete", selection: { states: [state] } })}
+    />
+  `,
 });
 
 /** @type {import("../../components/table.js").Column<Entity>[]} */
 const COLUMNS = [
-  { id: "path", label: S.entity, isWide: true, sort: ({ path }) => path, cell: ({ path }) => html`<a href=${entityHref(path)}><${Text} value=${path} max=${200} /></a>` },
-  stateColumn("active"), stateColumn("scheduled"), stateColumn("deferred"),
-  { id: "dead", label: S.dead, align: "end", sort: (entity) => entity.dead_letters, cell: (entity) => html`<${Choose} entity=${entity} count=${entity.dead_letters} label=${S.dead}
-    open=${() => begin({ entity: deadLettersOf(entity.path), kind: "redrive" })} />` },
+  {
+    id: "path",
+    label: S.entity,
+    isWide: true,
+    sort: ({ path }) => path,
+    cell: ({ path }) => html`<a href=${entityHref(path)}><${Text} value=${path} max=${200} /></a>`,
+  },
+  stateColumn("active"),
+  stateColumn("scheduled"),
+  stateColumn("deferred"),
+  {
+    id: "dead",
+    label: S.dead,
+    align: "end",
+    sort: (entity) => entity.dead_letters,
+    cell: (entity) => html`
+      <${Choose}
+        entity=${entity}
+        count=${entity.dead_letters}
+        label=${S.dead}
+        open=${() => begin({ entity: deadLettersOf(entity.path), kind: "redrive" })}
+      />
+    `,
+  },
 ];

@@ -17,8 +17,9 @@ export function Neighbours() {
   useLayoutEffect(() => {
     if (found === null) return undefined;
     const press = (/** @type {KeyboardEvent} */ event) => {
-      const isTyped = event.target instanceof Element
-        && event.target.closest("input, select, textarea, dialog, [contenteditable]") !== null;
+      const isTyped =
+        event.target instanceof Element &&
+        event.target.closest("input, select, textarea, dialog, [contenteditable]") !== null;
       if (isTyped || event.ctrlKey || event.altKey || event.metaKey || !(event.key in KEYS)) return;
       const to = found[KEYS[/** @type {keyof typeof KEYS} */ (event.key)]];
       if (to !== null) follow(to);
@@ -27,14 +28,30 @@ export function Neighbours() {
     return () => removeEventListener("keydown", press);
   }, [found]);
   if (found === null) return null;
-  const link = (/** @type {string | null} */ to, /** @type {string} */ label, /** @type {string} */ key) => (to === null ? html`<span class="pale">${label}</span>`
-    : html`<a href=${to} title=${S.byKey(key)} aria-keyshortcuts=${key} onClick=${(/** @type {MouseEvent} */ event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      follow(to);
-    }}>${label}</a>`);
-  return html`<nav class="neighbours" aria-label=${S.neighbours}>${link(found.previous, S.previous, "k")}
-    <span class="muted number">${S.place(number(found.at + 1), number(found.count))}</span>${link(found.next, S.next, "j")}</nav>`;
+  const link = (/** @type {string | null} */ to, /** @type {string} */ label, /** @type {string} */ key) =>
+    to === null
+      ? html`<span class="pale">${label}</span>`
+      : html`
+          <a
+            href=${to}
+            title=${S.byKey(key)}
+            aria-keyshortcuts=${key}
+            onClick=${(/** @type {MouseEvent} */ event) => {
+              if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+              event.preventDefault();
+              follow(to);
+            }}
+          >
+            ${label}
+          </a>
+        `;
+  return html`
+    <nav class="neighbours" aria-label=${S.neighbours}>
+      ${link(found.previous, S.previous, "k")}
+      <span class="muted number">${S.place(number(found.at + 1), number(found.count))}</span>
+      ${link(found.next, S.next, "j")}
+    </nav>
+  `;
 }
 
 /** The way back leads to the list, however many messages were looked at.

@@ -1,4 +1,5 @@
-// A search over the namespace: bounded steps, each with the place to go on from. What was found stays when the reader comes back.
+// A search over the namespace: bounded steps, each with the place to go on from. What was found stays when the reader
+// comes back.
 
 import { ApiError, AwayError, call } from "../../lib/api.js";
 import { signal } from "../../lib/html.js";
@@ -12,13 +13,22 @@ const PAUSE_AFTER = 500;
  *   state: "running" | "stopped" | "paused" | "away" | "failed" | "done" }} Progress */
 
 /** What may be searched for, by the names of the API. */
-export const CONDITIONS = /** @type {const} */ (["message_id", "correlation_id", "sequence_number", "session_id", "text", "filter", "json_path"]);
+export const CONDITIONS = /** @type {const} */ ([
+  "message_id",
+  "correlation_id",
+  "sequence_number",
+  "session_id",
+  "text",
+  "filter",
+  "json_path",
+]);
 /** @typedef {typeof CONDITIONS[number]} Condition */
 
 /** The part of a page's query that says what is searched for.
  * @param {Record<string, string>} query
  * @returns {Record<string, string>} */
-export const wantedOf = (query) => Object.fromEntries([...CONDITIONS, "state"].filter((name) => query[name]).map((name) => [name, query[name]]));
+export const wantedOf = (query) =>
+  Object.fromEntries([...CONDITIONS, "state"].filter((name) => query[name]).map((name) => [name, query[name]]));
 
 /** A search of some conditions. */
 export class Search {
@@ -49,7 +59,13 @@ export class Search {
       while (!aborted.aborted) {
         const { hits, place } = this.progress.peek();
         const { state, ...conditions } = this.wanted;
-        const query = /** @type {any} */ ({ ...conditions, ...(state ? { state: [state] } : {}), from_queue: place?.queue, from_number: place?.number, limit: 100 });
+        const query = /** @type {any} */ ({
+          ...conditions,
+          ...(state ? { state: [state] } : {}),
+          from_queue: place?.queue,
+          from_number: place?.number,
+          limit: 100,
+        });
         const found = await call("search_messages", { query, signal: aborted });
         const next = found.next_queue == null ? null : { queue: found.next_queue, number: found.next_number ?? 0 };
         const all = [...hits, ...found.messages];

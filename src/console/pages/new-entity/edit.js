@@ -33,7 +33,11 @@ async function read(path, signal) {
   const response = await request("get_entity", { path: { entity: path }, signal });
   /** @type {Schemas["Entity"]} */
   const entity = parseJson(await response.text());
-  return { kind: entity.kind, etag: response.headers.get("etag") ?? "*", values: valuesOf(entity.kind, /** @type {any} */ (entity.properties)) };
+  return {
+    kind: entity.kind,
+    etag: response.headers.get("etag") ?? "*",
+    values: valuesOf(entity.kind, /** @type {any} */ (entity.properties)),
+  };
 }
 
 /** @param {{ path: string, query: Record<string, string> }} properties */
@@ -41,29 +45,62 @@ export function Edit({ path, query }) {
   const current = useResource((signal) => read(path, signal), [path]);
   const isGone = current.error instanceof ApiError && current.error.status === 404;
   const topic = topicOf(path);
-  const remove = () => confirm({
-    title: S.removeTitle(visible(path)), text: S.removeText, name: path, action: S.remove,
-    run: async () => {
-      await call("delete_entity", { path: { entity: path } });
-      toast(S.removed(visible(path)));
-      go(topic === null ? href(["entities"]) : entityHref(topic, "subscriptions"));
-    },
-  });
-  return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${EntityName} value=${topic} max=${260} /></a>`} / <a
-      href=${entityHref(path)}><${EntityName} value=${lastName(path)} max=${260} /></a></p>
+  const remove = () =>
+    confirm({
+      title: S.removeTitle(visible(path)),
+      text: S.removeText,
+      name: path,
+      action: S.remove,
+      run: async () => {
+        await call("delete_entity", { path: { entity: path } });
+        toast(S.removed(visible(path)));
+        go(topic === null ? href(["entities"]) : entityHref(topic, "subscriptions"));
+      },
+    });
+  return html`
+    <div class="page-head">
+      <p class="crumbs">
+        <a href=${href(["entities"])}>${C.pages.entities}</a>
+        ${topic !== null && html` / <a href=${entityHref(topic)}><${EntityName} value=${topic} max=${260} /></a>`} / <a
+          href=${entityHref(path)}
+        >
+          <${EntityName} value=${lastName(path)} max=${260} />
+        </a>
+      </p>
       <h1 tabindex="-1">${S.editTitle(visible(lastName(path)))}</h1>
-      ${current.data && html`<span class="tag">${C.kinds[current.data.kind]}</span><span class="actions">
-        ${current.data.kind === "topic" && html`<a class="button" href=${href(["new-entity"], { kind: "subscription", topic: path })}>${S.newSubscription}</a>`}<button type="button" onClick=${remove}>${S.remove}</button></span>`}</div>
-    ${isGone ? html`<div class="card"><${Empty} title=${S.gone}><a href=${href(["entities"])}>${S.toEntities}</a><//></div>`
-      : html`<${Loaded} of=${current}>${(/** @type {Version} */ version) => html`${version.kind === "subscription" && html`<${EditRules} path=${path} query=${query} />`}
-        <${Properties} path=${path} read=${version} />`}<//>`}`;
+      ${current.data && html`
+        <span class="tag">${C.kinds[current.data.kind]}</span>
+        <span class="actions">
+          ${current.data.kind === "topic" && html`
+            <a class="button" href=${href(["new-entity"], { kind: "subscription", topic: path })}>
+              ${S.newSubscription}
+            </a>
+          `}
+          <button type="button" onClick=${remove}>${S.remove}</button>
+        </span>
+      `}
+    </div>
+    ${isGone
+      ? html`<div class="card"><${Empty} title=${S.gone}><a href=${href(["entities"])}>${S.toEntities}</a><//></div>`
+      : html`
+          <${Loaded} of=${current}>
+            ${(/** @type {Version} */ version) => html`
+              ${version.kind === "subscription" && html`<${EditRules} path=${path} query=${query} />`}
+              <${Properties} path=${path} read=${version} />
+            `}
+          <//>
+        `}
+  `;
 }
 
 /** The names of what differs.
  * @param {Schemas["Kind"]} kind
  * @param {Values} a
  * @param {Values} b */
-const differing = (kind, a, b) => fieldsOf(kind).map(({ name }) => name).filter((name) => a[name] !== b[name]);
+const differing = (kind, a, b) =>
+  fieldsOf(kind)
+    .map(({ name }) => name)
+    .filter((name) => a[name] !== b[name]);
 
 /** @param {{ path: string, read: Version }} properties */
 function Properties({ path, read: first }) {
@@ -72,7 +109,7 @@ function Properties({ path, read: first }) {
   const { kind } = first;
   // A draft of before a reload is of the version that it was begun with: whether that is still there, saving tells.
   const isBegun = draft.base !== null && differing(kind, draft.base.values, draft.values).length !== 0;
-  const base = isBegun && draft.base !== null ? draft.base : fresh ?? first;
+  const base = isBegun && draft.base !== null ? draft.base : (fresh ?? first);
   const values = isBegun ? draft.values : base.values;
   const changed = differing(kind, base.values, values);
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
@@ -113,12 +150,30 @@ function Properties({ path, read: first }) {
     setKept(true);
     announce(S.conflictKept);
   };
-  return html`<form ref=${form} class="entity-form card" aria-label=${S.properties} onSubmit=${submit} noValidate>
-    ${theirs !== null && html`<${Conflict} names=${differing(kind, base.values, theirs.values)} was=${base.values} is=${theirs.values} mine=${values} onKeep=${() => keep(theirs)} onDrop=${() => settle(theirs)} />`}
-    ${isKept && html`<${Notice}>${S.conflictKept}<//>`}
-    <${Fields} kind=${kind} values=${values} errors=${errors} isEdit=${true} own=${path} onChange=${change} />
-    ${(errors[""] ?? errors.name) && html`<${Problem} error=${new Error(errors[""] ?? errors.name)} />`}
-    <div class="form-end"><button type="submit" class="primary" disabled=${isBusy || changed.length === 0}>${isBusy ? S.saving : S.save}</button>
-      <button type="button" class="quiet" disabled=${changed.length === 0} onClick=${() => settle(base)}>${S.revert}</button>
-      <span class="muted" role="status">${changed.length === 0 ? S.unchanged : S.changed(changed.length)}</span></div></form>`;
+  return html`
+    <form ref=${form} class="entity-form card" aria-label=${S.properties} onSubmit=${submit} noValidate>
+      ${theirs !== null && html`
+        <${Conflict}
+          names=${differing(kind, base.values, theirs.values)}
+          was=${base.values}
+          is=${theirs.values}
+          mine=${values}
+          onKeep=${() => keep(theirs)}
+          onDrop=${() => settle(theirs)}
+        />
+      `}
+      ${isKept && html`<${Notice}>${S.conflictKept}<//>`}
+      <${Fields} kind=${kind} values=${values} errors=${errors} isEdit=${true} own=${path} onChange=${change} />
+      ${(errors[""] ?? errors.name) && html`<${Problem} error=${new Error(errors[""] ?? errors.name)} />`}
+      <div class="form-end">
+        <button type="submit" class="primary" disabled=${isBusy || changed.length === 0}>
+          ${isBusy ? S.saving : S.save}
+        </button>
+        <button type="button" class="quiet" disabled=${changed.length === 0} onClick=${() => settle(base)}>
+          ${S.revert}
+        </button>
+        <span class="muted" role="status">${changed.length === 0 ? S.unchanged : S.changed(changed.length)}</span>
+      </div>
+    </form>
+  `;
 }

@@ -7,10 +7,11 @@ import { fieldOfError, propertiesOf } from "./model.js";
 import { errorsOf, isDefault, requestOf } from "./rule-model.js";
 
 /** A subscription of a new topic.
- * @typedef {{ id: number, name: string, rule: import("./rule-model.js").RuleDraft, isOpen: boolean }} SubscriptionDraft */
+ * @typedef {{ id: number, name: string, rule: import("./rule-model.js").RuleDraft,
+ *   isOpen: boolean }} SubscriptionDraft */
 /** `values` are kept for each kind together: what a kind does not have is left out.
- * @typedef {{ name: string, topic: string, values: import("./model.js").Values, rule: import("./rule-model.js").RuleDraft,
- *   subscriptions: SubscriptionDraft[], made: string[] }} Draft */
+ * @typedef {{ name: string, topic: string, values: import("./model.js").Values,
+ *   rule: import("./rule-model.js").RuleDraft, subscriptions: SubscriptionDraft[], made: string[] }} Draft */
 /** Errors by field; `""` is what no field is to blame for. `subscriptions` are by their id.
  * @typedef {{ fields: Record<string, string>, rule: import("./rule-model.js").RuleErrors,
  *   subscriptions: Record<number, import("./rule-model.js").RuleErrors> }} Errors */
@@ -25,11 +26,15 @@ export const subscriptionPath = (topic, name) => `${topic.trim()}/Subscriptions/
 /** The path that a draft is about.
  * @param {Schemas["Kind"]} kind
  * @param {Draft} draft */
-export const pathOf = (kind, draft) => (kind === "subscription" ? subscriptionPath(draft.topic, draft.name) : draft.name.trim());
+export const pathOf = (kind, draft) =>
+  kind === "subscription" ? subscriptionPath(draft.topic, draft.name) : draft.name.trim();
 
 /** The subscriptions of a draft that have a name, or anything else.
  * @param {Draft} draft */
-export const named = ({ subscriptions }) => subscriptions.filter(({ name, rule }) => name.trim() !== "" || rule.expression.trim() !== "" || rule.action.trim() !== "");
+export const named = ({ subscriptions }) =>
+  subscriptions.filter(
+    ({ name, rule }) => name.trim() !== "" || rule.expression.trim() !== "" || rule.action.trim() !== "",
+  );
 
 /** @param {unknown} error
  * @returns {Error} */
@@ -82,7 +87,8 @@ class RuleRefused extends Error {
   }
 }
 
-/** Makes a subscription that has one rule. If the rule is refused there is no subscription: it would take every message.
+/** Makes a subscription that has one rule. If the rule is refused there is no subscription: it would take every
+ * message.
  * @param {string} path
  * @param {Loose<Schemas["EntityRequest"]>} body
  * @param {import("./rule-model.js").RuleDraft} rule */

@@ -6,7 +6,8 @@ import { duration } from "../../lib/format.js";
 /** @typedef {Schemas["Kind"]} Kind */
 /** @typedef {"duration" | "number" | "boolean" | "path" | "text" | "status"} Type */
 /** `isFixed`: it cannot be changed later. `example` is the service's default.
- * @typedef {{ name: string, type: Type, group: "delivery" | "ways" | "kind" | "limits" | "rest", kinds: Kind[], example?: string, isFixed?: boolean }} FieldOf */
+ * @typedef {{ name: string, type: Type, group: "delivery" | "ways" | "kind" | "limits" | "rest", kinds: Kind[],
+ *   example?: string, isFixed?: boolean }} FieldOf */
 /** What the reader has typed, by the names of the API; what is left out is by default.
  * @typedef {Record<string, string | boolean>} Values */
 
@@ -14,7 +15,11 @@ import { duration } from "../../lib/format.js";
 const NEVER = "P10675199DT2H48M5.4775807S";
 
 /** @type {Kind[]} */
-const [all, receiving, roots] = [["queue", "topic", "subscription"], ["queue", "subscription"], ["queue", "topic"]].map((kinds) => /** @type {any} */ (kinds));
+const [all, receiving, roots] = [
+  ["queue", "topic", "subscription"],
+  ["queue", "subscription"],
+  ["queue", "topic"],
+].map((kinds) => /** @type {any} */ (kinds));
 
 /** @type {FieldOf[]} */
 export const FIELDS = /** @type {any} */ ([
@@ -42,20 +47,48 @@ export const fieldsOf = (kind) => FIELDS.filter(({ kinds }) => kinds.includes(ki
 /** What a new entity has. @type {Values} */
 export const DEFAULTS = { dead_letter_on_filter_error: true };
 
-const UNITS = /** @type {Record<string, string>} */ ({ d: "D", day: "D", days: "D", h: "H", hour: "H", hours: "H", m: "M", min: "M", minute: "M", minutes: "M", s: "S", sec: "S", second: "S", seconds: "S" });
+const UNITS = /** @type {Record<string, string>} */ ({
+  d: "D",
+  day: "D",
+  days: "D",
+  h: "H",
+  hour: "H",
+  hours: "H",
+  m: "M",
+  min: "M",
+  minute: "M",
+  minutes: "M",
+  s: "S",
+  sec: "S",
+  second: "S",
+  seconds: "S",
+});
 
-/** Reads a duration as people write it, `1h 30m`; what it cannot read is left to the broker, which says what is allowed.
+/** Reads a duration as people write it, `1h 30m`; what it cannot read is left to the broker, which says what is
+ * allowed.
  * @param {string} text */
 export function isoOfDuration(text) {
   const trimmed = text.trim();
   if (/^never$/i.test(trimmed)) return NEVER;
   const parts = [...trimmed.matchAll(/([\d.,]+)\s*([a-z]+)\s*/gi)];
-  if (parts.length === 0 || parts.map(([part]) => part).join("") !== trimmed || parts.some(([, , unit]) => UNITS[unit.toLowerCase()] === undefined)) return trimmed;
+  if (
+    parts.length === 0 ||
+    parts.map(([part]) => part).join("") !== trimmed ||
+    parts.some(([, , unit]) => UNITS[unit.toLowerCase()] === undefined)
+  )
+    return trimmed;
   const order = ["D", "H", "M", "S"];
   const found = parts.map(([, count, unit]) => ({ count: count.replace(",", "."), unit: UNITS[unit.toLowerCase()] }));
-  if (found.some(({ unit }, at) => at !== 0 && order.indexOf(unit) <= order.indexOf(found[at - 1].unit))) return trimmed;
-  const days = found.filter(({ unit }) => unit === "D").map(({ count }) => `${count}D`).join("");
-  const times = found.filter(({ unit }) => unit !== "D").map(({ count, unit }) => count + unit).join("");
+  if (found.some(({ unit }, at) => at !== 0 && order.indexOf(unit) <= order.indexOf(found[at - 1].unit)))
+    return trimmed;
+  const days = found
+    .filter(({ unit }) => unit === "D")
+    .map(({ count }) => `${count}D`)
+    .join("");
+  const times = found
+    .filter(({ unit }) => unit !== "D")
+    .map(({ count, unit }) => count + unit)
+    .join("");
   return `P${days}${times === "" ? "" : `T${times}`}`;
 }
 
@@ -72,12 +105,14 @@ export function textOfDuration(iso) {
  * @param {Record<string, unknown>} properties
  * @returns {Values} */
 export function valuesOf(kind, properties) {
-  return Object.fromEntries(fieldsOf(kind).map(({ name, type }) => {
-    const value = properties[name];
-    if (type === "boolean") return [name, value === true];
-    if (value === undefined || value === null) return [name, ""];
-    return [name, type === "duration" ? textOfDuration(String(value)) : String(value)];
-  }));
+  return Object.fromEntries(
+    fieldsOf(kind).map(({ name, type }) => {
+      const value = properties[name];
+      if (type === "boolean") return [name, value === true];
+      if (value === undefined || value === null) return [name, ""];
+      return [name, type === "duration" ? textOfDuration(String(value)) : String(value)];
+    }),
+  );
 }
 
 /** What the API gets of a form.
@@ -91,7 +126,12 @@ export function propertiesOf(kind, values) {
     if (typeof value === "boolean") properties[name] = value;
     else if (value !== undefined && value.trim() !== "") {
       // What is no number is sent as it is: the broker says what is wrong.
-      properties[name] = type === "duration" ? isoOfDuration(value) : type === "number" && /^\s*-?\d{1,15}\s*$/.test(value) ? Number(value) : value.trim();
+      properties[name] =
+        type === "duration"
+          ? isoOfDuration(value)
+          : type === "number" && /^\s*-?\d{1,15}\s*$/.test(value)
+            ? Number(value)
+            : value.trim();
     }
   }
   return properties;

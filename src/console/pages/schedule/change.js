@@ -19,14 +19,18 @@ import { S } from "../../strings/schedule.js";
 /** Opens the dialog in which a message gets another time.
  * @param {Scheduled} message
  * @param {() => void} onDone */
-export const openChange = (message, onDone) => openDialog((close) => html`<${Change} message=${message} close=${close} onDone=${onDone} />`);
+export const openChange = (message, onDone) =>
+  openDialog((close) => html`<${Change} message=${message} close=${close} onDone=${onDone} />`);
 
 /** @param {Scheduled} message
  * @param {() => void} onDone */
 export function sendNow({ entity, sequence_number: number }, onDone) {
   // Rows move up when others become active: the question names the message.
   confirm({
-    title: S.sendTitle(digits(number), visible(entity)), text: S.sendText, action: S.sendNow, isAlarm: false,
+    title: S.sendTitle(digits(number), visible(entity)),
+    text: S.sendText,
+    action: S.sendNow,
+    isAlarm: false,
     run: async () => {
       await actOn(entity, number, { kind: "activate" });
       toast(S.sent(digits(number)));
@@ -39,7 +43,9 @@ export function sendNow({ entity, sequence_number: number }, onDone) {
  * @param {() => void} onDone */
 export function cancel({ entity, sequence_number: number }, onDone) {
   confirm({
-    title: S.cancelTitle(digits(number)), text: S.cancelText(visible(entity)), action: S.cancelAction,
+    title: S.cancelTitle(digits(number)),
+    text: S.cancelText(visible(entity)),
+    action: S.cancelAction,
     run: async () => {
       await actOn(entity, number, { kind: "delete" });
       toast(S.cancelled(digits(number)));
@@ -89,15 +95,40 @@ function Change({ message, close, onDone }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title=${S.changeTitle(digits(number))}><form onSubmit=${submit} noValidate>
-    <p class="dialog-text"><${Text} value=${entity} max=${200} /></p>
-    <${Field} label=${S.newTime} hint=${at === null ? "" : S.newTimeHint(utc(isoOf(at)))} error=${error}><input type="datetime-local" step="1" value=${value} autofocus
-      onInput=${(/** @type {any} */ event) => change(event.target.value)} /><//>
-    <div class="tools" role="group" aria-label=${S.shift}>${S.shifts.map(([label, by]) => html`<button key=${label} type="button" disabled=${at === null}
-      onClick=${() => change(fieldOf(Number(at) + by))}>${label}</button>`)}</div>
-    <div class="dialog-actions"><button type="button" class="start" onClick=${() => sendNow(message, onDone)}>${S.sendNow}</button>
-      <button type="button" onClick=${() => cancel(message, onDone)}>${S.cancelAction}</button>
-      <button type="button" onClick=${close}>${C.close}</button>
-      <button type="submit" class="primary" disabled=${isBusy}>${S.save}</button></div>
-  </form><//>`;
+  return html`
+    <${Dialog} title=${S.changeTitle(digits(number))}>
+      <form onSubmit=${submit} noValidate>
+        <p class="dialog-text"><${Text} value=${entity} max=${200} /></p>
+        <${Field} label=${S.newTime} hint=${at === null ? "" : S.newTimeHint(utc(isoOf(at)))} error=${error}>
+          <input
+            type="datetime-local"
+            step="1"
+            value=${value}
+            autofocus
+            onInput=${(/** @type {any} */ event) => change(event.target.value)}
+          />
+        <//>
+        <div class="tools" role="group" aria-label=${S.shift}>
+          ${S.shifts.map(
+            ([label, by]) => html`
+              <button
+                key=${label}
+                type="button"
+                disabled=${at === null}
+                onClick=${() => change(fieldOf(Number(at) + by))}
+              >
+                ${label}
+              </button>
+            `,
+          )}
+        </div>
+        <div class="dialog-actions">
+          <button type="button" class="start" onClick=${() => sendNow(message, onDone)}>${S.sendNow}</button>
+          <button type="button" onClick=${() => cancel(message, onDone)}>${S.cancelAction}</button>
+          <button type="button" onClick=${close}>${C.close}</button>
+          <button type="submit" class="primary" disabled=${isBusy}>${S.save}</button>
+        </div>
+      </form>
+    <//>
+  `;
 }

@@ -4,7 +4,8 @@ import { call } from "../../lib/api.js";
 import { isoOf } from "../../lib/local-time.js";
 import { RANGE_MIN, scaleOf } from "./scale.js";
 
-/** Messages that are read at first, and more each time the reader asks: the broker has them in the order of their numbers. */
+/** Messages that are read at first, and more each time the reader asks: the broker has them in the order of their
+ * numbers. */
 export const READ_STEP = 2_000;
 /** Requests for one list: each looks at a bounded number of messages. */
 const REQUESTS_MAX = 200;
@@ -17,22 +18,23 @@ const FEW = 10;
 /** @typedef {import("./scale.js").Range} Range */
 
 /** `later` are few messages far behind those that are counted; `whole` has them too.
- * @typedef {{ scale: import("./scale.js").Scale, counts: number[], total: number, isIncomplete: boolean, later: number, whole: Range }} Counted */
+ * @typedef {{ scale: import("./scale.js").Scale, counts: number[], total: number, isIncomplete: boolean, later: number,
+ *   whole: Range }} Counted */
 /** @typedef {Counted | null} Counts null where nothing is scheduled */
 
-/** Counts the scheduled messages of entities in the same spans of time; without a range, in the time that has them, but for few that are
- * far behind.
+/** Counts the scheduled messages of entities in the same spans of time; without a range, in the time that has them, but
+ * for few that are far behind.
  * @param {string[]} paths
  * @param {Range | null} range
  * @param {number} most about so many spans
  * @param {AbortSignal} signal
  * @returns {Promise<Counts>} */
 export async function countScheduled(paths, range, most, signal) {
-  const whole = range ?? await wholeOf(paths, signal);
+  const whole = range ?? (await wholeOf(paths, signal));
   if (whole === null) return null;
   const main = range === null ? await mainOf(paths, whole, signal) : { range: whole, later: 0 };
   const scale = scaleOf(main.range, most);
-  return { scale, ...await countsOf(paths, scale, scale.count, signal), later: main.later, whole };
+  return { scale, ...(await countsOf(paths, scale, scale.count, signal)), later: main.later, whole };
 }
 
 /** @param {string[]} paths
@@ -42,21 +44,33 @@ export async function countScheduled(paths, range, most, signal) {
 async function countsOf(paths, range, spans, signal) {
   const query = { from: isoOf(range.from), before: isoOf(range.before), spans };
   const all = await Promise.all(paths.map((entity) => call("count_scheduled", { path: { entity }, query, signal })));
-  const counts = Array.from({ length: spans }, (_, at) => all.reduce((sum, { spans: of }) => sum + (of[at]?.messages ?? 0), 0));
-  return { counts, total: all.reduce((sum, { total }) => sum + total, 0), isIncomplete: all.some(({ incomplete }) => incomplete) };
+  const counts = Array.from({ length: spans }, (_, at) =>
+    all.reduce((sum, { spans: of }) => sum + (of[at]?.messages ?? 0), 0),
+  );
+  return {
+    counts,
+    total: all.reduce((sum, { total }) => sum + total, 0),
+    isIncomplete: all.some(({ incomplete }) => incomplete),
+  };
 }
 
 /** @param {string[]} paths
  * @param {AbortSignal} signal
  * @returns {Promise<Range | null>} */
 async function wholeOf(paths, signal) {
-  const all = await Promise.all(paths.map((entity) => call("count_scheduled", { path: { entity }, query: { spans: 1 }, signal })));
+  const all = await Promise.all(
+    paths.map((entity) => call("count_scheduled", { path: { entity }, query: { spans: 1 }, signal })),
+  );
   const some = all.filter(({ total }) => total !== 0);
   if (some.length === 0) return null;
-  return { from: Math.min(...some.map(({ from }) => Date.parse(from ?? ""))), before: Math.max(...some.map(({ before }) => Date.parse(before ?? ""))) };
+  return {
+    from: Math.min(...some.map(({ from }) => Date.parse(from ?? ""))),
+    before: Math.max(...some.map(({ before }) => Date.parse(before ?? ""))),
+  };
 }
 
-/** The time without the few messages that are far behind the others: one that is ten years ahead leaves two bars of all the rest.
+/** The time without the few messages that are far behind the others: one that is ten years ahead leaves two bars of all
+ * the rest.
  * @param {string[]} paths
  * @param {Range} whole
  * @param {AbortSignal} signal
@@ -99,7 +113,12 @@ function gapOf(counts) {
 export async function readScheduled(paths, range, most, signal) {
   /** @type {Row[]} */
   const rows = [];
-  const query = { scheduled_from: isoOf(range.from), scheduled_before: isoOf(range.before), body: /** @type {const} */ ("preview"), limit: 100 };
+  const query = {
+    scheduled_from: isoOf(range.from),
+    scheduled_before: isoOf(range.before),
+    body: /** @type {const} */ ("preview"),
+    limit: 100,
+  };
   let requests = 0;
   for (const entity of paths) {
     /** @type {number | null | undefined} */
@@ -108,7 +127,11 @@ export async function readScheduled(paths, range, most, signal) {
       if (most <= rows.length || REQUESTS_MAX <= requests) return { rows: inTime(rows), isWhole: false };
       requests += 1;
       /** @type {Schemas["Messages"]} */
-      const page = await call("list_messages", { path: { entity }, query: { ...query, state: ["scheduled"], from: next }, signal });
+      const page = await call("list_messages", {
+        path: { entity },
+        query: { ...query, state: ["scheduled"], from: next },
+        signal,
+      });
       for (const message of page.messages) rows.push({ ...message, entity });
       next = page.next;
     }

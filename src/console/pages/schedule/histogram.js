@@ -13,8 +13,9 @@ import { S } from "../../strings/schedule.js";
 /** Where a key moves to. @type {Record<string, (at: number, last: number) => number>} */
 const MOVES = { ArrowRight: (at) => at + 1, ArrowLeft: (at) => at - 1, Home: () => 0, End: (_, last) => last };
 
-/** @param {{ scale: Scale, counts: number[], selection: Range | null, onSelect: (range: Range | null) => void, onZoom: (range: Range) => void,
- *   onStep: (factor: number, around?: number) => void, onMove: (direction: -1 | 1) => void, onWhole: () => void }} properties */
+/** @param {{ scale: Scale, counts: number[], selection: Range | null, onSelect: (range: Range | null) => void,
+ *   onZoom: (range: Range) => void, onStep: (factor: number, around?: number) => void, onMove: (direction: -1 | 1) =>
+ *   void, onWhole: () => void }} properties */
 export function Histogram({ scale, counts, selection, onSelect, onZoom, onStep, onMove, onWhole }) {
   const id = useId();
   /** @type {{ current: HTMLDivElement | null }} */
@@ -25,14 +26,28 @@ export function Histogram({ scale, counts, selection, onSelect, onZoom, onStep, 
   const [drag, setDrag] = useState(/** @type {{ from: number, to: number } | null} */ (null));
   const last = scale.count - 1;
   useEffect(() => {
-    setCursor(Math.max(0, counts.findIndex((count) => 0 < count)));
+    setCursor(
+      Math.max(
+        0,
+        counts.findIndex((count) => 0 < count),
+      ),
+    );
     setAnchor(null);
   }, [scale.from, scale.step]);
   const beginning = (/** @type {number} */ at) => scale.from + at * scale.step;
-  const rangeOf = (/** @type {number} */ a, /** @type {number} */ b) => ({ from: beginning(Math.min(a, b)), before: beginning(Math.max(a, b) + 1) });
-  const isSelected = (/** @type {number} */ at) => selection !== null && selection.from <= beginning(at) && beginning(at) < selection.before;
+  const rangeOf = (/** @type {number} */ a, /** @type {number} */ b) => ({
+    from: beginning(Math.min(a, b)),
+    before: beginning(Math.max(a, b) + 1),
+  });
+  const isSelected = (/** @type {number} */ at) =>
+    selection !== null && selection.from <= beginning(at) && beginning(at) < selection.before;
   const nameOf = (/** @type {number} */ at) => S.bar(rangeText(rangeOf(at, at), scale), number(counts[at] ?? 0));
-  const toggle = (/** @type {number} */ at) => onSelect(selection !== null && selection.from === beginning(at) && selection.before === beginning(at + 1) ? null : rangeOf(at, at));
+  const toggle = (/** @type {number} */ at) =>
+    onSelect(
+      selection !== null && selection.from === beginning(at) && selection.before === beginning(at + 1)
+        ? null
+        : rangeOf(at, at),
+    );
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const around = selection ?? undefined;
@@ -59,7 +74,7 @@ export function Histogram({ scale, counts, selection, onSelect, onZoom, onStep, 
   };
   const placeOf = (/** @type {PointerEvent} */ event) => {
     const { left, width } = /** @type {HTMLElement} */ (box.current).getBoundingClientRect();
-    return Math.max(0, Math.min(last, Math.floor((event.clientX - left) / width * scale.count)));
+    return Math.max(0, Math.min(last, Math.floor(((event.clientX - left) / width) * scale.count)));
   };
   const onPointerDown = (/** @type {PointerEvent} */ event) => {
     if (event.button !== 0) return;
@@ -83,17 +98,53 @@ export function Histogram({ scale, counts, selection, onSelect, onZoom, onStep, 
   };
   const highest = useMemo(() => Math.max(1, ...counts), [counts]);
   const shown = hovered ?? cursor;
-  const inDrag = (/** @type {number} */ at) => drag !== null && drag.from !== drag.to && Math.min(drag.from, drag.to) <= at && at <= Math.max(drag.from, drag.to);
-  return html`<div class="histogram"><p class="histogram-now"><span>${nameOf(Math.min(shown, last))}</span><span class="muted hide-narrow">${S.step(stepText(scale.step))}</span></p>
-    <div class="plot"><span class="top-count number" aria-hidden="true">${number(highest)}</span>
-      <div ref=${box} class="bars" role="listbox" tabindex="0" aria-label=${S.histogram} aria-multiselectable="true" aria-activedescendant=${`${id}-${Math.min(cursor, last)}`}
-        aria-describedby=${`${id}-help`} onKeyDown=${onKeyDown} onPointerDown=${onPointerDown} onPointerMove=${onPointerMove} onPointerUp=${onPointerUp}
-        onPointerCancel=${() => setDrag(null)} onPointerLeave=${() => setHovered(null)}>
-        ${counts.map((count, at) => html`<div key=${beginning(at)} id=${`${id}-${at}`} role="option" aria-selected=${isSelected(at)} aria-label=${nameOf(at)}
-          class=${`bar ${at === cursor ? "cursor" : ""} ${inDrag(at) ? "dragged" : ""}`}><i style=${{ height: `${count === 0 ? 0 : Math.max(2, count / highest * 100)}%` }}></i></div>`)}
-        <${NowLine} scale=${scale} /></div></div>
-    <${Ticks} scale=${scale} />
-    <p class="hint hide-narrow" id=${`${id}-help`}>${S.help}</p></div>`;
+  const inDrag = (/** @type {number} */ at) =>
+    drag !== null && drag.from !== drag.to && Math.min(drag.from, drag.to) <= at && at <= Math.max(drag.from, drag.to);
+  return html`
+    <div class="histogram">
+      <p class="histogram-now">
+        <span>${nameOf(Math.min(shown, last))}</span>
+        <span class="muted hide-narrow">${S.step(stepText(scale.step))}</span>
+      </p>
+      <div class="plot">
+        <span class="top-count number" aria-hidden="true">${number(highest)}</span>
+        <div
+          ref=${box}
+          class="bars"
+          role="listbox"
+          tabindex="0"
+          aria-label=${S.histogram}
+          aria-multiselectable="true"
+          aria-activedescendant=${`${id}-${Math.min(cursor, last)}`}
+          aria-describedby=${`${id}-help`}
+          onKeyDown=${onKeyDown}
+          onPointerDown=${onPointerDown}
+          onPointerMove=${onPointerMove}
+          onPointerUp=${onPointerUp}
+          onPointerCancel=${() => setDrag(null)}
+          onPointerLeave=${() => setHovered(null)}
+        >
+          ${counts.map(
+            (count, at) => html`
+              <div
+                key=${beginning(at)}
+                id=${`${id}-${at}`}
+                role="option"
+                aria-selected=${isSelected(at)}
+                aria-label=${nameOf(at)}
+                class=${`bar ${at === cursor ? "cursor" : ""} ${inDrag(at) ? "dragged" : ""}`}
+              >
+                <i style=${{ height: `${count === 0 ? 0 : Math.max(2, (count / highest) * 100)}%` }}></i>
+              </div>
+            `,
+          )}
+          <${NowLine} scale=${scale} />
+        </div>
+      </div>
+      <${Ticks} scale=${scale} />
+      <p class="hint hide-narrow" id=${`${id}-help`}>${S.help}</p>
+    </div>
+  `;
 }
 
 /** @param {{ scale: Scale }} properties */
@@ -108,8 +159,21 @@ function NowLine({ scale }) {
 function Ticks({ scale }) {
   const every = Math.max(1, Math.ceil(scale.count / 6));
   const places = Array.from({ length: Math.ceil(scale.count / every) }, (_, at) => at * every);
-  return html`<div class="ticks number muted" aria-hidden="true">${places.map((at, index) => html`<span key=${at} class=${index % 2 === 1 ? "hide-narrow" : ""}
-    style=${{ left: `${at / scale.count * 100}%` }}>${tickOf(scale.from + at * scale.step, scale)}</span>`)}</div>`;
+  return html`
+    <div class="ticks number muted" aria-hidden="true">
+      ${places.map(
+        (at, index) => html`
+          <span
+            key=${at}
+            class=${index % 2 === 1 ? "hide-narrow" : ""}
+            style=${{ left: `${(at / scale.count) * 100}%` }}
+          >
+            ${tickOf(scale.from + at * scale.step, scale)}
+          </span>
+        `,
+      )}
+    </div>
+  `;
 }
 
 /** Says to readers of the screen what is shown now.

@@ -4,8 +4,10 @@ import { locale, span } from "../../lib/format.js";
 
 const [SECOND, MINUTE, HOUR, DAY] = [1_000, 60_000, 3_600_000, 86_400_000];
 const STEPS = [
-  ...[1, 2, 5, 10, 15, 30].map((count) => count * SECOND), ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE),
-  ...[1, 2, 3, 6, 12].map((count) => count * HOUR), ...[1, 2, 7, 14, 30].map((count) => count * DAY),
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE),
+  ...[1, 2, 3, 6, 12].map((count) => count * HOUR),
+  ...[1, 2, 7, 14, 30].map((count) => count * DAY),
 ];
 /** The shortest time that is shown. */
 export const RANGE_MIN = 10 * SECOND;
@@ -47,7 +49,13 @@ const withMinutes = formatter({ hour: "2-digit", minute: "2-digit" });
 const onDay = formatter({ day: "numeric", month: "short" });
 const inYear = formatter({ day: "numeric", month: "short", year: "numeric" });
 const dayAndMinutes = formatter({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const dayAndSeconds = formatter({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const dayAndSeconds = formatter({
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
 
 /** The text of a place on a scale: as short as the scale allows.
  * @param {number} at
@@ -62,7 +70,8 @@ export function tickOf(at, { from, before, step }) {
 /** The text of a time from one moment to another.
  * @param {Range} range
  * @param {Scale} scale */
-export const rangeText = ({ from, before }, { step }) => (DAY <= step ? inYear : step < MINUTE ? dayAndSeconds : dayAndMinutes).formatRange(from, before);
+export const rangeText = ({ from, before }, { step }) =>
+  (DAY <= step ? inYear : step < MINUTE ? dayAndSeconds : dayAndMinutes).formatRange(from, before);
 
 /** How long a step is.
  * @param {number} step */

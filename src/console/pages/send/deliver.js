@@ -6,7 +6,8 @@ import { writeJson } from "../../lib/json.js";
 /** Messages, and characters, of one request. */
 const [MESSAGES_MAX, CHARACTERS_MAX] = [1_000, 1_000_000];
 
-/** @typedef {{ count: number, dropped: number, first: number | bigint | null, last: number | bigint | null }} Delivered */
+/** @typedef {{ count: number, dropped: number, first: number | bigint | null, last: number | bigint |
+ *   null }} Delivered */
 
 /** Sends messages, and tells after each batch how many were. Returns what was sent, and why there are no more of them.
  * @param {string} entity
@@ -20,10 +21,15 @@ export async function deliver(entity, messages, onBatch, signal) {
   try {
     for (const batch of batchesOf(messages)) {
       if (signal.aborted) break;
-      const { sequence_numbers: numbers } = await call("send_messages", { path: { entity }, body: { messages: batch } });
+      const { sequence_numbers: numbers } = await call("send_messages", {
+        path: { entity },
+        body: { messages: batch },
+      });
       const taken = numbers.filter((number) => Number(number) !== 0);
       delivered = {
-        count: delivered.count + batch.length, dropped: delivered.dropped + numbers.length - taken.length, first: delivered.first ?? taken[0] ?? null,
+        count: delivered.count + batch.length,
+        dropped: delivered.dropped + numbers.length - taken.length,
+        first: delivered.first ?? taken[0] ?? null,
         last: taken.at(-1) ?? delivered.last,
       };
       onBatch(delivered);

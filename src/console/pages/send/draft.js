@@ -18,36 +18,49 @@ const OF_DEAD_LETTERS = ["DeadLetterReason", "DeadLetterErrorDescription"];
 /** @typedef {"text" | "integer" | "decimal" | "boolean"} PropertyType */
 /** @typedef {{ name: string, type: PropertyType, value: string }} Property */
 /** @typedef {keyof typeof S.fields} FieldName */
-/** @typedef {{ kind: BodyKind, text: string, hex: string, file: { name: string, base64: string } | null, fields: Partial<Record<FieldName, string>>,
- *   scheduled: string, life: string, properties: Property[], count: string, start: string, fills: boolean }} Draft `fills` whether templates are filled */
+/** @typedef {{ kind: BodyKind, text: string, hex: string, file: { name: string, base64: string } | null,
+ *   fields: Partial<Record<FieldName, string>>, scheduled: string, life: string, properties: Property[], count: string,
+ *   start: string, fills: boolean }} Draft `fills` whether templates are filled */
 /** @typedef {Loose<Schemas["NewMessage"]>} NewMessage */
 
 /** @type {Draft} */
 export const EMPTY = {
-  kind: "text", text: "", hex: "", file: null, fields: {}, scheduled: "", life: "", properties: [], count: "1", start: "1", fills: true,
+  kind: "text",
+  text: "",
+  hex: "",
+  file: null,
+  fields: {},
+  scheduled: "",
+  life: "",
+  properties: [],
+  count: "1",
+  start: "1",
+  fills: true,
 };
 export const FIELDS = /** @type {FieldName[]} */ (Object.keys(S.fields));
 
-/** What the templates of one message become: `n` is the counter, null where it is not counted; `at` the time, in milliseconds; `ids` those that
- * have a name.
+/** What the templates of one message become: `n` is the counter, null where it is not counted; `at` the time, in
+ * milliseconds; `ids` those that have a name.
  * @typedef {{ n: number | null, at: number, ids: Map<string, string> }} Filling */
 
 const TEMPLATE = /\{\{\s*(n|uuid|now)\s*(?:([:%+-])\s*(\w{1,12})\s*)?\}\}/g;
 /** Milliseconds of the units of a shift. */
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 });
 
-/** Fills templates: the counter as `{{n}}`, `{{n:4}}` with four digits at least, `{{n%3}}` its remainder; `{{uuid}}`, each another, and `{{uuid:a}}`,
- * the same within a message; `{{now}}`, `{{now+10m}}` and `{{now:unix}}`. What is no template stays.
+/** Fills templates: the counter as `{{n}}`, `{{n:4}}` with four digits at least, `{{n%3}}` its remainder; `{{uuid}}`,
+ * each another, and `{{uuid:a}}`, the same within a message; `{{now}}`, `{{now+10m}}` and `{{now:unix}}`. What is no
+ * template stays.
  * @param {string} text
  * @param {Filling} filling */
-export const filled = (text, { n, at, ids }) => text.replace(TEMPLATE, (whole, name, sign = "", argument = "") => {
-  if (name === "n") return (n === null ? null : counted(n, sign, argument)) ?? whole;
-  if (name === "now") return timed(at, sign, argument) ?? whole;
-  if (sign === "") return uuid();
-  if (sign !== ":") return whole;
-  if (!ids.has(argument)) ids.set(argument, uuid());
-  return ids.get(argument) ?? whole;
-});
+export const filled = (text, { n, at, ids }) =>
+  text.replace(TEMPLATE, (whole, name, sign = "", argument = "") => {
+    if (name === "n") return (n === null ? null : counted(n, sign, argument)) ?? whole;
+    if (name === "now") return timed(at, sign, argument) ?? whole;
+    if (sign === "") return uuid();
+    if (sign !== ":") return whole;
+    if (!ids.has(argument)) ids.set(argument, uuid());
+    return ids.get(argument) ?? whole;
+  });
 
 /** @param {number} n
  * @param {string} sign
@@ -81,12 +94,16 @@ function uuid() {
 }
 
 /** @param {Draft} draft */
-const textsOf = ({ kind, text, fields, properties }) =>
-  [kind === "text" || kind === "json" ? text : "", ...Object.values(fields), ...properties.flatMap(({ name, value }) => [name, value])];
+const textsOf = ({ kind, text, fields, properties }) => [
+  kind === "text" || kind === "json" ? text : "",
+  ...Object.values(fields),
+  ...properties.flatMap(({ name, value }) => [name, value]),
+];
 
 /** Whether a draft has a template, besides the counter of a single message.
  * @param {Draft} draft */
-export const hasTemplate = (draft) => textsOf(draft).some((each) => filled(each, { n: 1 < countOf(draft) ? 1 : null, at: 0, ids: new Map() }) !== each);
+export const hasTemplate = (draft) =>
+  textsOf(draft).some((each) => filled(each, { n: 1 < countOf(draft) ? 1 : null, at: 0, ids: new Map() }) !== each);
 
 /** Whether a draft has a counter.
  * @param {Draft} draft */
@@ -179,7 +196,13 @@ export function messageOf(draft, n) {
     ...Object.fromEntries(given),
     ...(at === null ? {} : { scheduled_for: isoOf(at) }),
     ...(draft.life.trim() === "" ? {} : { time_to_live: lifeOf(draft.life) }),
-    ...(draft.properties.length === 0 ? {} : { properties: Object.fromEntries(draft.properties.map(({ name, type, value }) => [fill(name), valueOf(type, fill(value))])) }),
+    ...(draft.properties.length === 0
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            draft.properties.map(({ name, type, value }) => [fill(name), valueOf(type, fill(value))]),
+          ),
+        }),
   };
 }
 
@@ -199,19 +222,37 @@ const isDecimal = (text) => /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)
  * @param {string} text */
 function valueOf(type, text) {
   switch (type) {
-    case "integer": return BigInt(text.trim());
+    case "integer":
+      return BigInt(text.trim());
     // An integer and a decimal are two types, and rules tell them apart.
-    case "decimal": return new Spelled(/[.eE]/.test(text) ? text.trim() : `${text.trim()}.0`);
-    case "boolean": return text === "true";
-    case "text": return text;
+    case "decimal":
+      return new Spelled(/[.eE]/.test(text) ? text.trim() : `${text.trim()}.0`);
+    case "boolean":
+      return text === "true";
+    case "text":
+      return text;
   }
 }
 
 /** Reads an answer with one message so that decimals stay decimals, where the browser tells how a number is spelled.
  * @param {string} text
  * @returns {Schemas["MessageShown"]} */
-export const parseSpelled = (text) => JSON.parse(text, /** @type {any} */ ((/** @type {string} */ _, /** @type {unknown} */ value, /** @type {{ source?: string } | undefined} */ context) =>
-  (typeof value === "number" && context?.source !== undefined && (/[.eE]/.test(context.source) || !Number.isSafeInteger(value)) ? new Spelled(context.source) : value)));
+export const parseSpelled = (text) =>
+  JSON.parse(
+    text,
+    /** @type {any} */ (
+      (
+        /** @type {string} */ _,
+        /** @type {unknown} */ value,
+        /** @type {{ source?: string } | undefined} */ context,
+      ) =>
+        typeof value === "number" &&
+        context?.source !== undefined &&
+        (/[.eE]/.test(context.source) || !Number.isSafeInteger(value))
+          ? new Spelled(context.source)
+          : value
+    ),
+  );
 
 /** The draft that repeats a message.
  * @param {Schemas["MessageShown"]} message as `parseSpelled` reads it
@@ -219,14 +260,21 @@ export const parseSpelled = (text) => JSON.parse(text, /** @type {any} */ ((/** 
  * @returns {Draft} */
 export function draftOf(message, name) {
   const { body, properties } = message;
-  const fields = Object.fromEntries(FIELDS.flatMap((field) => {
-    const value = field === "partition_key" ? undefined : message[field];
-    return value == null ? [] : [[field, String(value)]];
-  }));
-  const own = Object.entries(properties ?? {}).filter(([key, value]) => value !== null && !OF_DEAD_LETTERS.includes(key));
+  const fields = Object.fromEntries(
+    FIELDS.flatMap((field) => {
+      const value = field === "partition_key" ? undefined : message[field];
+      return value == null ? [] : [[field, String(value)]];
+    }),
+  );
+  const own = Object.entries(properties ?? {}).filter(
+    ([key, value]) => value !== null && !OF_DEAD_LETTERS.includes(key),
+  );
   return {
     // A text of the message may look like a template.
-    ...EMPTY, fills: false, fields, ...draftOfBody(body, message.content_type, name),
+    ...EMPTY,
+    fills: false,
+    fields,
+    ...draftOfBody(body, message.content_type, name),
     properties: own.map(([key, value]) => ({ name: key, ...typed(value) })),
   };
 }
@@ -238,8 +286,13 @@ export function draftOfNew(message) {
   const { body, body_base64: base64 = "", scheduled_for: scheduled, time_to_live: life, ...rest } = message;
   const content = typeof body === "string" ? { text: body } : { base64, size_bytes: bytesOfBase64(base64).length };
   return {
-    ...draftOf({ ...rest, body: content }, S.savedFile), fills: true, scheduled: scheduled === undefined ? "" : localOf(Date.parse(scheduled)),
-    life: life ?? "", ...(rest.partition_key === undefined ? {} : { fields: { ...draftOf({ ...rest, body: null }, "").fields, partition_key: String(rest.partition_key) } }),
+    ...draftOf({ ...rest, body: content }, S.savedFile),
+    fills: true,
+    scheduled: scheduled === undefined ? "" : localOf(Date.parse(scheduled)),
+    life: life ?? "",
+    ...(rest.partition_key === undefined
+      ? {}
+      : { fields: { ...draftOf({ ...rest, body: null }, "").fields, partition_key: String(rest.partition_key) } }),
   };
 }
 
@@ -281,5 +334,10 @@ export function fieldOf(error, draft) {
     return at === -1 ? "" : `properties.${at}`;
   }
   if (field === "body_base64") return "body";
-  return field === "time_to_live" || field === "scheduled_for" || field === "body" || FIELDS.some((name) => name === field) ? field : "";
+  return field === "time_to_live" ||
+    field === "scheduled_for" ||
+    field === "body" ||
+    FIELDS.some((name) => name === field)
+    ? field
+    : "";
 }

@@ -19,8 +19,20 @@ export function Servers({ fleet }) {
   const rows = fleet.servers.map((server) => ({ ...server, isOwn: server.name === fleet.server }));
   // Those that have gone come last.
   rows.sort((a, b) => Number(b.alive) - Number(a.alive));
-  return html`<section aria-labelledby="servers"><div class="card-head"><h2 id="servers">${S.servers}</h2></div>
-    <${Table} label=${S.servers} columns=${COLUMNS} rows=${rows} keyOf=${(/** @type {Row} */ row) => row.name} sort=${sort} onSort=${setSort} heightMax=${360} /></section>`;
+  return html`
+    <section aria-labelledby="servers">
+      <div class="card-head"><h2 id="servers">${S.servers}</h2></div>
+      <${Table}
+        label=${S.servers}
+        columns=${COLUMNS}
+        rows=${rows}
+        keyOf=${(/** @type {Row} */ row) => row.name}
+        sort=${sort}
+        onSort=${setSort}
+        heightMax=${360}
+      />
+    </section>
+  `;
 }
 
 /** What is said of a server.
@@ -40,11 +52,51 @@ const ageText = (age) => (age == null ? "" : S.ago(age < 1_000 ? S.millis(number
 
 /** @type {import("../../components/table.js").Column<Row>[]} */
 const COLUMNS = [
-  { id: "name", label: S.server, sort: ({ name }) => name, cell: ({ name, isOwn }) => html`<b><${Text} value=${name} max=${80} /></b>${
-    isOwn && html` <span class="tag" title=${S.answersTitle}>${S.answers}</span>`}` },
-  { id: "state", label: S.state, sort: stateOf, cell: (row) => html`<span class=${`tag ${TONES[stateOf(row)]}`} title=${row.takes_none ?? ""}>${S[stateOf(row)]}</span>` },
-  { id: "beat", label: S.beat, align: "end", sort: ({ beat_age_ms: age }) => age ?? Infinity, cell: ({ beat_age_ms: age }) => html`<span class="number">${ageText(age)}</span>` },
-  { id: "beats", label: S.beats, align: "end", hide: "narrow", sort: ({ beats }) => beats, cell: ({ beats }) => html`<${Count} value=${beats} />` },
-  { id: "namespaces", label: S.has, align: "end", sort: ({ namespaces }) => namespaces, cell: ({ namespaces }) => html`<${Count} value=${namespaces} />` },
-  { id: "address", label: S.address, hide: "narrow", isWide: true, sort: ({ address }) => address, cell: ({ address }) => html`<span class="muted"><${Text} value=${address} max=${120} /></span>` },
+  {
+    id: "name",
+    label: S.server,
+    sort: ({ name }) => name,
+    cell: ({ name, isOwn }) => html`
+      <b><${Text} value=${name} max=${80} /></b>
+      ${isOwn && html` <span class="tag" title=${S.answersTitle}>${S.answers}</span>`}
+    `,
+  },
+  {
+    id: "state",
+    label: S.state,
+    sort: stateOf,
+    cell: (row) => html`
+      <span class=${`tag ${TONES[stateOf(row)]}`} title=${row.takes_none ?? ""}>${S[stateOf(row)]}</span>
+    `,
+  },
+  {
+    id: "beat",
+    label: S.beat,
+    align: "end",
+    sort: ({ beat_age_ms: age }) => age ?? Infinity,
+    cell: ({ beat_age_ms: age }) => html`<span class="number">${ageText(age)}</span>`,
+  },
+  {
+    id: "beats",
+    label: S.beats,
+    align: "end",
+    hide: "narrow",
+    sort: ({ beats }) => beats,
+    cell: ({ beats }) => html`<${Count} value=${beats} />`,
+  },
+  {
+    id: "namespaces",
+    label: S.has,
+    align: "end",
+    sort: ({ namespaces }) => namespaces,
+    cell: ({ namespaces }) => html`<${Count} value=${namespaces} />`,
+  },
+  {
+    id: "address",
+    label: S.address,
+    hide: "narrow",
+    isWide: true,
+    sort: ({ address }) => address,
+    cell: ({ address }) => html`<span class="muted"><${Text} value=${address} max=${120} /></span>`,
+  },
 ];

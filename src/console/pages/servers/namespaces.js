@@ -21,17 +21,57 @@ export function Namespaces({ namespaces, stores }) {
   const [sort, setSort] = useQuery("sort");
   const wanted = filter.toLowerCase();
   const problems = namespaces.filter(hasProblem).length;
-  const rows = namespaces.filter((row) => (show !== "problems" || hasProblem(row)) && `${row.name} ${row.server ?? ""}`.toLowerCase().includes(wanted));
-  return html`<section aria-labelledby="namespaces"><div class="card-head"><h2 id="namespaces">${S.namespaces}</h2>
-      <span class="muted">${C.rows(number(rows.length), number(namespaces.length))}</span></div>
-    <div class="tools namespace-tools"><input class="filter" type="search" aria-label=${S.filter} placeholder=${S.filter} value=${filter} spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
-      <${Choice} label=${S.show} value=${show} onChange=${setShow} options=${[{ value: "", label: S.all },
-        { value: "problems", label: html`${S.problems} <small class="tab-count">${number(problems)}</small>` }]} /></div>
-    ${rows.length === 0
-      ? html`<div class="card"><${Empty} title=${show === "problems" && filter === "" ? S.noProblem : S.noneTitle}>
-          <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button><//></div>`
-      : html`<${Table} label=${S.namespaces} columns=${stores === 1 ? OF_ONE_STORE : COLUMNS} rows=${rows} keyOf=${(/** @type {Namespace} */ row) => row.name} sort=${sort} onSort=${setSort} heightMax=${640} />`}</section>`;
+  const rows = namespaces.filter(
+    (row) =>
+      (show !== "problems" || hasProblem(row)) && `${row.name} ${row.server ?? ""}`.toLowerCase().includes(wanted),
+  );
+  return html`
+    <section aria-labelledby="namespaces">
+      <div class="card-head">
+        <h2 id="namespaces">${S.namespaces}</h2>
+        <span class="muted">${C.rows(number(rows.length), number(namespaces.length))}</span>
+      </div>
+      <div class="tools namespace-tools">
+        <input
+          class="filter"
+          type="search"
+          aria-label=${S.filter}
+          placeholder=${S.filter}
+          value=${filter}
+          spellcheck=${false}
+          onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
+        />
+        <${Choice}
+          label=${S.show}
+          value=${show}
+          onChange=${setShow}
+          options=${[
+            { value: "", label: S.all },
+            { value: "problems", label: html`${S.problems} <small class="tab-count">${number(problems)}</small>` },
+          ]}
+        />
+      </div>
+      ${rows.length === 0
+        ? html`
+            <div class="card">
+              <${Empty} title=${show === "problems" && filter === "" ? S.noProblem : S.noneTitle}>
+                <button type="button" onClick=${() => setQuery({ filter: "", show: "" })}>${S.clear}</button>
+              <//>
+            </div>
+          `
+        : html`
+            <${Table}
+              label=${S.namespaces}
+              columns=${stores === 1 ? OF_ONE_STORE : COLUMNS}
+              rows=${rows}
+              keyOf=${(/** @type {Namespace} */ row) => row.name}
+              sort=${sort}
+              onSort=${setSort}
+              heightMax=${640}
+            />
+          `}
+    </section>
+  `;
 }
 
 /** @param {Namespace} namespace
@@ -47,16 +87,57 @@ const hasProblem = (namespace) => stateOf(namespace) !== "served";
 
 /** @type {import("../../components/table.js").Column<Namespace>[]} */
 const COLUMNS = [
-  { id: "name", label: S.namespace, sort: ({ name }) => name, cell: ({ name }) => html`<b><${Text} value=${name} max=${80} /></b>` },
-  { id: "state", label: S.state, sort: stateOf, cell: (row) => html`<span class=${`tag ${hasProblem(row) ? "alarm" : ""}`}>${S[stateOf(row)]}</span>` },
-  { id: "server", label: S.server, sort: ({ server }) => server ?? "", cell: ({ server }) => (server == null ? html`<span class="muted">${S.noServer}</span>` : html`<${Text} value=${server} max=${80} />`) },
-  { id: "store", label: S.ofStore, hide: "narrow", sort: ({ store }) => store, cell: ({ store }) => html`<${Text} value=${store} max=${80} />` },
-  { id: "rate", label: S.rate, align: "end", hide: "medium", sort: ({ rate }) => rate, cell: ({ rate }) => html`<${Count} value=${rate} />` },
-  { id: "epoch", label: S.epoch, align: "end", sort: ({ epoch }) => epoch, cell: ({ epoch }) => html`<${Count} value=${epoch} />` },
-  { id: "why", label: "", hide: "narrow", isWide: true, cell: ({ quarantined, suspended }) => {
-    const why = quarantined ?? suspended ?? "";
-    return html`<span class="muted" title=${why}><${Text} value=${why} max=${200} /></span>`;
-  } },
+  {
+    id: "name",
+    label: S.namespace,
+    sort: ({ name }) => name,
+    cell: ({ name }) => html`<b><${Text} value=${name} max=${80} /></b>`,
+  },
+  {
+    id: "state",
+    label: S.state,
+    sort: stateOf,
+    cell: (row) => html`<span class=${`tag ${hasProblem(row) ? "alarm" : ""}`}>${S[stateOf(row)]}</span>`,
+  },
+  {
+    id: "server",
+    label: S.server,
+    sort: ({ server }) => server ?? "",
+    cell: ({ server }) =>
+      server == null ? html`<span class="muted">${S.noServer}</span>` : html`<${Text} value=${server} max=${80} />`,
+  },
+  {
+    id: "store",
+    label: S.ofStore,
+    hide: "narrow",
+    sort: ({ store }) => store,
+    cell: ({ store }) => html`<${Text} value=${store} max=${80} />`,
+  },
+  {
+    id: "rate",
+    label: S.rate,
+    align: "end",
+    hide: "medium",
+    sort: ({ rate }) => rate,
+    cell: ({ rate }) => html`<${Count} value=${rate} />`,
+  },
+  {
+    id: "epoch",
+    label: S.epoch,
+    align: "end",
+    sort: ({ epoch }) => epoch,
+    cell: ({ epoch }) => html`<${Count} value=${epoch} />`,
+  },
+  {
+    id: "why",
+    label: "",
+    hide: "narrow",
+    isWide: true,
+    cell: ({ quarantined, suspended }) => {
+      const why = quarantined ?? suspended ?? "";
+      return html`<span class="muted" title=${why}><${Text} value=${why} max=${200} /></span>`;
+    },
+  },
 ];
 
 /** One store needs no name. */

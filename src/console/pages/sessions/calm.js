@@ -10,10 +10,13 @@ export function useCalm(value) {
   const changed = useRef(0);
   useEffect(() => {
     if (value === calm) return undefined;
-    const timer = setTimeout(() => {
-      changed.current = performance.now();
-      setCalm(value);
-    }, Math.max(0, changed.current + PAUSE_MILLISECONDS - performance.now()));
+    const timer = setTimeout(
+      () => {
+        changed.current = performance.now();
+        setCalm(value);
+      },
+      Math.max(0, changed.current + PAUSE_MILLISECONDS - performance.now()),
+    );
     return () => clearTimeout(timer);
   }, [value, calm]);
   return calm;

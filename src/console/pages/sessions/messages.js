@@ -29,7 +29,11 @@ async function read(path, id, most, requests, signal) {
   /** @type {Found} */
   const all = { messages: [], next: 0 };
   for (let request = 0; request < requests && all.next != null && all.messages.length < most; request += 1) {
-    const found = await call("list_messages", { path: { entity: path }, query: { session_id: id, body: "preview", from: all.next, limit: 100 }, signal });
+    const found = await call("list_messages", {
+      path: { entity: path },
+      query: { session_id: id, body: "preview", from: all.next, limit: 100 },
+      signal,
+    });
     all.messages.push(...found.messages);
     all.next = found.next;
   }
@@ -40,21 +44,65 @@ async function read(path, id, most, requests, signal) {
 export function SessionMessages({ path, id, stir }) {
   const [steps, setSteps] = useState(1);
   useEffect(() => setSteps(1), [path, id]);
-  const found = useResource((signal) => read(path, id, STEP * steps, REQUESTS_MAX * steps, signal), [path, id], [stir, steps]);
-  return html`<section class="session-messages" aria-labelledby="messages"><h2 id="messages">${S.messagesTitle}</h2>
-    <${Loaded} of=${found}>${(/** @type {Found} */ { messages, next }) => html`
-      ${messages.length === 0 ? html`<p class="muted">${S.noMessages}</p>` : html`<${Table} label=${S.messagesTitle} columns=${columnsOf(path)} rows=${messages} isSorted=${true} heightMax=${546}
-        keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)} />`}
-      <p class="list-foot muted">${messages.length !== 0 && (next == null ? `${number(messages.length)}, ${S.allShown}` : S.shown(number(messages.length)))}
-        ${next != null && html`<button type="button" class="quiet" onClick=${() => setSteps(steps + 1)}>${S.searchOn}</button>`}</p>`}<//></section>`;
+  const found = useResource(
+    (signal) => read(path, id, STEP * steps, REQUESTS_MAX * steps, signal),
+    [path, id],
+    [stir, steps],
+  );
+  return html`
+    <section class="session-messages" aria-labelledby="messages">
+      <h2 id="messages">${S.messagesTitle}</h2>
+      <${Loaded} of=${found}>
+        ${(/** @type {Found} */ { messages, next }) => html`
+          ${messages.length === 0
+            ? html`<p class="muted">${S.noMessages}</p>`
+            : html`
+                <${Table}
+                  label=${S.messagesTitle}
+                  columns=${columnsOf(path)}
+                  rows=${messages}
+                  isSorted=${true}
+                  heightMax=${546}
+                  keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)}
+                  hrefOf=${(/** @type {Message} */ row) => messageHref(path, row.sequence_number)}
+                />
+              `}
+          <p class="list-foot muted">
+            ${messages.length !== 0 &&
+            (next == null ? `${number(messages.length)}, ${S.allShown}` : S.shown(number(messages.length)))}
+            ${next != null && html`
+              <button type="button" class="quiet" onClick=${() => setSteps(steps + 1)}>${S.searchOn}</button>
+            `}
+          </p>
+        `}
+      <//>
+    </section>
+  `;
 }
 
 /** @param {string} path
  * @returns {import("../../components/table.js").Column<Message>[]} */
 const columnsOf = (path) => [
-  { id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(path, row.sequence_number)}>${digits(row.sequence_number)}</a>` },
-  { id: "state", label: S.messageState, cell: (row) => html`<span class=${row.lock == null ? "tag" : "tag accent"}>${stateOf(row)}</span>` },
+  {
+    id: "number",
+    label: S.number,
+    align: "end",
+    cell: (row) => html`
+      <a class="number" href=${messageHref(path, row.sequence_number)}>${digits(row.sequence_number)}</a>
+    `,
+  },
+  {
+    id: "state",
+    label: S.messageState,
+    cell: (row) => html`<span class=${row.lock == null ? "tag" : "tag accent"}>${stateOf(row)}</span>`,
+  },
   { id: "body", label: S.body, isWide: true, cell: (row) => html`<${Preview} message=${row} />` },
   { id: "deliveries", label: S.deliveries, align: "end", hide: "narrow", cell: (row) => number(row.delivery_count) },
-  { id: "enqueued", label: S.enqueued, align: "end", hide: "narrow", cell: (row) => html`<${Time} at=${row.enqueued_at} />` },
+  {
+    id: "enqueued",
+    label: S.enqueued,
+    align: "end",
+    hide: "narrow",
+    cell: (row) => html`<${Time} at=${row.enqueued_at} />`,
+  },
 ];

@@ -32,30 +32,58 @@ export function State({ path, session, reload }) {
   const { id, state_base64: base64, lock } = session;
   const bytes = useMemo(() => bytesOfBase64(base64 ?? ""), [base64]);
   const text = useMemo(() => textOf(bytes), [bytes]);
-  const body = useMemo(() => ({ text, base64: text === null ? base64 : undefined, size_bytes: bytes.length, truncated: false }), [bytes, text]);
+  const body = useMemo(
+    () => ({ text, base64: text === null ? base64 : undefined, size_bytes: bytes.length, truncated: false }),
+    [bytes, text],
+  );
   const isHeld = lock != null;
-  const edit = () => openDialog((close) => html`<${Editor} path=${path} id=${id} bytes=${bytes} isHeld=${isHeld} close=${close} onDone=${reload} />`);
-  const clear = () => confirm({
-    title: S.clearTitle, text: S.clearText, action: S.clearState,
-    run: async () => {
-      await call("set_session_state", { path: { entity: path, id }, body: { state_base64: null } });
-      toast(S.cleared);
-      reload();
-    },
-  });
-  return html`<section class="card" aria-labelledby="state"><div class="card-head"><h2 id="state">${S.stateTitle}</h2>
-      ${can("manage") && html`<span class="actions"><button type="button" onClick=${edit}>${base64 == null ? S.set : S.change}</button>
-        ${base64 != null && html`<button type="button" onClick=${clear}>${S.clearState}</button>`}</span>`}</div>
-    ${base64 == null ? html`<p class="muted">${S.stateNone}</p>` : bytes.length === 0 ? html`<p class="muted">${S.stateEmpty}</p>` : html`<${Body} body=${body} name=${`${path}-${id}-state`} />`}</section>`;
+  const edit = () =>
+    openDialog(
+      (close) => html`
+        <${Editor} path=${path} id=${id} bytes=${bytes} isHeld=${isHeld} close=${close} onDone=${reload} />
+      `,
+    );
+  const clear = () =>
+    confirm({
+      title: S.clearTitle,
+      text: S.clearText,
+      action: S.clearState,
+      run: async () => {
+        await call("set_session_state", { path: { entity: path, id }, body: { state_base64: null } });
+        toast(S.cleared);
+        reload();
+      },
+    });
+  return html`
+    <section class="card" aria-labelledby="state">
+      <div class="card-head">
+        <h2 id="state">${S.stateTitle}</h2>
+        ${can("manage") && html`
+          <span class="actions">
+            <button type="button" onClick=${edit}>${base64 == null ? S.set : S.change}</button>
+            ${base64 != null && html`<button type="button" onClick=${clear}>${S.clearState}</button>`}
+          </span>
+        `}
+      </div>
+      ${base64 == null
+        ? html`<p class="muted">${S.stateNone}</p>`
+        : bytes.length === 0
+          ? html`<p class="muted">${S.stateEmpty}</p>`
+          : html`<${Body} body=${body} name=${`${path}-${id}-state`} />`}
+    </section>
+  `;
 }
 
 /** Bytes in the form in which they are written.
  * @param {Uint8Array} bytes
  * @param {Form} form */
 function written(bytes, form) {
-  if (form === "hex") return Array.from(bytes, (byte, at) => byte.toString(16).padStart(2, "0") + (at % 16 === 15 ? "\n" : " ")).join("").trim();
+  if (form === "hex")
+    return Array.from(bytes, (byte, at) => byte.toString(16).padStart(2, "0") + (at % 16 === 15 ? "\n" : " "))
+      .join("")
+      .trim();
   const text = textOf(bytes) ?? "";
-  return form === "json" ? laidOut(text) ?? text : text;
+  return form === "json" ? (laidOut(text) ?? text) : text;
 }
 
 /** Bytes of what is written, or why they are none.
@@ -81,9 +109,13 @@ function formOf(bytes) {
   return /^\s*[{[]/.test(text) && laidOut(text) !== null ? "json" : "text";
 }
 
-/** @param {{ path: string, id: string, bytes: Uint8Array, isHeld: boolean, close: () => void, onDone: () => void }} properties */
+/** @param {{ path: string, id: string, bytes: Uint8Array, isHeld: boolean, close: () => void, onDone: () =>
+ *   void }} properties */
 function Editor({ path, id, bytes, isHeld, close, onDone }) {
-  const [draft, setDraft, forget] = useDraft(`state ${JSON.stringify([path, id])}`, { form: formOf(bytes), value: written(bytes, formOf(bytes)) });
+  const [draft, setDraft, forget] = useDraft(`state ${JSON.stringify([path, id])}`, {
+    form: formOf(bytes),
+    value: written(bytes, formOf(bytes)),
+  });
   const { form, value } = /** @type {{ form: Form, value: string }} */ (draft);
   const [refused, setRefused] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -91,7 +123,10 @@ function Editor({ path, id, bytes, isHeld, close, onDone }) {
   const change = (/** @type {string} */ to) => {
     const nextForm = /** @type {Form} */ (to);
     // What cannot be read in its form stays as it is written.
-    setDraft({ form: nextForm, value: error === null && (nextForm === "hex" || textOf(next) !== null) ? written(next, nextForm) : value });
+    setDraft({
+      form: nextForm,
+      value: error === null && (nextForm === "hex" || textOf(next) !== null) ? written(next, nextForm) : value,
+    });
   };
   const leave = () => {
     forget();
@@ -111,12 +146,40 @@ function Editor({ path, id, bytes, isHeld, close, onDone }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title=${S.editTitle} isWide=${true}><form onSubmit=${submit}>
-    ${isHeld && html`<${Notice}>${S.heldNotice}<//>`}
-    <div class="tools"><${Choice} label=${S.as} value=${form} onChange=${change} options=${[{ value: "text", label: S.text }, { value: "json", label: S.json }, { value: "hex", label: S.hex }]} />
-      <span class="muted number">${size(next.length)}</span></div>
-    <${Field} label=${S.editLabel} error=${error ?? (refused || null)}><textarea rows="10" spellcheck=${false} autofocus value=${value}
-      onInput=${(/** @type {any} */ event) => { setRefused(""); setDraft({ form, value: event.target.value }); }} /><//>
-    <div class="dialog-actions"><button type="button" onClick=${leave}>${C.cancel}</button><button type="submit" class="primary" disabled=${isBusy || error !== null}>${S.save}</button></div>
-  </form><//>`;
+  return html`
+    <${Dialog} title=${S.editTitle} isWide=${true}>
+      <form onSubmit=${submit}>
+        ${isHeld && html`<${Notice}>${S.heldNotice}<//>`}
+        <div class="tools">
+          <${Choice}
+            label=${S.as}
+            value=${form}
+            onChange=${change}
+            options=${[
+              { value: "text", label: S.text },
+              { value: "json", label: S.json },
+              { value: "hex", label: S.hex },
+            ]}
+          />
+          <span class="muted number">${size(next.length)}</span>
+        </div>
+        <${Field} label=${S.editLabel} error=${error ?? (refused || null)}>
+          <textarea
+            rows="10"
+            spellcheck=${false}
+            autofocus
+            value=${value}
+            onInput=${(/** @type {any} */ event) => {
+              setRefused("");
+              setDraft({ form, value: event.target.value });
+            }}
+          />
+        <//>
+        <div class="dialog-actions">
+          <button type="button" onClick=${leave}>${C.cancel}</button>
+          <button type="submit" class="primary" disabled=${isBusy || error !== null}>${S.save}</button>
+        </div>
+      </form>
+    <//>
+  `;
 }

@@ -25,12 +25,29 @@ export function File() {
 
 function Export() {
   const [keys, setKeys] = useState(false);
-  return html`<section class="card" aria-labelledby="export"><div class="card-head"><h2 id="export">${S.exportTitle}</h2></div>
-    <div class="settings-form"><p class="muted">${S.exportText}</p>
-      <label class="check"><input type="checkbox" checked=${keys} aria-describedby="export-hint" onChange=${(/** @type {any} */ event) => setKeys(event.target.checked)} /><span>${S.exportKeys}
-        <span class="hint" id="export-hint"> ${S.exportKeysHint}</span></span></label>
-      <div class="actions"><button type="button" class="primary" onClick=${() => attempt(() => exportConfiguration(keys), S.exported)}>${S.exportButton}</button></div>
-      <${Command} text=${S.exportCommand} /></div></section>`;
+  return html`
+    <section class="card" aria-labelledby="export">
+      <div class="card-head"><h2 id="export">${S.exportTitle}</h2></div>
+      <div class="settings-form">
+        <p class="muted">${S.exportText}</p>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked=${keys}
+            aria-describedby="export-hint"
+            onChange=${(/** @type {any} */ event) => setKeys(event.target.checked)}
+          />
+          <span>${S.exportKeys}<span class="hint" id="export-hint"> ${S.exportKeysHint}</span></span>
+        </label>
+        <div class="actions">
+          <button type="button" class="primary" onClick=${() => attempt(() => exportConfiguration(keys), S.exported)}>
+            ${S.exportButton}
+          </button>
+        </div>
+        <${Command} text=${S.exportCommand} />
+      </div>
+    </section>
+  `;
 }
 
 /** Entities up to which what happens is shown in full; more are a table that scrolls. */
@@ -84,19 +101,65 @@ function Import() {
     area.setSelectionRange(at, Math.min(text.length, at + 1));
     area.scrollTop = Math.max(0, (line - 4) * 18);
   };
-  return html`<section class="card" aria-labelledby="import"><div class="card-head"><h2 id="import">${S.importTitle}</h2></div>
-    <form class="settings-form" onSubmit=${submit}><p class="muted">${S.importText}</p>
-      <${Field} label=${S.importFile}><input type="file" accept=".json,application/json" onChange=${take} /><//>
-      <div ref=${box}><${Field} label=${S.importArea} hint=${S.importHint} error=${error !== null && mistakes.length === 0 ? error.message : null}><textarea rows="10" spellcheck=${false} value=${text}
-        aria-invalid=${error === null ? undefined : "true"} onInput=${(/** @type {any} */ event) => change(event.target.value)} /><//></div>
-      ${mistakes.length !== 0 && html`<div role="alert"><ul class="mistakes">${mistakes.map((mistake, at) => html`<li key=${at}><button type="button" class="link number" title=${S.toPlace} onClick=${() => goTo(mistake)}>${mistake.line}:${mistake.column}</button>
-        <span><${Text} value=${mistake.text} /></span></li>`)}</ul></div>`}
-      ${applied !== null && html`<${Notice} tone=${applied.refused.length === 0 ? "info" : "alarm"}><div><p>${S.applied(number(applied.made), number(applied.changed))}</p>
-        ${applied.refused.length !== 0 && html`<p>${S.refused}</p><ul>${applied.refused.map((each, at) => html`<li key=${at}><${Text} value=${each} /></li>`)}</ul>`}</div><//>`}
-      ${text.trim() !== "" && html`<${Preview} text=${text} current=${current.data} />`}
-      <${Problem} error=${current.error} />
-      <div class="actions"><button type="submit" class="primary" disabled=${isBusy || text.trim() === ""}>${isBusy ? S.importBusy : S.importButton}</button></div>
-      <${Command} text=${S.importCommand} /></form></section>`;
+  return html`
+    <section class="card" aria-labelledby="import">
+      <div class="card-head"><h2 id="import">${S.importTitle}</h2></div>
+      <form class="settings-form" onSubmit=${submit}>
+        <p class="muted">${S.importText}</p>
+        <${Field} label=${S.importFile}><input type="file" accept=".json,application/json" onChange=${take} /><//>
+        <div ref=${box}>
+          <${Field}
+            label=${S.importArea}
+            hint=${S.importHint}
+            error=${error !== null && mistakes.length === 0 ? error.message : null}
+          >
+            <textarea
+              rows="10"
+              spellcheck=${false}
+              value=${text}
+              aria-invalid=${error === null ? undefined : "true"}
+              onInput=${(/** @type {any} */ event) => change(event.target.value)}
+            />
+          <//>
+        </div>
+        ${mistakes.length !== 0 && html`
+          <div role="alert">
+            <ul class="mistakes">
+              ${mistakes.map(
+                (mistake, at) => html`
+                  <li key=${at}>
+                    <button type="button" class="link number" title=${S.toPlace} onClick=${() => goTo(mistake)}>
+                      ${mistake.line}:${mistake.column}
+                    </button>
+                    <span><${Text} value=${mistake.text} /></span>
+                  </li>
+                `,
+              )}
+            </ul>
+          </div>
+        `}
+        ${applied !== null && html`
+          <${Notice} tone=${applied.refused.length === 0 ? "info" : "alarm"}>
+            <div>
+              <p>${S.applied(number(applied.made), number(applied.changed))}</p>
+              ${applied.refused.length !== 0 && html`
+                <p>${S.refused}</p>
+                <ul>${applied.refused.map((each, at) => html`<li key=${at}><${Text} value=${each} /></li>`)}</ul>
+              `}
+            </div>
+          <//>
+        `}
+        ${text.trim() !== "" && html`<${Preview} text=${text} current=${current.data} />`}
+        <${Problem} error=${current.error} />
+        <div class="actions">
+          <button type="submit" class="primary" disabled=${isBusy || text.trim() === ""}>
+            ${isBusy ? S.importBusy : S.importButton}
+          </button>
+        </div>
+        <${Command} text=${S.importCommand} />
+      </form>
+    </section>
+  `;
 }
 
 /** @param {{ text: string, current: any }} properties */
@@ -105,30 +168,79 @@ function Preview({ text, current }) {
   const read = useMemo(() => {
     try {
       const namespaces = namespacesOf(text);
-      return { isSeveral: 1 < namespaces.length, named: preview(chosen(namespaces, there?.Name), there, (path) => entities.peek().has(path)), error: "" };
+      return {
+        isSeveral: 1 < namespaces.length,
+        named: preview(chosen(namespaces, there?.Name), there, (path) => entities.peek().has(path)),
+        error: "",
+      };
     } catch (error) {
       return { isSeveral: false, named: [], error: /** @type {Error} */ (error).message };
     }
   }, [text, there]);
-  if (read.error !== "") return html`<p class="muted" role="status">${S.notRead} <${Text} value=${read.error} max=${200} /></p>`;
+  if (read.error !== "")
+    return html`<p class="muted" role="status">${S.notRead} <${Text} value=${read.error} max=${200} /></p>`;
   if (read.named.length === 0) return html`<p class="muted" role="status">${S.previewNone}</p>`;
-  return html`<div class="preview"><h3>${S.preview} <span class="number">${number(read.named.length)}</span></h3>
-    ${read.isSeveral && html`<p class="muted">${S.previewOther} <b><${Text} value=${there?.Name} /></b></p>`}
-    ${LISTED_MAX < read.named.length
-      ? html`<${Table} label=${S.preview} columns=${COLUMNS} rows=${read.named} keyOf=${(/** @type {Named} */ { path }) => path} isSorted=${true} heightMax=${320} />`
-      : html`<ul class="named">${read.named.map((named) => html`<li key=${named.path}>${COLUMNS.map(({ id, cell }) => html`<span key=${id} class=${`named-${id}`}>${cell(named)}</span>`)}</li>`)}</ul>`}</div>`;
+  return html`
+    <div class="preview">
+      <h3>${S.preview} <span class="number">${number(read.named.length)}</span></h3>
+      ${read.isSeveral && html`<p class="muted">${S.previewOther} <b><${Text} value=${there?.Name} /></b></p>`}
+      ${LISTED_MAX < read.named.length
+        ? html`
+            <${Table}
+              label=${S.preview}
+              columns=${COLUMNS}
+              rows=${read.named}
+              keyOf=${(/** @type {Named} */ { path }) => path}
+              isSorted=${true}
+              heightMax=${320}
+            />
+          `
+        : html`
+            <ul class="named">
+              ${read.named.map(
+                (named) => html`
+                  <li key=${named.path}>
+                    ${COLUMNS.map(({ id, cell }) => html`<span key=${id} class=${`named-${id}`}>${cell(named)}</span>`)}
+                  </li>
+                `,
+              )}
+            </ul>
+          `}
+    </div>
+  `;
 }
 
 /** @type {import("../../components/table.js").Column<Named>[]} */
 const COLUMNS = [
-  { id: "path", label: S.path, cell: ({ path, effect }) => (effect === "new" ? html`<${Text} value=${path} max=${260} />` : html`<a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>`) },
+  {
+    id: "path",
+    label: S.path,
+    cell: ({ path, effect }) =>
+      effect === "new"
+        ? html`<${Text} value=${path} max=${260} />`
+        : html`<a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>`,
+  },
   { id: "kind", label: S.kind, hide: "narrow", cell: ({ kind }) => html`<span class="muted">${C.kinds[kind]}</span>` },
   { id: "effect", label: S.effect, isWide: true, cell: (named) => html`<${Effect} named=${named} />` },
 ];
 
 /** @param {{ named: Named }} properties */
 function Effect({ named: { effect, changes, areRulesNew, keys } }) {
-  const says = changes.map(({ name, was, is }) => html`<span class="change"><${Text} value=${name} max=${80} />: <${Text} value=${was} max=${80} none=${S.unset} /> → <b><${Text} value=${is} max=${80} none=${S.unset} /></b></span>`);
-  return html`${effect === "new" && html`<span class="tag accent">${S.effectNew}</span>`}${effect === "same" && html`<span class="muted">${S.effectSame}</span>`}
-    ${effect === "unknown" && html`<span class="muted">${S.effectUnknown}</span>`}${says}${areRulesNew && html`<span class="change">${S.rulesChange}</span>`}${0 < keys && html` <span class="muted">${S.withKeys(keys)}</span>`}`;
+  const says = changes.map(
+    ({ name, was, is }) => html`
+      <span class="change">
+        <${Text} value=${name} max=${80} />: <${Text} value=${was} max=${80} none=${S.unset} /> → <b>
+          <${Text} value=${is} max=${80} none=${S.unset} />
+        </b>
+      </span>
+    `,
+  );
+  return html`
+    ${effect === "new" && html`<span class="tag accent">${S.effectNew}</span>`}
+    ${effect === "same" && html`<span class="muted">${S.effectSame}</span>`}
+    ${effect === "unknown" && html`<span class="muted">${S.effectUnknown}</span>`}
+    ${says}
+    ${areRulesNew && html`<span class="change">${S.rulesChange}</span>`}
+    ${0 < keys && html` <span class="muted">${S.withKeys(keys)}</span>`}
+  `;
 }
