@@ -35,7 +35,7 @@ inBrowser("attention", (test) => {
     await isAccessible(page);
     await open(page, "#/entity/healthy");
     await heading(page, "healthy");
-    await page.locator("dl.figures").waitFor();
+    await page.locator("dl.figures").first().waitFor();
     assert.equal(await region(page).count(), 0);
   });
 

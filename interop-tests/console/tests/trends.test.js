@@ -74,7 +74,7 @@ const active = (page) => page.locator(".chart").nth(1).locator(".legend-item").f
 const times = (page) => page.locator(".chart .legend > .muted").allTextContents();
 const choice = (page, name) => page.getByRole("group", { name: "Time", exact: true }).getByText(name, { exact: true });
 const row = (page, name) => page.locator("tbody tr").filter({ has: page.getByRole("link", { name, exact: true }) });
-const isWide = (page) =>
+const fits = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1);
 
 /** Sends messages and dead-letters them. */
@@ -83,12 +83,8 @@ async function deadLetters(path, count) {
   await job(api, path, { kind: "dead_letter", reason: "Bad", description: "it is bad" });
 }
 
-inBrowser("trends", (test) => {
-  before(async () => {
-    for (const path of ["trend-old", "trend-new", "trend-seen", "trend-none"]) await entity(api, path);
-    await deadLetters("trend-old", 5);
-    await deadLetters("trend-new", 5);
-  });
+inBrowser("histories", (test) => {
+  before(() => entity(api, "trend-none"));
 
   test("a range is chosen, is in the address, and has one cursor for both charts and a part of its own", async (page) => {
     const asked = await withHistory(page);
@@ -97,8 +93,8 @@ inBrowser("trends", (test) => {
       await page.locator(".chart .u-over").nth(1).waitFor();
       assert.equal(asked.at(-1), "hour");
       for (const [name, range] of [
-        ["24 h", "day"],
-        ["7 d", "week"],
+        ["24h", "day"],
+        ["7d", "week"],
       ]) {
         await choice(page, name).click();
         await until(() => asked.at(-1) === range, "the range is asked for");
@@ -118,9 +114,8 @@ inBrowser("trends", (test) => {
         assert.match(page.url(), /begin=.*range=|range=.*begin=/);
         await page.reload();
         await page.locator(".chart-part").waitFor();
-        await isAccessible(page);
       }
-      await choice(page, "1 h").click();
+      await choice(page, "1h").click();
       await until(() => asked.at(-1) === "hour", "the hour is asked for");
       assert(!/range=|begin=/.test(page.url()), page.url());
       assert.equal(await page.locator(".chart-part").count(), 0);
@@ -131,6 +126,7 @@ inBrowser("trends", (test) => {
     await withHistory(page);
     await open(page, "#/?range=day");
     await page.locator(".chart .u-over").nth(1).waitFor();
+    await isAccessible(page);
     await charts(page).first().focus();
     await page.keyboard.press("Home");
     for (let step = 1; step < COUNT / 2; step += 1) await page.keyboard.press("ArrowRight");
@@ -139,6 +135,14 @@ inBrowser("trends", (test) => {
     await until(async () => (await active(page)) === "–", "nothing is known in the gap");
     await page.keyboard.press("ArrowRight");
     await until(async () => (await active(page)) === String(COUNT / 2), "the first value behind the gap");
+  });
+});
+
+inBrowser("trends", (test) => {
+  before(async () => {
+    for (const path of ["trend-old", "trend-new", "trend-seen"]) await entity(api, path);
+    await deadLetters("trend-old", 5);
+    await deadLetters("trend-new", 5);
   });
 
   test("red are dead letters that have come within the last hour, and no others", async (page) => {
@@ -157,7 +161,7 @@ inBrowser("trends", (test) => {
         dead_lettered: { hour: 3, day: 5 },
       },
     });
-    await open(page, "#/entities");
+    await open(page, "#/entities?filter=trend-");
     const [old, fresh] = [row(page, "trend-old"), row(page, "trend-new")];
     const dead = (of) => of.locator("a.number", { hasText: /^5$/ });
     await fresh.locator(".trend-change.alarm").waitFor();
@@ -177,12 +181,23 @@ inBrowser("trends", (test) => {
     // What comes after the answer is new, too.
     await deadLetters("trend-old", 1);
     await row(page, "trend-old").locator("a.number.alarm", { hasText: /^6$/ }).waitFor();
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 800 });
-      for (const address of ["#/entities", "#/", "#/entity/trend-new", "#/?range=week"]) {
-        await open(page, address);
-        await page.locator(".number").first().waitFor();
-        await until(() => isWide(page), `${address} fits into ${width} pixels`);
+  });
+
+  test("what has changed fits into each width", async (page) => {
+    await withTrends(page, {
+      "trend-new": {
+        since: "2026-11-28T10:00:00Z",
+        active: change(12_345, -1_234, 5),
+        dead_letters: change(5, 3, 5),
+        dead_lettered: { hour: 3, day: 5 },
+      },
+    });
+    for (const address of ["#/entities", "#/?range=week", "#/entity/trend-new"]) {
+      await open(page, address);
+      await page.locator(".number").first().waitFor();
+      for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: 800 });
+        await until(() => fits(page), `${address} fits into ${width} pixels`);
       }
     }
   });
@@ -202,7 +217,7 @@ inBrowser("trends", (test) => {
   test("dead letters that have come since the reader looked are counted, for each entity", async (page) => {
     const badge = row(page, "trend-seen").locator(".unseen");
     await deadLetters("trend-seen", 2);
-    await open(page, "#/entities");
+    await open(page, "#/entities?filter=trend-");
     await row(page, "trend-seen").getByText("2", { exact: true }).waitFor();
     assert.equal(await badge.count(), 0, "nobody has looked yet");
     await row(page, "trend-seen").getByRole("link", { name: "trend-seen", exact: true }).click();
@@ -214,7 +229,6 @@ inBrowser("trends", (test) => {
     await deadLetters("trend-seen", 3);
     await until(async () => (await badge.textContent()) === "3 new", "three have come");
     assert.match(await badge.getAttribute("title"), /3 dead letters have come since you looked/);
-    await isAccessible(page);
     await page.reload();
     await until(async () => (await badge.textContent()) === "3 new", "the browser keeps it");
     // What is gone is not missed when others come.
@@ -224,7 +238,7 @@ inBrowser("trends", (test) => {
     await until(async () => (await badge.textContent()) === "1 new", "one has come");
     await open(page, "#/entity/trend-seen");
     await page.locator(".tab-count", { hasText: /^1$/ }).waitFor();
-    await open(page, "#/entities");
+    await open(page, "#/entities?filter=trend-");
     await row(page, "trend-seen").getByText("1", { exact: true }).waitFor();
     assert.equal(await badge.count(), 0);
   });

@@ -261,7 +261,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the last hour of an entity. */
+        /** Returns the history of an entity. */
         get: operations["get_entity_history"];
         put?: never;
         post?: never;
@@ -515,25 +515,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the last hour of the namespace. */
+        /** Returns the history of the namespace. */
         get: operations["get_history"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/trends": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Returns the last hour of the namespace. */
-        get: operations["list_trends"];
         put?: never;
         post?: never;
         delete?: never;
@@ -644,7 +627,7 @@ export interface paths {
          */
         put: operations["create_namespace"];
         post?: never;
-        /** Drops a namespace with all its entities and messages, and closes its connections. Only the operator may. */
+        /** Deletes a namespace with all its entities and messages, and closes its connections. Only the operator may. */
         delete: operations["delete_namespace"];
         options?: never;
         head?: never;
@@ -716,6 +699,23 @@ export interface paths {
          *     a store refuses it: the database is backed up.
          */
         post: operations["create_backup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns how the messages of the namespace's entities have changed over the last hour and day. */
+        get: operations["list_trends"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -929,6 +929,23 @@ export interface components {
          * @enum {string}
          */
         BodyShown: "none" | "preview" | "full";
+        /** @description A number of messages, and how it has changed. */
+        ChangeShown: {
+            /**
+             * Format: int64
+             * @description The number of now less that of a day ago, or of `since`.
+             */
+            day: number;
+            /**
+             * Format: int64
+             * @description The number of now less that of an hour ago, or of `since` if that is later.
+             */
+            hour: number;
+            /** @description The numbers of 24 hours, at the end of each and the oldest first; null where no broker looked. The last is that of now. */
+            hours: (number | null)[];
+            /** Format: int32 */
+            now: number;
+        };
         /**
          * @description The result of a condition.
          * @enum {string}
@@ -1108,6 +1125,7 @@ export interface components {
             size_bytes: number;
             /** @description A topic's subscriptions. */
             subscriptions?: number | null;
+            trend?: components["schemas"]["TrendShown"] | null;
             updated_at: string;
         };
         /** @description An entity as the event `entity` has it. Counts of what happened begin with the process. */
@@ -1254,6 +1272,12 @@ export interface components {
          * @enum {string}
          */
         EntityStatus: "active" | "disabled" | "receive_disabled" | "send_disabled";
+        /** @description The change of an entity. */
+        EntityTrend: {
+            /** @description Its path in lower case. */
+            path: string;
+            trend: components["schemas"]["TrendShown"];
+        };
         /** @description An administrative operation that was carried out. */
         Entry: {
             /**
@@ -1437,6 +1461,34 @@ export interface components {
             /** @description The address of its queue: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`. */
             queue: string;
         };
+        /** @description A time in which no broker looked. */
+        GapShown: {
+            from: string;
+            until: string;
+        };
+        /**
+         * @description How far back a history goes.
+         * @enum {string}
+         */
+        HistoryRange: "hour" | "day" | "week";
+        /** @description A part of a history, in intervals. */
+        HistoryShown: {
+            current?: components["schemas"]["PointShown"] | null;
+            /** @description The times between points in which no broker looked: no broker ran, another server had the namespace, or the clock was set. */
+            gaps: components["schemas"]["GapShown"][];
+            /**
+             * Format: int64
+             * @description The length of an interval. One that the broker ended late is longer.
+             */
+            interval_seconds: number;
+            /**
+             * @description The intervals that have ended, the oldest first; none of an entity that was just made, or beyond the 1,000 entities that have
+             *     a history.
+             */
+            points: components["schemas"]["PointShown"][];
+            range: components["schemas"]["HistoryRange"];
+            rates?: components["schemas"]["RatesShown"] | null;
+        };
         /** @description A client that holds a lock. */
         Holder: {
             /** Format: int32 */
@@ -1445,21 +1497,6 @@ export interface components {
             container_id: string;
             peer: string;
         };
-        HistoryRange: "hour" | "day" | "week";
-        GapShown: { from: string; until: string; };
-        HistoryShown: {
-            range: components["schemas"]["HistoryRange"];
-            interval_seconds: number;
-            points: components["schemas"]["PointShown"][];
-            current?: components["schemas"]["PointShown"] | null;
-            gaps: components["schemas"]["GapShown"][];
-            rates?: components["schemas"]["RatesShown"] | null;
-        };
-        SumShown: { hour: number; day: number; };
-        ChangeShown: { now: number; hour: number; day: number; hours: (number | null)[]; };
-        TrendShown: { since?: string | null; active: components["schemas"]["ChangeShown"]; dead_letters: components["schemas"]["ChangeShown"]; dead_lettered: components["schemas"]["SumShown"]; };
-        EntityTrend: { path: string; trend: components["schemas"]["TrendShown"]; };
-        TrendsShown: { whole?: components["schemas"]["TrendShown"] | null; trends: components["schemas"]["EntityTrend"][]; };
         /** @description A job. */
         Job: {
             action: components["schemas"]["Action"];
@@ -1829,9 +1866,8 @@ export interface components {
         PointShown: {
             /** Format: int32 */
             active: number;
-            /** @description Its end. */
+            /** @description Its end; of one that has not ended, the last look. */
             at: string;
-            seconds: number;
             /**
              * Format: int32
              * @description Messages that were completed, or received and deleted.
@@ -1858,6 +1894,11 @@ export interface components {
             published: number;
             /** Format: int32 */
             scheduled: number;
+            /**
+             * Format: double
+             * @description How long the broker has watched in it: less than the length of an interval if it was started or stopped then.
+             */
+            seconds: number;
         };
         /** @description Why a request was not carried out. */
         Problem: {
@@ -2220,6 +2261,19 @@ export interface components {
             /** @description At least one of its rules takes the message. */
             takes: boolean;
         };
+        /** @description What was counted. */
+        SumShown: {
+            /**
+             * Format: int64
+             * @description Within the last day.
+             */
+            day: number;
+            /**
+             * Format: int64
+             * @description Within the last hour.
+             */
+            hour: number;
+        };
         /** @description A condition with its parts. */
         TestedCondition: {
             /** @description Why it cannot be evaluated. */
@@ -2231,6 +2285,22 @@ export interface components {
             result: components["schemas"]["ConditionResult"];
             /** @description The condition as SQL. */
             text: string;
+        };
+        /** @description How the messages of an entity have changed over the last hour and day. */
+        TrendShown: {
+            /** @description Messages that receivers may get. */
+            active: components["schemas"]["ChangeShown"];
+            /** @description How many messages were dead-lettered, whether they are still there or not. */
+            dead_lettered: components["schemas"]["SumShown"];
+            dead_letters: components["schemas"]["ChangeShown"];
+            /** @description When the broker began to watch the entity within the last day; absent if it does not yet. */
+            since?: string | null;
+        };
+        /** @description The changes of a namespace's entities. */
+        TrendsShown: {
+            /** @description Those of all entities that have a history, and had messages or dead letters within the last day, in the order of their paths. */
+            trends: components["schemas"]["EntityTrend"][];
+            whole?: components["schemas"]["TrendShown"] | null;
         };
         /**
          * @description Whether a person is needed.
@@ -2576,6 +2646,8 @@ export interface operations {
                 skip?: number;
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
+                /** @description Each entity has its trend, too. */
+                trend?: boolean;
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -2881,12 +2953,13 @@ export interface operations {
     get_entity_history: {
         parameters: {
             query?: {
+                /** @description How far back it goes: the last hour if it is not given. */
+                range?: components["schemas"]["HistoryRange"];
                 /**
                  * @description Intervals that ended after this time; all if it is not given.
                  * @example 2026-11-23T12:00:00Z
                  */
                 after?: string;
-                range?: components["schemas"]["HistoryRange"];
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -3322,7 +3395,6 @@ export interface operations {
             query?: {
                 /** @description Those behind this id. */
                 after?: string;
-                range?: components["schemas"]["HistoryRange"];
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
                 /** @description The namespace, instead of that of the host. */
@@ -3523,12 +3595,13 @@ export interface operations {
     get_history: {
         parameters: {
             query?: {
+                /** @description How far back it goes: the last hour if it is not given. */
+                range?: components["schemas"]["HistoryRange"];
                 /**
                  * @description Intervals that ended after this time; all if it is not given.
                  * @example 2026-11-23T12:00:00Z
                  */
                 after?: string;
-                range?: components["schemas"]["HistoryRange"];
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;
             };
@@ -3544,42 +3617,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HistoryShown"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_trends: {
-        parameters: {
-            query?: {
-                /**
-                 * @description Intervals that ended after this time; all if it is not given.
-                 * @example 2026-11-23T12:00:00Z
-                 */
-                after?: string;
-                range?: components["schemas"]["HistoryRange"];
-                /** @description The namespace, instead of that of the host. */
-                namespace?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TrendsShown"];
                 };
             };
             "4XX": {
@@ -3915,7 +3952,6 @@ export interface operations {
             query?: {
                 /** @description Those behind this id. */
                 after?: string;
-                range?: components["schemas"]["HistoryRange"];
                 /** @description As many at most, 100 if it is not given. */
                 limit?: number;
                 /** @description The namespace, instead of that of the host. */
@@ -4030,6 +4066,36 @@ export interface operations {
                 };
             };
             "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_trends: {
+        parameters: {
+            query?: {
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrendsShown"];
+                };
+            };
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -9,6 +9,8 @@ import { effect } from "./html.js";
 
 /** How long a page may take until it is as long as it was, milliseconds. */
 const RESTORING_MILLISECONDS = 5_000;
+/** For how long it stays where it was, while parts above it are still loaded, milliseconds. */
+const HOLDING_MILLISECONDS = 1_000;
 /** What a reader does who does not wait for that. */
 const INTERRUPTIONS = ["wheel", "pointerdown", "keydown"];
 
@@ -34,7 +36,7 @@ export function placeOf(name) {
 }
 
 /** Scrolls an element to where it was, as soon as it is long enough, unless the reader does something else before.
- * Returns a function that ends that.
+ * Parts that are loaded later do not move it for a second. Returns a function that ends that.
  * @param {HTMLElement} element
  * @param {number} top
  * @returns {() => void} */
@@ -44,10 +46,13 @@ export function scrollBack(element, top) {
   for (const event of INTERRUPTIONS)
     addEventListener(event, end, { signal: ended.signal, capture: true, passive: true });
   const until = performance.now() + RESTORING_MILLISECONDS;
+  let heldUntil = Infinity;
   const step = () => {
     if (ended.signal.aborted) return;
+    const now = performance.now();
     element.scrollTop = top;
-    if (element.scrollTop < top - 1 && performance.now() < until) requestAnimationFrame(step);
+    if (top - 1 <= element.scrollTop) heldUntil = Math.min(heldUntil, now + HOLDING_MILLISECONDS);
+    if (now < Math.min(until, heldUntil)) requestAnimationFrame(step);
     else end();
   };
   step();

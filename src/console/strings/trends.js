@@ -2,7 +2,7 @@
 
 export const S = {
   range: "Time",
-  ranges: { hour: "1 h", day: "24 h", week: "7 d" },
+  ranges: { hour: "1h", day: "24h", week: "7d" },
   empty: {
     hour: "There is no history yet; the first values come after twenty seconds.",
     day: "There is no history of a day yet: its intervals last five minutes.",
@@ -15,6 +15,6 @@ export const S = {
   /** @param {string} count */
   unseenTitle: (count) =>
     count === "1"
-      ? "1 dead letter has come since you looked at the entity"
-      : `${count} dead letters have come since you looked at the entity`,
+      ? "1 dead letter has come since you opened the entity"
+      : `${count} dead letters have come since you opened the entity`,
 };
