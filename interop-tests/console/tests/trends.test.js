@@ -228,7 +228,7 @@ inBrowser("trends", (test) => {
     assert.equal(await badge.count(), 0);
     await deadLetters("trend-seen", 3);
     await until(async () => (await badge.textContent()) === "3 new", "three have come");
-    assert.match(await badge.getAttribute("title"), /3 dead letters have come since you looked/);
+    assert.match(await badge.getAttribute("title"), /3 dead letters have come since you opened/);
     await page.reload();
     await until(async () => (await badge.textContent()) === "3 new", "the browser keeps it");
     // What is gone is not missed when others come.

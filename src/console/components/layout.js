@@ -1,7 +1,7 @@
 // The frame of every page: navigation, search, whether it is live, and the place of the page.
 
 import { href, route } from "../lib/router.js";
-import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
+import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
@@ -164,6 +164,7 @@ function CurrentPage() {
     };
   }, [page, returned]);
   useHeadingFocus(path, loaded?.page === page);
+  usePlace(path, loaded?.page === page);
   const isFirstShown = loaded !== null;
   useEffect(() => {
     if (isFirstShown) loadOtherPages();
@@ -191,12 +192,22 @@ function SendOnly({ name }) {
 function useHeadingFocus(path, isShown) {
   const before = useRef(path);
   useEffect(() => {
-    if (!isShown) return undefined;
+    if (!isShown) return;
     const heading = document.querySelector("main h1");
     document.title = [heading?.textContent?.trim(), session.peek()?.name, S.product].filter(Boolean).join(" · ");
     // The first page is read from the top by itself.
     if (before.current !== path && heading instanceof HTMLElement) heading.focus({ preventScroll: true });
     before.current = path;
+  }, [path, isShown]);
+}
+
+/** Scrolls a page to where it was, and keeps how far it is scrolled. That ends before the next page is painted: a page
+ * that is shorter scrolls by itself.
+ * @param {string} path
+ * @param {boolean} isShown */
+function usePlace(path, isShown) {
+  useLayoutEffect(() => {
+    if (!isShown) return undefined;
     const main = document.querySelector("main");
     if (main === null) return undefined;
     const place = placeOf("page");
