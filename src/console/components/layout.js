@@ -214,8 +214,11 @@ function usePlace(path, isShown) {
     const end = scrollBack(main, place.before?.top ?? 0);
     const keep = () => place.keep({ top: main.scrollTop });
     main.addEventListener("scroll", keep, { passive: true });
+    // What was scrolled last is told in the next frame only, and the page may have gone by then.
+    addEventListener("hashchange", keep, { capture: true });
     return () => {
       end();
+      removeEventListener("hashchange", keep, { capture: true });
       main.removeEventListener("scroll", keep);
     };
   }, [path, isShown]);
