@@ -28,7 +28,7 @@ export async function control(what) {
  * by its policy. `options` go to the browser's context; `allow` has patterns of errors that a test provokes; `isIdle`
  * lets the console load all its pages when it has nothing else to do: a hundred files for each test. */
 export function inBrowser(name, declare) {
-  describe(name, { timeout: 120_000 }, () => {
+  describe(name, { timeout: 240_000 }, () => {
     let browser;
     before(async () => {
       browser = await launch();
