@@ -6,6 +6,7 @@ import { entities, refusal, returns, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
 import { placeOf, scrollBack } from "../lib/place.js";
+import { freshTotal, useTrends } from "../lib/trends.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
 import { Dialogs, closeDialog } from "./dialog.js";
 import { Icon } from "./icon.js";
@@ -25,6 +26,7 @@ const MARK = new URL("../icon.svg", import.meta.url).href;
 export function Layout() {
   const [isOpen, setOpen] = useState(false);
   const { path } = route.value;
+  useTrends();
   useEffect(() => setOpen(false), [path]);
   const toMain = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -64,6 +66,7 @@ export function Layout() {
 function Navigation({ isOpen, path }) {
   const current = pageAt(path)?.page.nav;
   const { dead_letters: dead } = totals.value;
+  const badge = 0 < freshTotal.value ? "badge" : "badge quiet";
   return html`
     <nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
       ${navigation().map(
@@ -76,7 +79,7 @@ function Navigation({ isOpen, path }) {
                     <${Icon} name=${name} />
                     <span class="nav-name">${S.pages[name]}</span>
                     ${name === "entities" && 0 < dead && html`
-                      <span class="badge" title=${`${dead}`}>${compact(dead)}</span>
+                      <span class=${badge} title=${`${dead}`}>${compact(dead)}</span>
                     `}
                   </a>
                 </li>

@@ -14,7 +14,7 @@ const trends = signal(null);
 /** That of the namespace as a whole. @type {import("./html.js").Signal<Trend | null>} */
 export const whole = signal(null);
 
-/** Keeps the trends up to date while a page is shown. */
+/** Keeps the trends up to date: the frame of the pages does. */
 export function useTrends() {
   const [tick, returned, id] = [minute.value, returns.value, session.value?.id];
   const isAllowed = can("listen") && ownEntity() === "";

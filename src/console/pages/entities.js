@@ -7,7 +7,7 @@ import { entityHref } from "../lib/paths.js";
 import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { KEYS, treeOf } from "../lib/tree.js";
-import { trendOf as trendOfPath, useTrends } from "../lib/trends.js";
+import { trendOf as trendOfPath } from "../lib/trends.js";
 import { Choice } from "../components/field.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loading } from "../components/notice.js";
@@ -43,7 +43,6 @@ export default function Entities() {
   const [kind, setKind] = useQuery("kind");
   const [sort, setSort] = useQuery("sort", "name");
   const [closed, toggle] = useClosed();
-  useTrends();
   const rows = treeOf(entities.value.values(), { filter, kind, sort, closed });
   const all = entities.value.size;
   return html`

@@ -9,7 +9,7 @@ import { entityHref } from "../lib/paths.js";
 import { go, href } from "../lib/router.js";
 import { see } from "../lib/seen.js";
 import { can } from "../lib/session.js";
-import { freshOf, useTrends } from "../lib/trends.js";
+import { freshOf } from "../lib/trends.js";
 import { confirm } from "../components/dialog.js";
 import { MessageList } from "../components/message-list.js";
 import { Empty, Loading } from "../components/notice.js";
@@ -32,7 +32,6 @@ import { S as L } from "../strings/tail.js";
 /** @param {import("./index.js").PageProperties} properties */
 export default function Entity({ parameters, query }) {
   const entity = entities.value.get(parameters.path);
-  useTrends();
   useSeen(entity);
   if (entity === undefined)
     return html`

@@ -7,7 +7,7 @@ import { attention, entities, hasRates, isKnown, rateOf, totals } from "../lib/l
 import { entityHref } from "../lib/paths.js";
 import { href, route } from "../lib/router.js";
 import { can } from "../lib/session.js";
-import { freshTotal, useTrends, whole } from "../lib/trends.js";
+import { freshTotal, whole } from "../lib/trends.js";
 import { AttentionList } from "../components/attention-list.js";
 import { HistoryCharts, RangeChoice } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
@@ -47,7 +47,6 @@ const CHARTS = [
 export default function Overview() {
   const range = rangeOf(route.value.query);
   const history = useHistory(undefined, range);
-  useTrends();
   return html`
     <div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
     <${Figures} rates=${history.data?.rates} />

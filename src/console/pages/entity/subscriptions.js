@@ -89,7 +89,7 @@ const COLUMNS = [
     label: E.dead,
     align: "end",
     sort: KEYS.dead,
-    cell: (row) => html`<${Count} value=${row.dead} tone="alarm" />`,
+    cell: (row) => html`<${Count} value=${row.dead} tone=${0 < row.fresh ? "alarm" : ""} />`,
   },
   {
     id: "receivers",
