@@ -17,12 +17,12 @@ inBrowser("away", (test) => {
     assert.equal(streams.length, 1);
     await send(api, "shared", { body: "a" }, { body: "b" });
     const active = (tab) => tab.locator("dl.figures > div").filter({ hasText: "Active" });
-    for (const tab of [page, second, third]) await active(tab).getByText("2").waitFor();
+    for (const tab of [page, second, third]) await active(tab).getByText("2", { exact: true }).waitFor();
     await page.close();
     await until(() => streams.length === 2, "another tab follows");
     assert.notEqual(streams[1].headers()["last-event-id"], undefined, "it continues where the first was");
     await send(api, "shared", { body: "c" });
-    for (const tab of [second, third]) await active(tab).getByText("3").waitFor();
+    for (const tab of [second, third]) await active(tab).getByText("3", { exact: true }).waitFor();
   });
 
   test(
@@ -49,7 +49,7 @@ inBrowser("away", (test) => {
       await live(page);
       await page.getByRole("status").getByText("The broker is back.").waitFor();
       await page.getByRole("link", { name: "0-away" }).click();
-      await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("1").waitFor();
+      await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("1", { exact: true }).waitFor();
     },
     { isIdle: true, allow: [/ERR_/, /Failed to load resource/] },
   );

@@ -31,7 +31,7 @@ inBrowser("changes", (test) => {
       `${ids}`,
     );
     await send(api, "resumed", { body: "a" }, { body: "b" });
-    await active(page).getByText("2").waitFor();
+    await active(page).getByText("2", { exact: true }).waitFor();
     assert.deepEqual(await page.evaluate(() => [...window.statuses]), []);
   });
 
@@ -46,13 +46,13 @@ inBrowser("changes", (test) => {
         const opened = proxy.streams.length;
         assert.equal(opened, 3);
         await send(api, "polled", { body: "a" });
-        await active(page).getByText("1").waitFor();
+        await active(page).getByText("1", { exact: true }).waitFor();
         const second = await context.newPage();
         await second.goto(`${proxy.url}/#/entity/polled`);
         await second.locator(".status.polling").waitFor();
-        await active(second).getByText("1").waitFor();
+        await active(second).getByText("1", { exact: true }).waitFor();
         await send(api, "polled", { body: "b" });
-        for (const tab of [page, second]) await active(tab).getByText("2").waitFor();
+        for (const tab of [page, second]) await active(tab).getByText("2", { exact: true }).waitFor();
         assert.equal(proxy.streams.length, opened, "no stream is tried in between");
       } finally {
         proxy.close();
@@ -72,7 +72,7 @@ inBrowser("changes", (test) => {
         await until(() => proxy.streams.length === 2, "it is opened again");
         await live(page);
         await send(api, "broken", { body: "a" });
-        await active(page).getByText("1").waitFor();
+        await active(page).getByText("1", { exact: true }).waitFor();
       } finally {
         proxy.close();
       }

@@ -45,9 +45,9 @@ inBrowser("pages", (test) => {
   test("counts change while the page is looked at", async (page) => {
     await entity(api, "live");
     await open(page, "#/entity/live");
-    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0").waitFor();
+    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0", { exact: true }).waitFor();
     await send(api, "live", { body: "a" }, { body: "b" }, { body: "c" });
-    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("3").waitFor();
+    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("3", { exact: true }).waitFor();
   });
 
   test("entities are a tree that sorts, filters and closes", async (page) => {
@@ -192,7 +192,7 @@ inBrowser("pages", (test) => {
       .getByText(/^2 messages of purged were deleted in /)
       .waitFor();
     await open(page, "#/entity/purged");
-    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0").waitFor();
+    await page.locator("dl.figures > div").filter({ hasText: "Active" }).getByText("0", { exact: true }).waitFor();
   });
 
   test("axe finds nothing", async (page) => {
