@@ -159,7 +159,8 @@ inBrowser("send", (test) => {
     await open(other, "#/send");
     const saved = other.getByLabel("Saved messages");
     await saved.selectOption("an order");
-    assert.equal(await other.getByLabel("To", { exact: true }).inputValue(), "canned");
+    const to = other.getByLabel("To", { exact: true });
+    await until(async () => (await to.inputValue()) === "canned", "the saved message is in the form");
     assert.equal(await body(other).inputValue(), '{"order": "{{uuid}}"}');
     await submit(other).click();
     await sent(other, "Sent to canned: message 1.");
