@@ -94,6 +94,7 @@ inBrowser("layout", (test) => {
       location.hash = "#/jobs";
       return element.scrollTop;
     });
+    assert.ok(0 < left, "the page stayed where it was scrolled to");
     await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
     assert.equal(await main.evaluate((element) => element.scrollTop), 0);
     await page.goBack();

@@ -51,6 +51,8 @@ export function scrollBack(element, top) {
     if (ended.signal.aborted) return;
     const now = performance.now();
     element.scrollTop = top;
+    // The top is there at once, and a reader or a program may scroll on from it.
+    if (top === 0) return end();
     if (top - 1 <= element.scrollTop) heldUntil = Math.min(heldUntil, now + HOLDING_MILLISECONDS);
     if (now < Math.min(until, heldUntil)) requestAnimationFrame(step);
     else end();
