@@ -229,16 +229,10 @@ impl Memory {
     #[must_use]
     pub fn used_share(&self) -> Option<Share> {
         let own = self.own.as_ref()?;
-        let total = self.shared.budget.total;
-        if total == usize::MAX || self.shared.namespaces.load(Ordering::Relaxed) < 2 {
-            return None;
-        }
-        let used = own.bytes.load(Ordering::Relaxed);
-        let left = total.saturating_sub(self.counted().saturating_sub(used));
-        let most = left - left / limits::NAMESPACE_SHARE_LEFT;
+        let Share { used, most } = self.own_share()?;
         let was_used = own.is_used.load(Ordering::Relaxed);
         let bound = if was_used { most - most / 16 } else { most };
-        let is_used = 0 < left && bound <= used;
+        let is_used = 0 < most && bound <= used;
         own.is_used.store(is_used, Ordering::Relaxed);
         if used < most / 2 {
             own.is_told.store(false, Ordering::Relaxed);
@@ -258,19 +252,25 @@ impl Memory {
             used: self.counted(),
             most: total,
         };
-        let own = self.own.as_ref();
-        let own = own.filter(|_| 2 <= self.shared.namespaces.load(Ordering::Relaxed));
-        let own = own.map(|own| {
-            let used = own.bytes.load(Ordering::Relaxed);
-            let left = total.saturating_sub(all.used.saturating_sub(used));
-            let most = left - left / limits::NAMESPACE_SHARE_LEFT;
-            Share { used, most }
-        });
         let is_nearer = |own: &Share| {
             let scaled = |used: usize, most: usize| used as u128 * most as u128;
             scaled(all.used, own.most) < scaled(own.used, all.most)
         };
-        Some(own.filter(is_nearer).unwrap_or(all))
+        Some(self.own_share().filter(is_nearer).unwrap_or(all))
+    }
+
+    /// Returns what this namespace uses, and its share: what the others leave, but for a part of that. Without a budget, or without
+    /// another namespace, there is none.
+    fn own_share(&self) -> Option<Share> {
+        let own = self.own.as_ref()?;
+        let total = self.shared.budget.total;
+        if total == usize::MAX || self.shared.namespaces.load(Ordering::Relaxed) < 2 {
+            return None;
+        }
+        let used = own.bytes.load(Ordering::Relaxed);
+        let left = total.saturating_sub(self.counted().saturating_sub(used));
+        let most = left - left / limits::NAMESPACE_SHARE_LEFT;
+        Some(Share { used, most })
     }
 
     /// Returns whether it is still to be told that this namespace has its share: once, until it has less than half of it.

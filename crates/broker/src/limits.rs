@@ -112,7 +112,7 @@ pub const ATTENTION_INTERVAL_MIN: Millis = Millis::from_secs(1);
 pub const ATTENTION_INTERVAL: Millis = Millis::from_secs(9);
 /// Items of one answer: some 60 KB.
 pub const ATTENTION_ITEMS: usize = 200;
-/// Stuck receivers of one queue that are told one by one.
+/// Stuck receivers of one queue that are items of an answer. The others are counted.
 pub const ATTENTION_RECEIVERS: usize = 20;
 /// Old locks that one look counts, some 10 ns each.
 pub const ATTENTION_LOCKS: usize = 1_000;

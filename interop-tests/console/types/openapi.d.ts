@@ -2354,7 +2354,7 @@ export interface operations {
     get_attention: {
         parameters: {
             query?: {
-                /** @description The path of an entity, of which alone it is told; all of the namespace if it is not given. */
+                /** @description The path of an entity: the answer is about that entity. Without it, the answer is about the namespace. */
                 entity?: string;
                 /** @description The namespace, instead of that of the host. */
                 namespace?: string;

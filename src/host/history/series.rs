@@ -46,7 +46,7 @@ pub(crate) struct Point {
     pub(crate) messages: Gauges,
 }
 
-/// What queues have counted together, and the messages in them.
+/// The sums of the counters of some queues, and of the messages in them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
     counted: Counters,

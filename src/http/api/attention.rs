@@ -18,7 +18,7 @@ use jitney_gateway::operations::{AttentionView, LinkOfItem, ReadAttention};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AttentionQuery {
-    /// The path of an entity, of which alone it is told; all of the namespace if it is not given.
+    /// The path of an entity: the answer is about that entity. Without it, the answer is about the namespace.
     entity: Option<String>,
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]

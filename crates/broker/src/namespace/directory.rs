@@ -144,6 +144,12 @@ impl Directory {
         self.counts.get(prefix).copied().unwrap_or_default()
     }
 
+    /// Returns the numbers of the entities of all namespaces that have some, by the prefixes of their paths.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&str, usize)> {
+        let counts = self.counts.iter();
+        counts.map(|(prefix, count)| (prefix.as_str(), *count))
+    }
+
     /// Returns whether there is more than one namespace.
     pub(super) fn has_several(&self) -> bool {
         1 < self.names.len()

@@ -133,7 +133,7 @@ impl Namespaces {
     #[must_use]
     pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
         let mut found = Statistics::default();
-        let mut shares = self.shares(most);
+        let mut shares = divide(most, self.directory.counts());
         for entity in self.directory.entities() {
             let namespace = self.directory.name_of(&entity.path);
             let all = [
@@ -182,21 +182,11 @@ impl Namespaces {
         }
         found
     }
-
-    /// Divides `most` among the namespaces that have entities, by the prefixes of their paths.
-    fn shares(&self, most: usize) -> BTreeMap<&str, usize> {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for entity in self.directory.entities() {
-            let namespace = address::namespace_of(&entity.path);
-            *counts.entry(namespace).or_default() += 1;
-        }
-        divide(most, counts)
-    }
 }
 
 /// Divides a number among some that need so much each: what one needs less than an equal part, the others have more.
-fn divide<N: Ord>(most: usize, needs: BTreeMap<N, usize>) -> BTreeMap<N, usize> {
-    let mut needs: Vec<(N, usize)> = needs.into_iter().collect();
+fn divide<N: Ord>(most: usize, needs: impl Iterator<Item = (N, usize)>) -> BTreeMap<N, usize> {
+    let mut needs: Vec<(N, usize)> = needs.collect();
     needs.sort_by_key(|(_, need)| *need);
     let mut left = most;
     let parts = needs.len();
@@ -216,7 +206,7 @@ mod tests {
     #[test]
     fn a_namespace_with_many_entities_leaves_the_others_their_part() {
         let shares = |most, needs: [usize; 4]| {
-            let needs = needs.into_iter().enumerate().collect();
+            let needs = needs.into_iter().enumerate();
             let shares = divide(most, needs).into_values();
             shares.collect::<Vec<_>>()
         };

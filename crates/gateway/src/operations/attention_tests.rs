@@ -480,7 +480,7 @@ fn of_many_entities_the_most_urgent_are_told_and_the_others_counted() {
     assert_eq!(found.counts.iter().sum::<usize>(), ENTITIES);
     let paths: Vec<&str> = found.items.iter().take(2).map(|it| &*it.path).collect();
     assert_eq!(paths, ["many009", "many007"]);
-    // Each of those that are left out is told where it is asked for.
+    // The answer about one entity has its items, also those that the answer about the namespace leaves out.
     let one = ask(&mut bench, Some("many999")).unwrap().found;
     assert_eq!(one.items.len(), 1);
 }

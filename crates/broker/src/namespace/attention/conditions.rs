@@ -147,7 +147,7 @@ impl Found<'_> {
     }
 }
 
-fn wide(count: usize) -> u64 {
+pub(super) fn wide(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 

@@ -2,7 +2,7 @@
 //! command line, the metrics and the console.
 //!
 //! ```text
-//!  entities, jobs, room ──► conditions, by entity ──► items that are told ──► all who ask
+//!  entities, jobs, room ──► conditions, by entity ──► items of the answer ──► every request
 //!                                 │    ▲
 //!                                 └────┘ since when, and what happened in the last hour
 //! ```
@@ -76,7 +76,7 @@ pub enum Urgency {
 /// One thing that needs attention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttentionItem {
-    /// What it is.
+    /// The kind of condition.
     pub kind: AttentionKind,
     /// The path of the entity without its namespace, as its creator spelled it; empty if the namespace is meant.
     pub path: String,
@@ -313,7 +313,7 @@ impl Namespaces {
     }
 }
 
-/// Conditions that are told, before the most urgent are chosen.
+/// The conditions of an answer, before the most urgent ones are chosen.
 #[derive(Debug, Default)]
 struct Told {
     /// With their entities; those of a namespace or a job have none.

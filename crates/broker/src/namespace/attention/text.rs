@@ -1,7 +1,7 @@
 //! The sentences of conditions.
 
 use super::AttentionKind;
-use super::conditions::{AttentionCondition, Detail, Limit};
+use super::conditions::{AttentionCondition, Detail, Limit, wide};
 use crate::limits;
 use crate::namespace::{ForwardingTarget, Lack, Namespaces, Room};
 use jitney_base::address;
@@ -20,10 +20,6 @@ fn counted(count: u64, thing: &str) -> String {
 /// Returns the form of a verb behind a number.
 fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
-}
-
-fn wide(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 impl Namespaces {
