@@ -114,7 +114,9 @@ impl NamespaceHistory {
         });
         let ends = ends.map(|end| {
             let count = intervals.ended.partition_point(|it| it.end <= end);
-            let (number, last) = intervals.numbered().nth(count.checked_sub(1)?)?;
+            let at = count.checked_sub(1)?;
+            let last = intervals.ended.get(at)?;
+            let number = intervals.first.saturating_add(u32::try_from(at).ok()?);
             while let Some(next) = left.next_if(|it| it.number <= number) {
                 messages = next.point.messages;
             }
