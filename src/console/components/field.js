@@ -25,6 +25,23 @@ export function Field({ label, hint, error, children }) {
   `;
 }
 
+/** A text by which a list is filtered. The label is in the field while that is empty.
+ * @param {{ label: string, value: string, title?: string, onInput: (value: string) => void }} properties */
+export function Filter({ label, value, title, onInput }) {
+  return html`
+    <input
+      class="filter"
+      type="search"
+      aria-label=${label}
+      placeholder=${label}
+      title=${title}
+      value=${value}
+      spellcheck=${false}
+      onInput=${(/** @type {any} */ event) => onInput(event.target.value)}
+    />
+  `;
+}
+
 /** One of a few choices, side by side.
  * @param {{ label: string, value: string, options: { value: string, label: any }[], onChange: (value: string) =>
  *   void }} properties */

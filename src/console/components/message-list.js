@@ -8,7 +8,7 @@ import { returns } from "../lib/live.js";
 import { messageHref } from "../lib/paths.js";
 import { route, setQuery } from "../lib/router.js";
 import { chosenColumns, columnsChosen, openColumns } from "./columns.js";
-import { Choice } from "./field.js";
+import { Choice, Filter } from "./field.js";
 import { MessageBar } from "./message-bar.js";
 import { Empty, Loading, Problem } from "./notice.js";
 import { Table } from "./table.js";
@@ -202,14 +202,10 @@ export function Filters({ hasReasons = false, onRefresh, onColumns }) {
           `,
         )}
       </select>
-      <input
-        class="filter"
-        type="search"
-        aria-label=${S.value}
-        placeholder=${S.value}
+      <${Filter}
+        label=${S.value}
         value=${draft.value}
-        spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })}
+        onInput=${(/** @type {string} */ next) => setDraft({ ...draft, value: next })}
       />
       <button type="submit">${S.search}</button>
       ${value && html`

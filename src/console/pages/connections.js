@@ -5,7 +5,7 @@ import { html, useEffect } from "../lib/html.js";
 import { connections, entities, isKnown } from "../lib/live.js";
 import { connectionHref } from "../lib/paths.js";
 import { setQuery } from "../lib/router.js";
-import { Choice } from "../components/field.js";
+import { Choice, Filter } from "../components/field.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
@@ -43,15 +43,7 @@ function All() {
     ${show !== "stuck" && html`<${Attention} found=${found} />`}
     ${all !== 0 && html`
       <div class="tools">
-        <input
-          class="filter"
-          type="search"
-          aria-label=${S.filter}
-          placeholder=${S.filter}
-          value=${filter}
-          spellcheck=${false}
-          onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
-        />
+        <${Filter} label=${S.filter} value=${filter} onInput=${setFilter} />
         <${Choice}
           label=${S.show}
           value=${show}

@@ -8,7 +8,7 @@ import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { KEYS, treeOf } from "../lib/tree.js";
 import { trendOf as trendOfPath } from "../lib/trends.js";
-import { Choice } from "../components/field.js";
+import { Choice, Filter } from "../components/field.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -56,15 +56,7 @@ export default function Entities() {
       `}
     </div>
     <div class="tools">
-      <input
-        class="filter"
-        type="search"
-        aria-label=${S.filter}
-        placeholder=${S.filter}
-        value=${filter}
-        spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
-      />
+      <${Filter} label=${S.filter} value=${filter} onInput=${setFilter} />
       <${Choice}
         label=${S.kinds}
         value=${kind}

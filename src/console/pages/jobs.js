@@ -9,7 +9,7 @@ import { entityHref, entityOf, isDeadLetters, jobHref } from "../lib/paths.js";
 import { setQuery } from "../lib/router.js";
 import { inWords } from "../lib/selection.js";
 import { can } from "../lib/session.js";
-import { Choice } from "../components/field.js";
+import { Choice, Filter } from "../components/field.js";
 import { Empty, Loading } from "../components/notice.js";
 import { RowAction } from "../components/row-action.js";
 import { Table } from "../components/table.js";
@@ -54,15 +54,7 @@ function All() {
     </div>
     ${all.length !== 0 && html`
       <div class="tools">
-        <input
-          class="filter"
-          type="search"
-          aria-label=${S.filter}
-          placeholder=${S.filter}
-          value=${filter}
-          spellcheck=${false}
-          onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
-        />
+        <${Filter} label=${S.filter} value=${filter} onInput=${setFilter} />
         <${Choice}
           label=${S.show}
           value=${show}

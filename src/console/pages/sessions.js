@@ -7,7 +7,7 @@ import { entities, isKnown } from "../lib/live.js";
 import { entityHref, sessionHref } from "../lib/paths.js";
 import { useResource } from "../lib/resource.js";
 import { href, setQuery } from "../lib/router.js";
-import { Choice } from "../components/field.js";
+import { Choice, Filter } from "../components/field.js";
 import { Empty, Loaded, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
@@ -233,15 +233,11 @@ function Filtered({ rows, hasEntities, path, onEnd }) {
   };
   return html`
     <form class="tools" onSubmit=${open}>
-      <input
-        class="filter"
-        type="search"
-        aria-label=${S.filter}
-        placeholder=${S.filter}
-        title=${path === null ? undefined : S.openHint}
+      <${Filter}
+        label=${S.filter}
         value=${filter}
-        spellcheck=${false}
-        onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
+        title=${path === null ? undefined : S.openHint}
+        onInput=${setFilter}
       />
       ${path !== null && filter !== "" && html`<button type="submit">${S.open}</button>`}
       <${Choice}

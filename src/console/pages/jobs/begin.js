@@ -6,6 +6,7 @@ import { entities, isKnown } from "../../lib/live.js";
 import { deadLettersOf, entityHref, jobHref } from "../../lib/paths.js";
 import { go } from "../../lib/router.js";
 import { visible } from "../../lib/visible.js";
+import { Filter } from "../../components/field.js";
 import { Table } from "../../components/table.js";
 import { useQuery } from "../../components/tabs.js";
 import { Text } from "../../components/text.js";
@@ -31,17 +32,7 @@ export function Begin() {
       ${full.length === 0
         ? html`<p class="muted">${S.nothing}</p>`
         : html`
-            <div class="tools">
-              <input
-                class="filter"
-                type="search"
-                aria-label=${S.beginFilter}
-                placeholder=${S.beginFilter}
-                value=${filter}
-                spellcheck=${false}
-                onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
-              />
-            </div>
+            <div class="tools"><${Filter} label=${S.beginFilter} value=${filter} onInput=${setFilter} /></div>
             <${Table}
               label=${S.begin}
               columns=${COLUMNS}

@@ -3,7 +3,7 @@
 import { number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
 import { setQuery } from "../../lib/router.js";
-import { Choice } from "../../components/field.js";
+import { Choice, Filter } from "../../components/field.js";
 import { Empty } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { useQuery } from "../../components/tabs.js";
@@ -32,15 +32,7 @@ export function Namespaces({ namespaces, stores }) {
         <span class="muted">${C.rows(number(rows.length), number(namespaces.length))}</span>
       </div>
       <div class="tools namespace-tools">
-        <input
-          class="filter"
-          type="search"
-          aria-label=${S.filter}
-          placeholder=${S.filter}
-          value=${filter}
-          spellcheck=${false}
-          onInput=${(/** @type {any} */ event) => setFilter(event.target.value)}
-        />
+        <${Filter} label=${S.filter} value=${filter} onInput=${setFilter} />
         <${Choice}
           label=${S.show}
           value=${show}
