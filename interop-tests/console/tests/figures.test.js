@@ -1,5 +1,6 @@
 // Figures that agree: what comes in and what is completed, and the counts of a topic wherever they are shown.
 
+import assert from "node:assert/strict";
 import { before } from "node:test";
 import { api, heading, inBrowser, isAccessible, open, until, url } from "../harness.js";
 import { entity, send } from "../seed.js";
@@ -65,5 +66,26 @@ inBrowser("figures", (test) => {
       .locator(".figures")
       .getByText(/published to topics/)
       .waitFor();
+  });
+
+  test("a rate that is not zero is not shown as zero, and an axis tells its values apart", async (page) => {
+    await open(page);
+    const shown = await page.evaluate(async () => {
+      const { rate, tick } = await import("/$console/lib/format.js");
+      return {
+        rates: [0, 0.0004, 0.0022, 0.03, 0.1, 7.25, 140, 12_345].map(rate),
+        ticks: [
+          [0, 0.025, 0.05].map((value) => tick(value, 0.025)),
+          [0.1, 0.2, 3 * 0.1].map((value) => tick(value, 0.1)),
+        ],
+      };
+    });
+    assert.deepEqual(shown, {
+      rates: ["0", "< 0.001", "0.002", "0.03", "0.1", "7.3", "140", "12.3K"],
+      ticks: [
+        ["0", "0.025", "0.05"],
+        ["0.1", "0.2", "0.3"],
+      ],
+    });
   });
 });

@@ -82,10 +82,10 @@ inBrowser("the picture of a queue", (test) => {
     await entity(api, "pictured-rates");
     await open(page, "#/entity/pictured-rates");
     const rate = box(page, "Arrives", "In").locator("dd").first();
-    assert.equal(await rate.textContent(), "0 /min");
+    assert.equal(await rate.textContent(), "0 /s");
     await until(async () => {
       await send(api, "pictured-rates", { body: "a" });
-      return /^[1-9].* \/min$/.test(await rate.textContent());
+      return /^(0\.[1-9]|[1-9]).* \/s$/.test(await rate.textContent());
     }, "messages arrive");
   });
 

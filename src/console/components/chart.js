@@ -1,6 +1,6 @@
 // Charts of values over time, by uPlot. Colours are those of the page, which follow the reader's system.
 
-import { clock, compact } from "../lib/format.js";
+import { clock, compact, tick } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { S } from "../strings/common.js";
 
@@ -63,18 +63,11 @@ export function Chart({
   const isEmpty = times.length < 2;
   useLayoutEffect(() => {
     if (box.current === null || isEmpty || uPlot === null) return undefined;
-    const made = make(
-      uPlot,
-      box.current,
-      lines,
-      height,
-      { number: format, time: timeOf },
-      {
-        hover: (index) => newest.current.hover(index === null ? null : (newest.current.times[index] ?? null)),
-        zoom: (from, before) => newest.current.zoom(from, before),
-        whole: () => newest.current.whole(),
-      },
-    );
+    const made = make(uPlot, box.current, lines, height, timeOf, format !== compact, {
+      hover: (index) => newest.current.hover(index === null ? null : (newest.current.times[index] ?? null)),
+      zoom: (from, before) => newest.current.zoom(from, before),
+      whole: () => newest.current.whole(),
+    });
     plot.current = made;
     made.setData(dataOf(times, lines));
     const watch = new ResizeObserver(() => made.setSize({ width: widthOf(box.current), height }));
@@ -164,13 +157,17 @@ const widthOf = (element) => Math.max(120, Math.floor(element?.clientWidth ?? 30
  * @returns {import("../vendor/uplot.js").default.AlignedData} */
 const dataOf = (times, lines) => [times.map((time) => time / 1000), ...lines.map(({ values }) => values)];
 
+/** Steps of an axis of counts. */
+const WHOLE_STEPS = Array.from({ length: 15 }, (_, at) => [1, 2, 5].map((digit) => digit * 10 ** at)).flat();
+
 /** @param {Library} uPlot
  * @param {HTMLElement} element
  * @param {Line[]} lines
  * @param {number} height
- * @param {{ number: (value: number) => string, time: (time: number) => string }} format
+ * @param {(time: number) => string} timeOf
+ * @param {boolean} hasFractions
  * @param {{ hover: (index: number | null) => void, zoom: Deeds["zoom"], whole: Deeds["whole"] }} deeds */
-function make(uPlot, element, lines, height, format, deeds) {
+function make(uPlot, element, lines, height, timeOf, hasFractions, deeds) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const colours = {
@@ -209,10 +206,18 @@ function make(uPlot, element, lines, height, format, deeds) {
           ...axis,
           size: 22,
           gap: 4,
-          space: format.time === clock ? 70 : 84,
-          values: (_, splits) => splits.map((each) => format.time(each * 1000).replace(/:00(?=\D*$)/, "")),
+          space: timeOf === clock ? 70 : 84,
+          values: (_, splits) => splits.map((each) => timeOf(each * 1000).replace(/:00(?=\D*$)/, "")),
         },
-        { ...axis, size: 44, gap: 6, space: 28, values: (_, splits) => splits.map(format.number) },
+        {
+          ...axis,
+          size: 44,
+          gap: 6,
+          space: 28,
+          incrs: hasFractions ? undefined : WHOLE_STEPS,
+          values: (_, splits, _axis, _space, step) =>
+            splits.map((each) => (step < 1 ? tick(each, step) : compact(each))),
+        },
       ],
       series: [
         {},

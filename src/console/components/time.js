@@ -3,6 +3,7 @@
 import { second } from "../lib/clock.js";
 import { number, relative, size, utc, local, rate } from "../lib/format.js";
 import { html, useComputed } from "../lib/html.js";
+import { S } from "../strings/common.js";
 
 /** Shows a time: relative while it is young, in the reader's zone, with UTC as its title.
  * @param {{ at: string | undefined, none?: string }} properties */
@@ -21,10 +22,13 @@ export function Count({ value, tone = "" }) {
   return html`<span class=${`number ${value === 0 ? "pale" : tone}`}>${number(value)}</span>`;
 }
 
-/** Shows messages a second.
- * @param {{ value: number }} properties */
-export function Rate({ value }) {
-  return html`<span class=${`number ${value === 0 ? "pale" : ""}`}>${rate(value)}</span>`;
+/** Shows messages a second; with the unit where no label beside it has that.
+ * @param {{ value: number, hasUnit?: boolean }} properties */
+export function Rate({ value, hasUnit = false }) {
+  return html`
+    <span class=${`number ${value === 0 ? "pale" : ""}`}>${rate(value)}</span>
+    ${hasUnit && html`<small> ${S.perSecond}</small>`}
+  `;
 }
 
 /** Shows bytes.

@@ -16,6 +16,9 @@ export const locale = (() => {
 const whole = new Intl.NumberFormat(locale);
 const short = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
 const tenth = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+const oneDigit = new Intl.NumberFormat(locale, { maximumSignificantDigits: 1 });
+/** A rate below it is only said to be lower: one message in a quarter of an hour is about it. */
+const LEAST_RATE = 0.001;
 const dateTime = new Intl.DateTimeFormat(locale, {
   year: "numeric",
   month: "short",
@@ -37,19 +40,21 @@ export const compact = (value) => (Math.abs(value) < 10_000 ? tenth.format(value
  * @param {number | bigint} value */
 export const digits = (value) => String(value);
 
-/** @param {number} perSecond */
+/** Messages a second, in few digits: one that is not zero is not shown as zero.
+ * @param {number} perSecond */
 export function rate(perSecond) {
   if (perSecond === 0) return "0";
-  if (perSecond < 0.1) return "< 0.1";
+  if (perSecond < LEAST_RATE) return `< ${oneDigit.format(LEAST_RATE)}`;
+  if (perSecond < 0.1) return oneDigit.format(perSecond);
   return perSecond < 100 ? tenth.format(perSecond) : compact(Math.round(perSecond));
 }
 
-/** Messages a minute, in few digits.
- * @param {number} perSecond */
-export function minuteRate(perSecond) {
-  const perMinute = 60 * perSecond;
-  return perMinute < 1_000 ? rate(perMinute) : short.format(perMinute);
-}
+/** A value of an axis whose values are a step apart: with the digits that tell it from its neighbours.
+ * @param {number} value @param {number} step */
+export const tick = (value, step) => {
+  const fraction = step < 1 ? (String(step).split(".")[1]?.length ?? 0) : 1;
+  return new Intl.NumberFormat(locale, { maximumFractionDigits: fraction }).format(value);
+};
 
 /** @param {number} bytes */
 export function size(bytes) {

@@ -69,17 +69,13 @@ function Figures({ rates }) {
       <div>
         <dt title=${S.inTitle}>${S.in}</dt>
         <dd>
-          ${rate(rates?.incoming ?? 0)}
-          <small> ${S.perSecond}</small>
+          <${Rate} value=${rates?.incoming ?? 0} hasUnit />
           ${0 < (rates?.published ?? 0) && html`
             <small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>
           `}
         </dd>
       </div>
-      <div>
-        <dt title=${S.outTitle}>${S.out}</dt>
-        <dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd>
-      </div>
+      <div><dt title=${S.outTitle}>${S.out}</dt><dd><${Rate} value=${rates?.completed ?? 0} hasUnit /></dd></div>
       <div>
         <dt>${S.active}</dt>
         <dd><${WithTrend} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd>
@@ -149,13 +145,13 @@ function Busiest() {
     },
     {
       id: "in",
-      label: `${S.in} ${S.perSecond}`,
+      label: `${S.in} ${C.perSecond}`,
       align: /** @type {const} */ ("end"),
       cell: (/** @type {any} */ row) => html`<${Rate} value=${row.incoming} />`,
     },
     {
       id: "out",
-      label: `${S.out} ${S.perSecond}`,
+      label: `${S.out} ${C.perSecond}`,
       align: /** @type {const} */ ("end"),
       cell: (/** @type {any} */ row) => html`<${Rate} value=${row.completed} />`,
     },

@@ -20,6 +20,7 @@ export const S = {
   copied: "Copied",
   more: "Show more",
   unknown: "unknown",
+  perSecond: "/s",
   filter: "Filter",
   clear: "Clear",
   actions: "Actions",

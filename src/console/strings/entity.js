@@ -32,7 +32,6 @@ export const S = {
   isHere: "Is here now",
   leaves: "Leaves",
   forwarded: "Forwarded",
-  perMinute: "/min",
   /** @param {string} total */
   inAll: (total) => `${total} in all`,
   /** @param {number} count @param {string} shown */

@@ -23,7 +23,6 @@ export const S = {
   began: "Started",
   took: "Took",
   rate: "Rate",
-  perSecond: "/s",
   limit: "Limit",
   states: { running: "running", completed: "completed", cancelled: "cancelled", failed: "failed" },
   kinds: {

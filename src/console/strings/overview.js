@@ -8,7 +8,6 @@ export const S = {
   outTitle: "Messages that were completed at queues and subscriptions, or received and deleted.",
   /** @param {string} rate */
   published: (rate) => `(${rate} published to topics)`,
-  perSecond: "/s",
   active: "Active",
   locked: "Locked",
   scheduled: "Scheduled",

@@ -1,6 +1,6 @@
 // A topic as a map: what is published, and the subscriptions that it is copied to, those that need a person first.
 
-import { minuteRate, number } from "../../lib/format.js";
+import { number, rate } from "../../lib/format.js";
 import { tenSeconds } from "../../lib/clock.js";
 import { html, useMemo } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
@@ -10,10 +10,11 @@ import { wholeOf } from "../../lib/tree.js";
 import { compare } from "../../components/table.js";
 import { Empty } from "../../components/notice.js";
 import { EntityName } from "../../components/text.js";
-import { Count, Size } from "../../components/time.js";
+import { Count, Rate, Size } from "../../components/time.js";
 import { Arrow, Happened, Held, Step, Target } from "./picture.js";
 import { ShortRules } from "./short-rules.js";
 import { subscriptionsOf } from "./subscriptions.js";
+import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/entity.js";
 
 /** @typedef {import("../../lib/tree.js").Row} Row */
@@ -80,7 +81,6 @@ function Branch({ row }) {
   ) => html`<div><dt>${label}</dt><dd><a href=${to} aria-label=${`${label}: ${text}`}>${shown}</a></dd></div>`;
   const count = (/** @type {string} */ label, /** @type {number} */ value, /** @type {string} */ to, tone = "") =>
     figure(label, number(value), html`<${Count} value=${value} tone=${tone} />`, to);
-  const perMinute = minuteRate(row.incoming);
   return html`
     <li>
       <div class="branch-name">
@@ -90,11 +90,8 @@ function Branch({ row }) {
       <dl>
         ${figure(
           S.in,
-          `${perMinute} ${S.perMinute}`,
-          html`
-            <span class=${`number ${row.incoming === 0 ? "pale" : ""}`}>${perMinute}</span>
-            <small> ${S.perMinute}</small>
-          `,
+          `${rate(row.incoming)} ${C.perSecond}`,
+          html`<${Rate} value=${row.incoming} hasUnit />`,
           entityHref(path),
         )}
         ${count(S.active, row.active, href(["entity", path], { tab: "messages", state: "active" }))}
@@ -112,7 +109,7 @@ function Together({ entity }) {
   const whole = wholeOf(entity, entities.value.values());
   return html`
     <dl class="figures">
-      <div><dt>${S.copiesCompleted}</dt><dd>${minuteRate(whole.outgoing)}<small> ${S.perMinute}</small></dd></div>
+      <div><dt>${S.copiesCompleted}</dt><dd><${Rate} value=${whole.outgoing} hasUnit /></dd></div>
       <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
       <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
       <div><dt>${S.deferred}</dt><dd><${Count} value=${whole.deferred} /></dd></div>

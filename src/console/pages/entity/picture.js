@@ -1,7 +1,7 @@
 // A queue or a subscription as a picture: what arrives, what is here, and what leaves, as boxes with arrows between
 // them.
 
-import { minuteRate, number } from "../../lib/format.js";
+import { number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
 import { entities, rateOf } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
@@ -9,7 +9,7 @@ import { href } from "../../lib/router.js";
 import { trendOf } from "../../lib/trends.js";
 import { wholeOf } from "../../lib/tree.js";
 import { EntityName } from "../../components/text.js";
-import { Count } from "../../components/time.js";
+import { Count, Rate } from "../../components/time.js";
 import { WithTrend } from "../../components/trend.js";
 import { S } from "../../strings/entity.js";
 
@@ -104,10 +104,7 @@ export function Happened({ label, entity, counter, lines = [] }) {
   return html`
     <div>
       <dt>${label}</dt>
-      <dd>
-        <span class=${`number ${perSecond === 0 ? "pale" : ""}`}>${minuteRate(perSecond)}</span>
-        <small> ${S.perMinute}</small>
-      </dd>
+      <dd><${Rate} value=${perSecond} hasUnit /></dd>
       <${Below} lines=${[S.inAll(number(entity[counter])), ...lines]} />
     </div>
   `;

@@ -1,7 +1,7 @@
 // One job: how far it is, its end, and its result.
 
 import { ApiError, call } from "../../lib/api.js";
-import { digits, number, rate as rateText, span } from "../../lib/format.js";
+import { digits, number, span } from "../../lib/format.js";
 import { html, useEffect, useRef } from "../../lib/html.js";
 import { totalOf, useJobRate } from "../../lib/job-progress.js";
 import { isKnown, jobs } from "../../lib/live.js";
@@ -12,7 +12,7 @@ import { go, href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
 import { Empty, Loading, Problem } from "../../components/notice.js";
 import { EntityName, Text } from "../../components/text.js";
-import { Count, Time } from "../../components/time.js";
+import { Count, Rate, Time } from "../../components/time.js";
 import { announce } from "../../components/toast.js";
 import { openVerb } from "../../components/verb-dialog.js";
 import { Bar, cancel, stateTag } from "./parts.js";
@@ -127,7 +127,7 @@ function Progress({ job }) {
           : S.ofTotal(number(job.matched), number(total), percent)}
       </b>
       ${0 < perSecond && html`
-        <span class="muted number">${rateText(perSecond)} ${S.perSecond}</span>
+        <span class="muted"><${Rate} value=${perSecond} hasUnit /></span>
         ${0 < rest && html`<span class="muted">${S.left(span((1000 * rest) / perSecond))}</span>`}
       `}
     </p>
