@@ -11,6 +11,9 @@ const other = (method, path, body) => api(method, `${path}${path.includes("?") ?
 /** History ends an interval each ten seconds. */
 const INTERVALS = 40_000;
 
+/** The name of a line, without its newest value. */
+const nameOf = (legend) => legend.replace(/[\s\d.<,]*$/, "").trim();
+
 inBrowser("figures", (test) => {
   before(async () => {
     await entity(api, "figured", "topic");
@@ -33,6 +36,15 @@ inBrowser("figures", (test) => {
     await figures.getByText("Published", { exact: true }).waitFor();
     await figures.getByText("Copies completed", { exact: true }).waitFor();
     await page.getByText("Counts of a topic are those of its subscriptions together").waitFor();
+    // Its charts have what it counts itself, and no zeros for what its subscriptions count.
+    await page.locator(".chart-title").getByText("Scheduled messages", { exact: true }).waitFor();
+    assert.deepEqual(
+      await page
+        .locator(".legend-item")
+        .allTextContents()
+        .then((all) => all.map(nameOf)),
+      ["Published", "Scheduled"],
+    );
     await isAccessible(page);
   });
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { before } from "node:test";
 import { api, inBrowser, isAccessible, open, until } from "../harness.js";
 import { tabTo } from "../journey.js";
-import { entity, send } from "../seed.js";
+import { entity, job, send } from "../seed.js";
 
 const WIDTHS = [360, 600, 720, 820, 900, 1000, 1100, 1440];
 const later = (hours) => new Date(Date.now() + hours * 3_600_000).toISOString();
@@ -196,6 +196,37 @@ inBrowser("layout", (test) => {
       "the tab is in sight",
     );
     assert.equal(await tabs.evaluate((bar) => getComputedStyle(bar).scrollbarWidth), "none");
+  });
+
+  test("paths that differ in their last word are told apart where there is no room", async (page) => {
+    const paths = ["one", "two"].map((name) => `shops-of/every-region-and-country/${name}`);
+    for (const path of paths) await entity(api, path);
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/entities?filter=every-region-and");
+    for (const path of paths) {
+      const link = page.getByRole("link", { name: path, exact: true });
+      await link.waitFor();
+      assert.equal(await link.getAttribute("title"), path);
+      const [begin, end] = await link
+        .locator("span")
+        .evaluateAll((parts) => parts.map((part) => ({ isCut: part.clientWidth < part.scrollWidth })));
+      assert(begin.isCut, "there is no room for all of it");
+      assert(!end.isCut, "the last word is whole");
+    }
+    assert(await page.locator(".table-box").evaluate((box) => box.scrollWidth <= box.clientWidth));
+    await isAccessible(page);
+  });
+
+  test("the list of dead letters needs no scrolling to the side, and its search says by what", async (page) => {
+    await job(api, "laid-out", { kind: "dead_letter", reason: "MaxDeliveryCountExceeded" }, { states: ["active"] });
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/entity/laid-out?tab=dead-letters");
+    await page.locator("td", { hasText: "MaxDelivery" }).waitFor();
+    assert(await page.locator(".table-box").evaluate((box) => box.scrollWidth <= box.clientWidth));
+    const tops = await page
+      .locator("form.tools > select, form.tools > input")
+      .evaluateAll((fields) => fields.map((field) => field.getBoundingClientRect().top));
+    assert.equal(new Set(tops).size, 1, "the choice and the value are in one line");
   });
 
   test("the bar at the end of a form stays where it is while toasts are shown, and they do not cover it", async (page) => {

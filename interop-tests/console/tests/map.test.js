@@ -119,6 +119,19 @@ inBrowser("the map of a topic", (test) => {
       .filter({ hasText: "Taken by no subscription" })
       .getByText("2 in all", { exact: true })
       .waitFor();
+    await page.getByRole("link", { name: "Create one here" }).click();
+    await heading(page, "New entity");
+    assert.match(page.url(), /kind=subscription/);
+    assert.match(page.url(), /topic=mapped-none/);
+  });
+
+  test("in the table of subscriptions the rules have room", async (page) => {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await open(page, "#/entity/mapped?tab=subscriptions");
+    const rules = page.getByRole("cell").filter({ hasText: "region = 'EU'" });
+    await rules.waitFor();
+    const { width } = await rules.boundingBox();
+    assert(200 <= width, `${width}`);
   });
 
   test("it has room at every width", async (page) => {

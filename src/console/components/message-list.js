@@ -108,7 +108,13 @@ export function MessageList({ address, newest = 0, hasReasons = false }) {
         <${Empty}
           title=${isSearch ? S.noMatch : S.noMessages}
           command=${isSearch || hasReasons ? undefined : S.sendCommand(address)}
-        />
+        >
+          ${isSearch && html`
+            <button type="button" onClick=${() => setQuery({ state: undefined, by: undefined, value: undefined })}>
+              ${S.showEvery}
+            </button>
+          `}
+        <//>
       </div>
     `}
     ${isCurrent && numbers.length !== 0 && html`

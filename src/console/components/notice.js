@@ -44,7 +44,9 @@ export function Command({ text, label }) {
   return html`
     <div class="command">
       ${label && html`<span class="muted">${label}</span>`}
-      <code>${text}</code>
+      <code>
+        ${text.split(" ").map((word, at) => html`${at !== 0 && " "}<span key=${at} class="word">${word}</span>`)}
+      </code>
       <${Copy} text=${text} />
     </div>
   `;

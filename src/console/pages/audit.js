@@ -5,13 +5,12 @@ import { digits, local, locale, number, utc } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../lib/html.js";
 import { entities } from "../lib/live.js";
 import { fieldOf, isoOf, timeOf } from "../lib/local-time.js";
-import { entityHref } from "../lib/paths.js";
 import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { Choice, Field } from "../components/field.js";
 import { Empty, Loading, Problem } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { Text } from "../components/text.js";
+import { EntityLink, Text } from "../components/text.js";
 import { isWanted, useLog } from "./audit/log.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/audit.js";
@@ -198,9 +197,7 @@ const At = ({ at }) => html`
 /** @param {{ path: string | undefined }} properties */
 function EntityName({ path }) {
   if (path === undefined || path === "") return html`<span class="muted">${S.noEntity}</span>`;
-  return entities.value.has(path)
-    ? html`<a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>`
-    : html`<${Text} value=${path} max=${260} />`;
+  return entities.value.has(path) ? html`<${EntityLink} path=${path} />` : html`<${Text} value=${path} max=${260} />`;
 }
 
 /** @type {import("../components/table.js").Column<Entry>[]} */

@@ -80,7 +80,7 @@ function countsOf(rows, all) {
 function Body({ rows, all, show, sort, onSort }) {
   if (!isKnown.value) return html`<${Loading} />`;
   if (all === 0) {
-    const path = entities.value.keys().next().value ?? "queue.1";
+    const path = [...entities.value.values()].find(({ kind }) => kind !== "topic")?.path ?? "orders";
     return html`
       <div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand(path)} /></div>
     `;

@@ -17,7 +17,7 @@ import { confirm } from "../components/dialog.js";
 import { Field } from "../components/field.js";
 import { Empty, Loading, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { EntityName, Text } from "../components/text.js";
+import { EntityLink, EntityName } from "../components/text.js";
 import { Count } from "../components/time.js";
 import { toast } from "../components/toast.js";
 import { HeldMessage } from "./deferred/held.js";
@@ -67,7 +67,7 @@ const ENTITIES = [
     id: "path",
     label: S.entity,
     isWide: true,
-    cell: (row) => html`<a href=${hrefOf(row.path)}><${Text} value=${row.path} max=${200} /></a>`,
+    cell: (row) => html`<${EntityLink} path=${row.path} to=${hrefOf(row.path)} />`,
   },
   { id: "deferred", label: S.count, align: "end", cell: (row) => html`<${Count} value=${row.deferred} />` },
 ];

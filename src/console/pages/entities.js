@@ -13,7 +13,7 @@ import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
-import { Text } from "../components/text.js";
+import { EntityLink } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
 import { Unseen, WithTrend } from "../components/trend.js";
 import { S as C } from "../strings/common.js";
@@ -204,7 +204,7 @@ function Name({ row, toggle }) {
             </button>
           `
         : html`<span class="twist"></span>`}
-      <a href=${entityHref(row.path)} title=${row.name}><${Text} value=${row.name} max=${200} /></a>
+      <${EntityLink} path=${row.path} name=${row.name} />
     </span>
   `;
 }

@@ -14,7 +14,7 @@ import { Empty, Loading } from "../components/notice.js";
 import { RowAction } from "../components/row-action.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
-import { Text } from "../components/text.js";
+import { EntityLink, Text } from "../components/text.js";
 import { Count, Time } from "../components/time.js";
 import { Begin } from "./jobs/begin.js";
 import { One } from "./jobs/one.js";
@@ -132,9 +132,10 @@ const COLUMNS = [
     isWide: true,
     sort: ({ entity }) => entity,
     cell: ({ entity }) => html`
-      <a href=${entityHref(entityOf(entity), isDeadLetters(entity) ? "dead-letters" : undefined)}>
-        <${Text} value=${entity} max=${200} />
-      </a>
+      <${EntityLink}
+        path=${entity}
+        to=${entityHref(entityOf(entity), isDeadLetters(entity) ? "dead-letters" : undefined)}
+      />
     `,
   },
   {

@@ -4,7 +4,6 @@ import { html } from "../lib/html.js";
 import { rate } from "../lib/format.js";
 import { rangeOf, useHistory } from "../lib/history.js";
 import { attention, entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
-import { entityHref } from "../lib/paths.js";
 import { href, route } from "../lib/router.js";
 import { can } from "../lib/session.js";
 import { freshTotal, whole } from "../lib/trends.js";
@@ -13,7 +12,7 @@ import { HistoryCharts, RangeChoice } from "../components/history-charts.js";
 import { NoEntities } from "../components/no-entities.js";
 import { Empty, Loaded } from "../components/notice.js";
 import { Table } from "../components/table.js";
-import { Text } from "../components/text.js";
+import { EntityLink } from "../components/text.js";
 import { Count, Rate, Size } from "../components/time.js";
 import { WithTrend } from "../components/trend.js";
 import { ServerNow } from "./overview/server.js";
@@ -139,9 +138,7 @@ function Busiest() {
       id: "path",
       label: S.entity,
       isWide: true,
-      cell: (/** @type {any} */ row) => html`
-        <a href=${entityHref(row.path)}><${Text} value=${row.path} max=${200} /></a>
-      `,
+      cell: (/** @type {any} */ row) => html`<${EntityLink} path=${row.path} />`,
     },
     {
       id: "in",

@@ -6,7 +6,8 @@ import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { entities, isKnown } from "../lib/live.js";
 import { writeJson } from "../lib/json.js";
 import { useResource } from "../lib/resource.js";
-import { setQuery } from "../lib/router.js";
+import { href, setQuery } from "../lib/router.js";
+import { can } from "../lib/session.js";
 import { EntityField } from "../components/entity-field.js";
 import { Choice } from "../components/field.js";
 import { Empty, Loading, Problem } from "../components/notice.js";
@@ -63,7 +64,11 @@ export default function RuleTest({ query }) {
   if (isKnown.value && choices.length === 0 && path === "")
     return html`
       ${head}
-      <div class="card"><${Empty} title=${S.noTopics} text=${S.noTopicsText} command=${S.command} /></div>
+      <div class="card">
+        <${Empty} title=${S.noTopics} text=${S.noTopicsText} command=${S.command}>
+          ${can("manage") && html`<a href=${href(["new-entity"], { kind: "topic" })}>${S.create}</a>`}
+        <//>
+      </div>
     `;
   if (!isKnown.value && choices.length === 0 && path === "") return html`${head}<${Loading} />`;
   return html`

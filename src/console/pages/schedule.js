@@ -15,7 +15,7 @@ import { Empty, Loaded, Loading, Notice, Problem } from "../components/notice.js
 import { Preview } from "../components/message-list.js";
 import { RowAction } from "../components/row-action.js";
 import { Table } from "../components/table.js";
-import { Text } from "../components/text.js";
+import { EntityLink, Text } from "../components/text.js";
 import { Time } from "../components/time.js";
 import { cancel, openChange, sendNow } from "./schedule/change.js";
 import { READ_STEP, countScheduled, readScheduled } from "./schedule/data.js";
@@ -281,7 +281,7 @@ const columnsOf = (hasEntity, onChange) => [
           label: S.queue,
           hide: /** @type {const} */ ("narrow"),
           cell: (/** @type {Row} */ row) => html`
-            <a href=${entityHref(row.entity, "messages")}><${Text} value=${row.entity} max=${120} /></a>
+            <${EntityLink} path=${row.entity} to=${entityHref(row.entity, "messages")} />
           `,
         },
       ]

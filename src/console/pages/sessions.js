@@ -7,11 +7,12 @@ import { entities, isKnown } from "../lib/live.js";
 import { entityHref, sessionHref } from "../lib/paths.js";
 import { useResource } from "../lib/resource.js";
 import { href, setQuery } from "../lib/router.js";
+import { can } from "../lib/session.js";
 import { Choice, Filter } from "../components/field.js";
 import { Empty, Loaded, Loading } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useQuery } from "../components/tabs.js";
-import { EntityName } from "../components/text.js";
+import { EntityLink, EntityName } from "../components/text.js";
 import { Count } from "../components/time.js";
 import { columnsOf } from "./sessions/list.js";
 import { One } from "./sessions/one.js";
@@ -88,6 +89,7 @@ function None() {
       <${Loaded} of=${requiring}>
         ${(/** @type {string[]} */ paths) => html`
           <${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand(paths[0] ?? "invoices")}>
+            ${paths.length === 0 && can("manage") && html`<a href=${href(["new-entity"])}>${S.create}</a>`}
             ${paths.length !== 0 && html`
               <ul class="requiring">
                 ${paths.map(
@@ -287,7 +289,7 @@ const ENTITY_COLUMNS = [
     label: S.entities,
     isWide: true,
     sort: ({ path }) => path,
-    cell: ({ path }) => html`<a href=${href(["sessions", path])}><${EntityName} value=${path} max=${200} /></a>`,
+    cell: ({ path }) => html`<${EntityLink} path=${path} to=${href(["sessions", path])} />`,
   },
   {
     id: "sessions",

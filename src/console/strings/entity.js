@@ -24,6 +24,7 @@ export const S = {
   transferDead: "Transfer dead letters",
   traffic: "Messages a second",
   backlog: "Messages at rest",
+  scheduledMessages: "Scheduled messages",
   in: "In",
   out: "Completed",
   deadLettered: "Dead-lettered",
@@ -134,6 +135,7 @@ export const S = {
   search: "Search",
   noMessages: "No messages here.",
   noMatch: "No message matches.",
+  showEvery: "Show all messages",
   /** @param {string} path */
   sendCommand: (path) => `jitney send ${path} --body hello`,
   continueSearch: "Continue the search",
@@ -155,7 +157,6 @@ export const S = {
     responses: "responses",
   },
   noConsumers: "No client is attached.",
-  consumersCommand: "jitney connections list",
 
   addRule: "Add a rule",
   /** @param {string} name */
@@ -166,6 +167,7 @@ export const S = {
   nothing: "takes no message",
   noRules: "No rule: this subscription takes no message.",
   noSubscriptions: "This topic has no subscriptions: messages that are sent to it are discarded.",
+  createSubscription: "Create one here",
   createdAt: "Created",
   updatedAt: "Updated",
   accessedAt: "Last used",

@@ -85,7 +85,7 @@ export const S = {
   },
 
   begin: "Start a job",
-  beginText: "Choose messages by a number; what is done to them comes next.",
+  beginText: "Click a number to choose those messages, and then what is done to them.",
   beginFilter: "Filter by name",
   /** @param {string} count @param {string} state @param {string} path */
   beginLabel: (count, state, path) => `Start a job about ${count} ${state} of ${path}`,

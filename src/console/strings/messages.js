@@ -9,7 +9,7 @@ export const S = {
   /** @param {string} name */
   remove: (name) => `Remove: ${name}`,
   state: "State",
-  anyState: "Any state",
+  anyState: "All",
   active: "Active",
   scheduled: "Scheduled",
   deferred: "Deferred",

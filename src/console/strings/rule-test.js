@@ -6,6 +6,7 @@ export const S = {
   noTopics: "No topic yet.",
   noTopicsText: "Rules belong to the subscriptions of topics. Create a topic and a subscription first.",
   command: "jitney topics create news",
+  create: "Create a topic here",
 
   message: "Message",
   by: "Which message",

@@ -19,7 +19,7 @@ export const S = {
   /** @param {string} shard */
   inShard: (shard) => `shard ${shard}`,
   elsewhere: "at another server",
-  configured: "of the configuration file",
+  configured: "from the configuration file",
   here: "shown now",
   go: "Show",
   /** @param {string} name */

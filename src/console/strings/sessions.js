@@ -38,6 +38,7 @@ export const S = {
   emptyTitle: "No entity has message sessions now.",
   emptyText:
     "A queue or a subscription that requires sessions gives the messages of one session to one receiver, in order. Send one:",
+  create: "Create a queue that requires sessions",
   /** @param {string} path */
   emptyCommand: (path) => `jitney send ${path} --session a7 --body hello`,
 

@@ -1,7 +1,7 @@
 // Links of clients to an entity.
 
 import { html } from "../../lib/html.js";
-import { connections } from "../../lib/live.js";
+import { connections, entities } from "../../lib/live.js";
 import { connectionHref, entityOf } from "../../lib/paths.js";
 import { isOfRequests } from "../../lib/links.js";
 import { Empty } from "../../components/notice.js";
@@ -33,8 +33,11 @@ export function linksTo(path) {
 export function Consumers({ path }) {
   const rows = linksTo(path);
   const receives = html`<${Receives} path=${path} />`;
-  if (rows.length === 0)
-    return html`${receives}<div class="card"><${Empty} title=${S.noConsumers} command=${S.consumersCommand} /></div>`;
+  if (rows.length === 0) {
+    const isTopic = entities.value.get(path)?.kind === "topic";
+    const command = isTopic ? S.sendCommand(path) : L.emptyCommand(path);
+    return html`${receives}<div class="card"><${Empty} title=${S.noConsumers} command=${command} /></div>`;
+  }
   return html`
     ${receives}
     <${Table}

@@ -8,12 +8,11 @@ import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { wholeOf } from "../../lib/tree.js";
 import { compare } from "../../components/table.js";
-import { Empty } from "../../components/notice.js";
 import { EntityName } from "../../components/text.js";
 import { Count, Rate, Size } from "../../components/time.js";
 import { Arrow, Happened, Held, Step, Target } from "./picture.js";
 import { ShortRules } from "./short-rules.js";
-import { subscriptionsOf } from "./subscriptions.js";
+import { NoSubscriptions, subscriptionsOf } from "./subscriptions.js";
 import { S as C } from "../../strings/common.js";
 import { S } from "../../strings/entity.js";
 
@@ -40,7 +39,7 @@ export function TopicMap({ entity }) {
         <${Arrow} />
         <p class="flow-name">${S.copiedTo(number(rows.length), rows.length)}</p>
         ${rows.length === 0
-          ? html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`
+          ? html`<${NoSubscriptions} topic=${path} />`
           : html`
               <ul class="branches" aria-label=${S.subscriptions}>
                 ${shown.map((row) => html`<${Branch} key=${row.path} row=${row} />`)}

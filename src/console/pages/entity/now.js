@@ -34,9 +34,24 @@ const CHARTS = [
   },
 ];
 
+/** A topic holds scheduled messages only: its copies are those of its subscriptions.
+ * @type {import("../../components/history-charts.js").ChartOfHistory[]} */
+const TOPIC_CHARTS = [
+  {
+    title: S.traffic,
+    format: rate,
+    linesOf: (lines) => [{ label: S.published, values: lines.rate("incoming"), tone: "accent" }],
+  },
+  {
+    title: S.scheduledMessages,
+    linesOf: (lines) => [{ label: S.scheduled, values: lines.count("scheduled"), tone: "accent" }],
+  },
+];
+
 /** @param {{ entity: Schemas["EntityNow"] }} properties */
 export function Now({ entity }) {
   const history = useHistory(entity.path, rangeOf(route.value.query));
+  const charts = entity.kind === "topic" ? TOPIC_CHARTS : CHARTS;
   return html`
     ${entity.kind === "topic"
       ? html`<${TopicMap} entity=${entity} />`
@@ -44,7 +59,7 @@ export function Now({ entity }) {
     <${Attention} path=${entity.path} />
     <${RangeChoice} />
     <${Loaded} of=${history}>
-      ${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${CHARTS} />`}
+      ${(/** @type {Schemas["HistoryShown"]} */ shown) => html`<${HistoryCharts} history=${shown} charts=${charts} />`}
     <//>
   `;
 }

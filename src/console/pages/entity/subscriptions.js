@@ -4,6 +4,8 @@ import { topicOf } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
+import { href } from "../../lib/router.js";
+import { can } from "../../lib/session.js";
 import { KEYS, treeOf } from "../../lib/tree.js";
 import { Empty } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
@@ -29,7 +31,7 @@ export function subscriptionsOf(topic, sort) {
 export function Subscriptions({ topic }) {
   const [sort, setSort] = useQuery("sort", "name");
   const rows = subscriptionsOf(topic, sort);
-  if (rows.length === 0) return html`<div class="card"><${Empty} title=${S.noSubscriptions} /></div>`;
+  if (rows.length === 0) return html`<${NoSubscriptions} topic=${topic} />`;
   return html`
     <${Table}
       label=${S.subscriptions}
@@ -42,6 +44,19 @@ export function Subscriptions({ topic }) {
       isSorted=${true}
       fills=${true}
     />
+  `;
+}
+
+/** @param {{ topic: string }} properties */
+export function NoSubscriptions({ topic }) {
+  return html`
+    <div class="card">
+      <${Empty} title=${S.noSubscriptions}>
+        ${can("manage") && html`
+          <a href=${href(["new-entity"], { kind: "subscription", topic })}>${S.createSubscription}</a>
+        `}
+      <//>
+    </div>
   `;
 }
 

@@ -3,13 +3,13 @@
 import { number } from "../../lib/format.js";
 import { html, useState } from "../../lib/html.js";
 import { entities, isKnown } from "../../lib/live.js";
-import { deadLettersOf, entityHref, jobHref } from "../../lib/paths.js";
+import { deadLettersOf, jobHref } from "../../lib/paths.js";
 import { go } from "../../lib/router.js";
 import { visible } from "../../lib/visible.js";
 import { Filter } from "../../components/field.js";
 import { Table } from "../../components/table.js";
 import { useQuery } from "../../components/tabs.js";
-import { Text } from "../../components/text.js";
+import { EntityLink } from "../../components/text.js";
 import { openVerb } from "../../components/verb-dialog.js";
 import { S } from "../../strings/jobs.js";
 
@@ -90,7 +90,7 @@ const COLUMNS = [
     label: S.entity,
     isWide: true,
     sort: ({ path }) => path,
-    cell: ({ path }) => html`<a href=${entityHref(path)}><${Text} value=${path} max=${200} /></a>`,
+    cell: ({ path }) => html`<${EntityLink} path=${path} />`,
   },
   stateColumn("active"),
   stateColumn("scheduled"),

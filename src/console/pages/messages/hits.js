@@ -5,7 +5,7 @@ import { html } from "../../lib/html.js";
 import { entityHref, entityOf, isDeadLetters, messageHref } from "../../lib/paths.js";
 import { Preview, stateOf } from "../../components/message-list.js";
 import { Table } from "../../components/table.js";
-import { Text } from "../../components/text.js";
+import { EntityLink, Text } from "../../components/text.js";
 import { Time } from "../../components/time.js";
 import { S } from "../../strings/messages.js";
 
@@ -42,9 +42,10 @@ const COLUMNS = [
     id: "queue",
     label: S.queue,
     cell: ({ queue }) => html`
-      <a href=${entityHref(entityOf(queue), isDeadLetters(queue) ? "dead-letters" : "messages")}>
-        <${Text} value=${entityOf(queue)} max=${260} />
-      </a>
+      <${EntityLink}
+        path=${entityOf(queue)}
+        to=${entityHref(entityOf(queue), isDeadLetters(queue) ? "dead-letters" : "messages")}
+      />
     `,
   },
   {

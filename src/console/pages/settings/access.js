@@ -6,6 +6,7 @@ import { html, useState } from "../../lib/html.js";
 import { entities, totals } from "../../lib/live.js";
 import { useResource } from "../../lib/resource.js";
 import { can, session, signIn, signOut } from "../../lib/session.js";
+import { freshTotal } from "../../lib/trends.js";
 import { visible } from "../../lib/visible.js";
 import { Field } from "../../components/field.js";
 import { Command } from "../../components/notice.js";
@@ -104,7 +105,7 @@ function Namespace({ name }) {
         <dt>${S.messages}</dt>
         <dd><${Count} value=${active + scheduled + deferred} /></dd>
         <dt>${S.dead}</dt>
-        <dd><${Count} value=${dead} tone="alarm" /></dd>
+        <dd><${Count} value=${dead} tone=${0 < freshTotal.value ? "alarm" : ""} /></dd>
         <dt>${S.size}</dt>
         <dd><${Size} value=${size} /></dd>
       </dl>

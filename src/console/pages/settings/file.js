@@ -5,12 +5,11 @@ import { useDraft } from "../../lib/draft.js";
 import { number } from "../../lib/format.js";
 import { html, useMemo, useRef, useState } from "../../lib/html.js";
 import { entities } from "../../lib/live.js";
-import { entityHref } from "../../lib/paths.js";
 import { useResource } from "../../lib/resource.js";
 import { Field } from "../../components/field.js";
 import { Command, Notice, Problem } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
-import { Text } from "../../components/text.js";
+import { EntityLink, Text } from "../../components/text.js";
 import { attempt, toast } from "../../components/toast.js";
 import { exportConfiguration } from "../new-entity/make.js";
 import { chosen, mistakesOf, namespacesOf, offsetOf, preview } from "./preview.js";
@@ -216,9 +215,7 @@ const COLUMNS = [
     id: "path",
     label: S.path,
     cell: ({ path, effect }) =>
-      effect === "new"
-        ? html`<${Text} value=${path} max=${260} />`
-        : html`<a href=${entityHref(path)}><${Text} value=${path} max=${260} /></a>`,
+      effect === "new" ? html`<${Text} value=${path} max=${260} />` : html`<${EntityLink} path=${path} />`,
   },
   { id: "kind", label: S.kind, hide: "narrow", cell: ({ kind }) => html`<span class="muted">${C.kinds[kind]}</span>` },
   { id: "effect", label: S.effect, isWide: true, cell: (named) => html`<${Effect} named=${named} />` },

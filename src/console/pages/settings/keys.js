@@ -12,7 +12,7 @@ import { Field } from "../../components/field.js";
 import { Empty, Loaded, Notice, Problem } from "../../components/notice.js";
 import { Table } from "../../components/table.js";
 import { useQuery } from "../../components/tabs.js";
-import { Text } from "../../components/text.js";
+import { EntityLink, Text } from "../../components/text.js";
 import { toast } from "../../components/toast.js";
 import { RightsOf, Rule } from "./rule.js";
 import { S } from "../../strings/settings.js";
@@ -61,7 +61,7 @@ const COLUMNS = [
     label: S.entity,
     sort: (row) => row.entity,
     isWide: true,
-    cell: (row) => html`<a href=${hrefOf(row)}><${Text} value=${row.entity} max=${260} /></a>`,
+    cell: (row) => html`<${EntityLink} path=${row.entity} to=${hrefOf(row)} />`,
   },
   { id: "rule", label: S.rule, sort: (row) => row.name, cell: (row) => html`<${Text} value=${row.name} max=${260} />` },
   { id: "rights", label: S.ruleRights, sort: (row) => row.rights.join(), cell: (row) => row.rights.join(", ") },

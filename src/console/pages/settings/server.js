@@ -91,14 +91,13 @@ function Namespace({ of: { name, shard, first, configured }, onDropped }) {
     });
   return html`
     <li>
-      <span>${name}</span>${" "}
+      <span>${name}</span>
+      ${isHere && html` <span class="tag accent">${S.here}</span>`}${" "}
       <span class="muted">
         ${shard == null ? S.elsewhere : S.inShard(String(shard))}
         ${configured ? `, ${S.configured}` : ""}
       </span>
-      ${isHere
-        ? html` <span class="muted">${S.here}</span>`
-        : html` <button type="button" class="quiet" aria-label=${S.goTo(name)} onClick=${go}>${S.go}</button>`}
+      ${!isHere && html` <button type="button" class="quiet" aria-label=${S.goTo(name)} onClick=${go}>${S.go}</button>`}
       ${!configured && !isHere && html`
         ${" "}<button type="button" class="quiet" aria-label=${S.dropLabel(name)} onClick=${drop}>${S.drop}</button>
       `}
