@@ -142,12 +142,17 @@ pub const HISTORY_WEEK_INTERVALS: usize = 336;
 pub const HISTORY_ENTITIES_MAX: usize = 1_000;
 /// Bytes of all histories, where memory has no limit: 900 entities to which something happens all the time.
 pub const HISTORY_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Series in the file of the history: those of entities and namespaces that a server has, and of as many that others have now.
-pub const HISTORY_SERIES_MAX: usize = 2 * (HISTORY_ENTITIES_MAX + NAMESPACES_MAX);
+/// Series in the file of the history: those of entities and namespaces.
+pub const HISTORY_SERIES_MAX: usize = HISTORY_ENTITIES_MAX + NAMESPACES_MAX;
 /// Bytes of a name in that file.
 pub const HISTORY_NAME_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of that file: 45 of what takes 36 in memory, and names.
 pub const HISTORY_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of the history of one namespace in a store: 100 entities to which something happens all the time. Every
+/// [`HISTORY_WRITE_INTERVAL`] as many go to the database and its standbys for each namespace.
+pub const HISTORY_STORE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a server waits for the store before it gives a namespace away without the newest part of its history.
+pub const HISTORY_HANDOVER_WAIT: Millis = Millis::from_millis(300);
 /// Between looks that lie further apart, the process stood still or the clock was set: that time is a gap.
 pub const HISTORY_PAUSE: Millis = Millis::from_secs(60);
 /// How long after the start the history is written first. Each pause is twice the one before, up to

@@ -2,7 +2,8 @@
 //!
 //! Every shard reports its counters at equal times. An interval in which nothing happened to an entity takes no memory. What all
 //! take together is bounded: where it is too much, the namespace that takes the most loses the older half of its longest part. With
-//! a data directory the history is written to a file from time to time, and read at the start (`format.rs`).
+//! a data directory the history is written to a file from time to time, and read at the start (`format.rs`). Where servers share
+//! namespaces in a store, the history of each is in the store (`src/store/history.rs`), and there is no file.
 //!
 //! | file | |
 //! |---|---|
@@ -41,9 +42,10 @@ use jitney_base::address;
 use jitney_base::time::Timestamp;
 
 use file::HistoryFile;
-use kept::{KeptHistories, Look, OtherNamespaces};
-use namespace::NamespaceHistory;
+pub(crate) use format::Malformed;
+use kept::{KeptHistories, Look};
 pub(crate) use namespace::Past;
+use namespace::{Forgot, NamespaceHistory};
 pub(crate) use rings::Range;
 use series::{IntervalCounts, Series};
 pub(crate) use trend::{Change, Trend};
@@ -141,15 +143,52 @@ impl History {
 
     fn write(&self, now: Timestamp) {
         if let Some(file) = &self.file {
-            file.write(|| format::encode(&self.kept(), now));
+            file.write(|| format::encode(self.kept().all(), now));
         }
+    }
+
+    /// Returns the history of a namespace as [`History::continue_from`] takes it at another server; nothing if it has none. It has
+    /// [`limits::HISTORY_STORE_BYTES_MAX`] at most: of a longer one the older halves of its longest parts are left out.
+    pub(crate) fn extract(&self, namespace: &str, now: Timestamp) -> Option<Vec<u8>> {
+        let name = namespace.to_lowercase();
+        let encode =
+            |history: &NamespaceHistory| format::encode(std::iter::once((&name, history)), now);
+        let (mut bytes, mut shorter) = {
+            let kept = self.kept();
+            let history = kept.namespaces.get(&name)?;
+            let bytes = encode(history);
+            if bytes.len() <= limits::HISTORY_STORE_BYTES_MAX {
+                return Some(bytes);
+            }
+            (bytes, history.clone())
+        };
+        while limits::HISTORY_STORE_BYTES_MAX < bytes.len() {
+            if shorter.forget_half() == Forgot::Nothing {
+                return None;
+            }
+            bytes = encode(&shorter);
+        }
+        Some(bytes)
+    }
+
+    /// Takes the history of a namespace that another server had before, in place of what this one has seen of it since it has the
+    /// namespace.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no history of it: what this server has seen stays.
+    pub(crate) fn continue_from(&self, namespace: &str, bytes: &[u8]) -> Result<(), Malformed> {
+        let name = namespace.to_lowercase();
+        let mut found = format::decode(bytes)?.namespaces;
+        let found = found.remove(&name).ok_or(Malformed::Other)?;
+        let mut kept = self.kept();
+        kept.namespaces.insert(name, found);
+        kept.fit(self.bytes_max);
+        Ok(())
     }
 
     /// Takes what has happened since the last look, and writes it: the broker stops. It waits for a while only.
     pub(crate) async fn finish(self: &Arc<Self>, clock: &Clock, shards: &Shards) {
-        if self.file.is_none() {
-            return;
-        }
         let wait = limits::HISTORY_STOP_WAIT.as_duration();
         let finish = async {
             // An owner that is stuck reports nothing.
@@ -225,20 +264,17 @@ fn look_at(reports: &[(u32, ShardReport)], shards: &Shards) -> Look {
     let statistics = reports.iter();
     let statistics = statistics.map(|(_, report)| &report.statistics.gateway.namespaces);
     let mut look = Look::of(statistics);
-    let mut names = BTreeSet::new();
     for (name, shard) in routes.namespaces() {
-        names.insert(name.to_owned());
-        let number = shard.and_then(|shard| shards.number(shard));
+        let Some(shard) = shard else {
+            continue;
+        };
+        look.here.insert(name.to_owned());
+        let number = shards.number(shard);
         // One without entities is in no report.
         if number.is_some_and(|number| reported.contains(&number)) {
             look.namespaces.entry(name.to_owned()).or_default();
         }
     }
-    look.others = if routes.is_shared() {
-        OtherNamespaces::Elsewhere
-    } else {
-        OtherNamespaces::Are(names)
-    };
     look
 }
 

@@ -15,6 +15,7 @@ use super::local::Started;
 use super::running::{OfAllShards, Running};
 use super::start_error::StartError;
 use crate::host::configuration::ConfigurationSource;
+use crate::host::history::History;
 use crate::host::memory::Plan;
 use crate::host::page_file::PageFile;
 use crate::host::placement::Placement;
@@ -245,6 +246,7 @@ impl SharedParts {
         common: &OfAllShards,
         memory: &Memory,
         plan: Plan,
+        history: &Arc<History>,
     ) -> Result<(Option<Arc<Fleet>>, Option<Arc<Peers>>), StartError> {
         let Some(shared) = shared else {
             return Ok((None, None));
@@ -261,6 +263,7 @@ impl SharedParts {
             serving: ServedParts {
                 shards: Arc::clone(&running.shards),
                 clock: Arc::clone(&common.clock),
+                history: Arc::clone(history),
                 memory: memory.clone(),
                 plan,
                 profile: shared.profile,

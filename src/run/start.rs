@@ -205,7 +205,9 @@ fn start(
     let running = run_shards(shards, routes, &common, partials)?;
     let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
-    let history = Arc::new(History::open(args.directory(), plan.history));
+    // Histories of namespaces in a store are there, too.
+    let directory = args.directory().filter(|_| shared.is_none());
+    let history = Arc::new(History::open(directory, plan.history));
     let answers = Answers::new(plan.answers, plan.long_answer);
     let changes = Arc::new(Changes::new(clock.now(), plan.changes));
     let mut helpers = renew_certificates(&tls, shared.as_mut(), &stopped)?;
@@ -223,7 +225,7 @@ fn start(
         of_new,
     ));
     let file = shared.as_ref().and_then(|shared| shared.file.clone());
-    let (fleet, peers) = SharedParts::join(shared, &running, &common, &memory, plan)?;
+    let (fleet, peers) = SharedParts::join(shared, &running, &common, &memory, plan, &history)?;
     helpers.extend(match &fleet {
         Some(fleet) => Some(follow_shared_config(file, fleet, &namespaces, &stopped)?),
         None => follow_config(args, config, root_key, shards, &namespaces, &stopped)?,

@@ -222,12 +222,16 @@ impl Fleet {
         let mut tasks = vec![supervisor::spawn("clock", following)];
         for part in &self.parts {
             let (beating, poller, rating) = (Arc::clone(part), Arc::clone(self), Arc::clone(part));
-            let [of_beats, of_looks, of_rates] = [0; 3].map(|_| stopped.clone());
+            let keeping = Arc::clone(part);
+            let [of_beats, of_looks, of_rates, of_histories] = [0; 4].map(|_| stopped.clone());
             let at = part.at;
             tasks.extend([
                 supervisor::spawn("beats", async move { beating.beat(of_beats).await }),
                 supervisor::spawn("fleet", async move { poller.poll(at, of_looks).await }),
                 supervisor::spawn("rates", async move { rating.rate(of_rates).await }),
+                supervisor::spawn("histories", async move {
+                    keeping.keep_histories(of_histories).await;
+                }),
             ]);
         }
         Ok(tasks)

@@ -14,6 +14,7 @@
 //! | `heartbeats.rs` | a server says in each store that it is alive |
 //! | `poller.rs` | a server looks at each store, and does what is decided |
 //! | `measure.rs` | the messages a second of the namespaces that this server has |
+//! | `history.rs` | the histories of the namespaces that this server has |
 //! | `fleet.rs` | this server's part of the fleet |
 //! | `health.rs` | what an operator is to know of them |
 //! | `admin.rs` | namespaces that a command holds so that no server has them; their list, and the end of a quarantine |
@@ -33,6 +34,7 @@ mod configure;
 mod fleet;
 mod health;
 mod heartbeats;
+mod history;
 mod measure;
 mod poller;
 mod removal;

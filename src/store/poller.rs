@@ -363,8 +363,9 @@ impl FleetStore {
         drop(permit);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         info!(namespace = seen.name, millis, "took a namespace over");
-        self.configure_taken(&configuration, seen.id, &seen.name, seen.applied.clone())
-            .await;
+        let configure =
+            self.configure_taken(&configuration, seen.id, &seen.name, seen.applied.clone());
+        tokio::join!(configure, self.serving.take_history(&fence));
         if let Some(skipped) = skipped {
             skipped.note(&self.store).await?;
             warn!(

@@ -89,6 +89,7 @@ pub(super) async fn remove_held(store: &Arc<Store>, fence: &Fence) -> Result<(),
         "checkpoint",
         "body_part",
         "barrier",
+        "history",
         "segment",
     ] {
         let sql = format!(

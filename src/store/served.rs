@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::configuration::{self, StoreConfiguration};
 use super::take_over::OwnedShard;
+use crate::host::history::History;
 use crate::host::mailbox::Mailbox;
 use crate::host::memory::Plan;
 use crate::host::oidc::OidcArgs;
@@ -45,6 +46,7 @@ use jitney_shard::{Input, Recovering, Shard};
 pub(crate) struct ServedParts {
     pub(crate) shards: Arc<Shards>,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) history: Arc<History>,
     pub(crate) memory: Memory,
     pub(crate) plan: Plan,
     pub(crate) profile: Profile,
@@ -330,6 +332,7 @@ impl ServedNamespaces {
         let Some((shard, owner, name, fence)) = found else {
             return;
         };
+        self.leave_history(&fence).await;
         self.withdraw(&name, shard);
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, async {
@@ -443,6 +446,16 @@ impl ServedNamespaces {
 
     pub(super) fn parts(&self) -> &ServedParts {
         &self.parts
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the fences of the namespaces that are served.
+    pub(super) fn fences(&self) -> Vec<Arc<Fence>> {
+        let served = self.served();
+        served.values().map(|it| Arc::clone(&it.fence)).collect()
     }
 }
 

@@ -22,6 +22,7 @@ mod checks;
 mod connect;
 mod error;
 mod fence;
+pub mod history;
 mod hosts;
 pub mod limits;
 mod log;

@@ -113,8 +113,10 @@ const COLUMNS: [(&str, &str, &str); 17] = [
 ];
 
 /// Tables that later releases have added.
-const ADDED: &str =
-    "create table if not exists reservation (name text primary key, store text not null)";
+const ADDED: &str = "
+create table if not exists reservation (name text primary key, store text not null);
+create table if not exists history (namespace bigint primary key, epoch bigint not null, bytes bytea not null);
+";
 
 /// Makes the tables that are not there, and adds to those of an older release what they lack. A change of a table that another
 /// session holds is tried again for some seconds.

@@ -20,7 +20,7 @@ const CHECKED: usize = 8 + 4 + 4;
 
 /// Why a file is no history.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(super) enum Malformed {
+pub(crate) enum Malformed {
     #[error("it is no file of a history")]
     Other,
     #[error("its version is {0}, and this release knows {VERSION}")]
@@ -33,12 +33,15 @@ pub(super) enum Malformed {
     Damaged(usize),
 }
 
-/// Returns the contents of the file.
-pub(super) fn encode(kept: &KeptHistories, now: Timestamp) -> Vec<u8> {
+/// Returns the contents of a file with these namespaces, by their names in lower case.
+pub(super) fn encode<'a>(
+    namespaces: impl ExactSizeIterator<Item = (&'a String, &'a NamespaceHistory)>,
+    now: Timestamp,
+) -> Vec<u8> {
     let mut payload = PayloadWriter::default();
     payload.time(now);
-    payload.count(kept.namespaces.len());
-    for (name, history) in &kept.namespaces {
+    payload.count(namespaces.len());
+    for (name, history) in namespaces {
         payload.text(name);
         payload.namespace(history);
     }

@@ -105,10 +105,6 @@ impl NamespaceHistory {
         }
     }
 
-    pub(super) fn is_watched(&self) -> bool {
-        self.looked.is_some()
-    }
-
     /// Removes what lies in the future: the clock was set back.
     fn forget_after(&mut self, now: Timestamp) {
         for range in Range::ALL {

@@ -67,7 +67,7 @@ fn in_memory() -> History {
 fn look(entities: &[Counted]) -> Look {
     let mut look = Look::of([statistics("ns", entities)].iter());
     look.namespaces.entry("ns".to_owned()).or_default();
-    look.others = OtherNamespaces::Are(BTreeSet::from(["ns".to_owned()]));
+    look.here = BTreeSet::from(["ns".to_owned()]);
     look
 }
 
@@ -301,7 +301,7 @@ fn assert_in_order(history: &History) {
         }
     }
     let kept = history.kept();
-    let copy = format::decode(&format::encode(&kept, at(0))).unwrap();
+    let copy = format::decode(&format::encode(kept.all(), at(0))).unwrap();
     assert_eq!(copy, without_process(kept.clone()));
 }
 
@@ -423,7 +423,7 @@ fn contents_with_a_right_checksum_that_contradict_themselves_are_damaged() {
     for step in 0..=40 {
         take(&history, step, &[counted("a", 7, 0)]);
     }
-    let whole = format::encode(&history.kept(), at(40));
+    let whole = format::encode(history.kept().all(), at(40));
     let mut accepted = 0;
     for place in 24..whole.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {
@@ -452,7 +452,7 @@ fn the_format_is_what_its_page_says() {
     let history = in_memory();
     take(&history, 0, &[counted("a", 300, 0)]);
     take(&history, 1, &[counted("a", 302, 1)]);
-    let file = format::encode(&history.kept(), at(1));
+    let file = format::encode(history.kept().all(), at(1));
     let hex: Vec<String> = file.iter().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.concat();
     let page = include_str!("../../../docs/log-format.md");
@@ -500,48 +500,70 @@ fn all_histories_together_have_a_bound_which_namespaces_share() {
 }
 
 #[test]
-fn of_namespaces_that_are_elsewhere_no_more_are_kept_than_a_file_may_have() {
-    let history = in_memory();
-    let names: Vec<String> = (0..limits::NAMESPACES_MAX + 5)
-        .map(|at| format!("ns-{at}"))
-        .collect();
-    for name in &names {
-        // Each is here for one look after the other.
-        let reports = [
-            statistics("here", &[counted("a", 0, 0)]),
-            statistics(name, &[counted("b", 0, 0)]),
-        ];
-        for step in 0..2 {
-            history.take(at(step), Look::of(reports.iter()));
-        }
+fn a_namespace_that_another_server_takes_over_keeps_its_history_with_a_gap() {
+    let (before, after) = (in_memory(), in_memory());
+    for step in 0..=3 {
+        take(&before, step, &[counted("a", 10, 0)]);
     }
-    assert_eq!(history.kept().namespaces.len(), limits::NAMESPACES_MAX);
-    assert!(history.kept().namespaces.contains_key("here"));
-    let kept = history.kept();
-    assert!(format::decode(&format::encode(&kept, at(2))).is_ok());
+    let extract = before.extract("NS", at(3)).unwrap();
+    // The next server has looked before it has read what the first one has kept.
+    for step in 5..=6 {
+        take(&after, step, &[counted("a", 1, 0)]);
+    }
+    after.continue_from("NS", &extract).unwrap();
+    for (step, incoming) in [(7, 1), (8, 1), (9, 3)] {
+        take(&after, step, &[counted("a", incoming, 0)]);
+    }
+    let found = past(&after, "a", Range::Hour);
+    let ends: Vec<Timestamp> = found.iter().map(|it| it.interval.end).collect();
+    assert_eq!(ends, [at(1), at(2), at(3), at(8), at(9)]);
+    let incoming = found.iter().map(|it| it.point.counts.incoming);
+    assert_eq!(incoming.collect::<Vec<_>>(), [0, 0, 0, 0, 2]);
+    // The first server forgets what it has given away.
+    before.take(at(4), Look::of([].iter()));
+    assert!(before.kept().namespaces.is_empty());
+    assert_eq!(before.extract("ns", at(4)), None);
 }
 
 #[test]
-fn a_namespace_that_another_server_has_meanwhile_has_a_gap() {
-    let history = in_memory();
-    let at_both = |step| {
-        history.take(
-            at(step),
-            Look::of([statistics("ns", &[counted("a", 1, 0)])].iter()),
-        );
-    };
-    (0..=3).for_each(at_both);
-    for step in 4..=6 {
-        history.take(at(step), Look::of([].iter()));
+fn what_is_no_history_of_a_namespace_leaves_what_was_seen() {
+    let (one, other) = (in_memory(), in_memory());
+    for step in 0..=1 {
+        take(&one, step, &[counted("a", 1, 0)]);
+        let look = Look::of([statistics("other", &[counted("b", 1, 0)])].iter());
+        other.take(at(step), look);
     }
-    (7..=9).for_each(at_both);
-    let found = past(&history, "a", Range::Hour);
-    let ends: Vec<Timestamp> = found.iter().map(|it| it.interval.end).collect();
-    assert_eq!(ends, [at(1), at(2), at(3), at(8), at(9)]);
-    assert!(found.iter().all(|it| it.point.counts.incoming == 0));
-    // One that never comes back is forgotten.
-    history.take(at(9 + 7 * 8_640), Look::of([].iter()));
-    assert!(history.kept().namespaces.is_empty());
+    let of_other = other.extract("other", at(1)).unwrap();
+    assert!(one.continue_from("ns", &of_other).is_err());
+    assert!(one.continue_from("ns", &of_other[..9]).is_err());
+    assert_eq!(past(&one, "a", Range::Hour).len(), 1);
+    assert_eq!(one.kept().namespaces.len(), 1);
+}
+
+#[test]
+fn of_a_long_history_the_newer_part_goes_to_the_next_server() {
+    const HOUR_STEPS: i64 = 360;
+    let history = in_memory();
+    let paths: Vec<&'static str> = (0..limits::HISTORY_ENTITIES_MAX)
+        .map(|at| &*Box::leak(format!("queue-{at}").into_boxed_str()))
+        .collect();
+    for step in 0..HOUR_STEPS {
+        let incoming = u64::try_from(step).unwrap() * 100_000;
+        let busy: Vec<Counted> = paths
+            .iter()
+            .map(|path| counted(path, incoming, 0))
+            .collect();
+        take(&history, step, &busy);
+    }
+    let whole = format::encode(history.kept().all(), at(HOUR_STEPS - 1)).len();
+    assert!(limits::HISTORY_STORE_BYTES_MAX < whole, "{whole}");
+    let extract = history.extract("ns", at(HOUR_STEPS - 1)).unwrap();
+    assert!(extract.len() <= limits::HISTORY_STORE_BYTES_MAX);
+    let next = in_memory();
+    next.continue_from("ns", &extract).unwrap();
+    let found = past(&next, "queue-7", Range::Hour);
+    assert_eq!(found.last().unwrap().interval.end, at(HOUR_STEPS - 1));
+    assert!(found.len() < HOUR - 1, "{}", found.len());
 }
 
 #[test]
@@ -551,13 +573,13 @@ fn a_namespace_that_is_dropped_has_no_history() {
     take(&history, 1, &[counted("a", 1, 0)]);
     let reports_nothing = Look {
         namespaces: BTreeMap::new(),
-        others: OtherNamespaces::Are(BTreeSet::from(["ns".to_owned()])),
+        here: BTreeSet::from(["ns".to_owned()]),
     };
     history.take(at(2), reports_nothing);
     assert_eq!(past(&history, "a", Range::Hour).len(), 1);
     let dropped = Look {
         namespaces: BTreeMap::new(),
-        others: OtherNamespaces::Are(BTreeSet::new()),
+        here: BTreeSet::new(),
     };
     history.take(at(3), dropped);
     assert_eq!(history.of(name(""), Range::Hour, at(0)), None);

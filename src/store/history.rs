@@ -1,0 +1,108 @@
+//! The histories of the namespaces that this server has (`src/host/history.rs`): each is kept in its store, and goes to the next
+//! owner. Nothing depends on them, and nothing waits for them but the hand-over, a moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::fleet::FleetStore;
+use super::served::ServedNamespaces;
+use crate::limits;
+use jitney_postgres::{Fence, StoreError, history};
+
+impl FleetStore {
+    /// Writes the histories from time to time, until the stop.
+    pub(super) async fn keep_histories(&self, mut stopped: watch::Receiver<bool>) {
+        let mut pause = limits::HISTORY_WRITE_FIRST.as_duration();
+        loop {
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            // What is not written now is written the next time.
+            if let Err(error) = self.serving.keep_histories().await {
+                debug!(%error, "histories of namespaces are not written");
+            }
+            pause = (2 * pause).min(limits::HISTORY_WRITE_INTERVAL.as_duration());
+        }
+    }
+}
+
+impl ServedNamespaces {
+    /// Writes the histories, one after the other.
+    async fn keep_histories(&self) -> Result<(), StoreError> {
+        for fence in self.fences() {
+            self.keep_history(&fence).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_history(&self, fence: &Arc<Fence>) -> Result<(), StoreError> {
+        let parts = self.parts();
+        let (found, now) = (Arc::clone(&parts.history), parts.clock.now());
+        let name = fence.name().to_owned();
+        let extract = move || found.extract(&name, now);
+        let bytes = tokio::task::spawn_blocking(extract).await;
+        let bytes = bytes.map_err(|error| StoreError::Lost(error.to_string()))?;
+        match bytes {
+            Some(bytes) => history::keep(self.store(), fence, &bytes).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the history of a namespace that is given away, and waits a moment for it: clients still reach the namespace here.
+    pub(super) async fn leave_history(&self, fence: &Arc<Fence>) {
+        let wait = limits::HISTORY_HANDOVER_WAIT.as_duration();
+        let why = match timeout(wait, Box::pin(self.keep_history(fence))).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the store does not answer in time".to_owned(),
+        };
+        let namespace = fence.name();
+        debug!(
+            namespace,
+            "the newest part of the history is not given away: {why}"
+        );
+    }
+
+    /// Continues the history that the owner before has written.
+    pub(super) async fn take_history(&self, fence: &Fence) {
+        let namespace = fence.name();
+        for pause in RETRIES {
+            let most = limits::HISTORY_STORE_BYTES_MAX;
+            let error = match history::read(self.store(), fence.namespace(), most).await {
+                Ok(None) => return,
+                Ok(Some(bytes)) => match self.parts().history.continue_from(namespace, &bytes) {
+                    Ok(()) => return,
+                    Err(error) => {
+                        warn!(
+                            namespace,
+                            "the history of the entities cannot be read, and begins anew; messages are not affected: {error}"
+                        );
+                        return;
+                    }
+                },
+                Err(error) => error,
+            };
+            if fence.is_lost() {
+                return;
+            }
+            debug!(namespace, %error, "the history is not read yet");
+            sleep(pause).await;
+        }
+        warn!(
+            namespace,
+            "the history of the entities was not read, and begins anew; messages are not affected"
+        );
+    }
+}
+
+/// The pauses after tries to read a history. Each look until then is lost with it.
+const RETRIES: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
