@@ -49,8 +49,12 @@ pub struct EntityNow {
     pub locks_expired: u64,
     pub dead_lettered: u64,
     /// Messages that were forwarded or moved to another entity, and a topic's copies for its subscriptions.
+    #[serde(default)]
+    #[schema(required)]
     pub forwarded: u64,
     /// Messages of a topic that no subscription took.
+    #[serde(default)]
+    #[schema(required)]
     pub unmatched: u64,
 }
 

@@ -19,6 +19,8 @@ pub enum HistoryRange {
 /// A part of a history, in intervals.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HistoryShown {
+    #[serde(default)]
+    #[schema(required)]
     pub range: HistoryRange,
     /// The length of an interval. One that the broker ended late is longer.
     pub interval_seconds: u64,
@@ -32,6 +34,8 @@ pub struct HistoryShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<PointShown>,
     /// The times between points in which no broker looked: no broker ran, another server had the namespace, or the clock was set.
+    #[serde(default)]
+    #[schema(required)]
     pub gaps: Vec<GapShown>,
 }
 
@@ -54,6 +58,8 @@ pub struct PointShown {
     /// Its end; of one that has not ended, the last look.
     pub at: String,
     /// How long the broker has watched in it: less than the length of an interval if it was started or stopped then.
+    #[serde(default)]
+    #[schema(required)]
     pub seconds: f64,
     /// Messages that came in; for a namespace as in the rates.
     pub incoming: u32,

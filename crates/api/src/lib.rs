@@ -2,7 +2,8 @@
 //! who read them. `README.md` says where to begin.
 //!
 //! A field that is absent from an answer has no value: it is empty, zero or false. Unknown fields of requests are refused, and
-//! so are those of what both have: properties of entities, selections, filters and actions. Others of answers are passed over.
+//! so are those of what both have: properties of entities, selections, filters and actions. Others of answers are passed over. What a
+//! release adds to an answer has a default, so that its command line reads the answers of older brokers.
 
 #![allow(
     missing_docs,

@@ -29,6 +29,23 @@ fn what_an_answer_leaves_out_is_read_and_left_out_again() {
 }
 
 #[test]
+fn answers_of_a_broker_without_the_history_of_a_day_are_read() {
+    let point = json!({"at": "t", "incoming": 1, "published": 0, "completed": 0, "dead_lettered": 0, "active": 1, "deferred": 0,
+        "scheduled": 0, "dead_letters": 0});
+    let hour = json!({"interval_seconds": 10, "points": [point]});
+    let read: history::HistoryShown = serde_json::from_value(hour).unwrap();
+    assert_eq!(
+        (read.range, read.gaps.len()),
+        (history::HistoryRange::Hour, 0)
+    );
+    let entity = json!({"path": "q", "kind": "queue", "active": 1, "deferred": 0, "scheduled": 0, "locked": 0, "dead_letters": 0,
+        "size_bytes": 1, "receivers": 0, "status": "active", "requires_session": false, "transfer_dead_letters": 0, "sessions": 0,
+        "sessions_held": 0, "incoming": 1, "completed": 0, "abandoned": 0, "expired": 0, "locks_expired": 0, "dead_lettered": 0});
+    let read: changes::EntityNow = serde_json::from_value(entity).unwrap();
+    assert_eq!((read.forwarded, read.unmatched), (0, 0));
+}
+
+#[test]
 fn a_locked_message_is_read_with_its_token_beside_its_fields() {
     let message = json!({"lock_token": "8b1f6f0e", "sequence_number": u64::MAX, "state": "deferred", "enqueued_at": "t",
         "lock": {"until": "t", "holder": {"connection": 1, "container_id": "c", "peer": "p"}}, "delivery_count": 2,
