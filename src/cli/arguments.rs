@@ -224,12 +224,12 @@ pub(super) enum RangeArg {
 }
 
 impl RangeArg {
-    /// Returns its name in a query.
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the query that asks for it. The hour is the default, and brokers without other ranges refuse a range.
+    pub(super) fn query(self) -> &'static str {
         match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
+            Self::Hour => "",
+            Self::Day => "?range=day",
+            Self::Week => "?range=week",
         }
     }
 }

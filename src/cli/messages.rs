@@ -210,7 +210,7 @@ impl Shell {
             Some(entity) => format!("entities/{}/history", encoded(entity)),
             None => "history".to_owned(),
         };
-        let path = format!("{path}?range={}", args.range.name());
+        let path = format!("{path}{}", args.range.query());
         let history: HistoryShown = self.get(&path).await?;
         self.show(&history, "points", &table::HISTORY);
         Ok(ExitCode::SUCCESS)

@@ -403,7 +403,7 @@ fn a_file_that_is_damaged_or_newer_is_no_history_and_no_obstacle() {
     let mut newer = whole.clone();
     newer[8] += 1;
     let error = format::decode(&newer).unwrap_err();
-    assert_eq!(error, format::Malformed::Version(format::VERSION + 1));
+    assert_eq!(error, Malformed::Version(format::VERSION + 1));
     for (contents, is_known) in [(&whole, true), (&newer, false)] {
         fs::write(&path, contents).unwrap();
         let history = open();
