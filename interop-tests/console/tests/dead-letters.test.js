@@ -163,7 +163,12 @@ inBrowser("dead letters", (test) => {
       .getByText(`1 dead letter of ${FAILED} with reason NoSuchCustomer and this description was sent again.`)
       .waitFor();
     await page.locator(".groups li").filter({ hasText: "NoSuchCustomer" }).waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: "NoSuchCustomer" }).waitFor({ state: "detached" });
     await heading(page, "billing");
+    // On a telephone what a toast leads to is one line.
+    await page.setViewportSize({ width: 360, height: 740 });
+    const { height } = await page.locator(".toast a").boundingBox();
+    assert(height < 30, `${height}`);
   });
 
   test(

@@ -71,6 +71,11 @@ inBrowser("jobs", (test) => {
     await dialog
       .getByRole("heading", { name: `Delete all ${DEFERRED} deferred messages of emptied-deferred` })
       .waitFor();
+    assert.equal(
+      await dialog.getByText("Scheduled messages are cancelled").count(),
+      0,
+      "there are none in the selection",
+    );
     const purge = dialog.getByRole("button", { name: `Delete ${DEFERRED} deferred messages` });
     assert(await purge.isDisabled(), "the name is asked for");
     await isAccessible(page);

@@ -150,7 +150,7 @@ inBrowser("trends", (test) => {
     await withTrends(page, {
       "trend-old": {
         since: "2026-11-28T10:00:00Z",
-        active: change(2, -3, 1),
+        active: change(0, -3, 1),
         dead_letters: change(5, 0, 2),
         dead_lettered: { hour: 0, day: 2 },
       },
@@ -181,6 +181,7 @@ inBrowser("trends", (test) => {
     // What comes after the answer is new, too.
     await deadLetters("trend-old", 1);
     await row(page, "trend-old").locator("a.number.alarm", { hasText: /^6$/ }).waitFor();
+    await row(page, "trend-old").locator(".trend-change.alarm").getByText("+1", { exact: true }).waitFor();
   });
 
   test("the number beside Entities is red if some are new", async (page) => {

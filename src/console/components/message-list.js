@@ -70,16 +70,16 @@ function usePages(address, query, reloads) {
   return { pages, more, isCurrent: pages.key === key };
 }
 
-/** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead
- * letters.
- * @param {{ address: string, newest?: number, hasReasons?: boolean }} properties */
-export function MessageList({ address, newest = 0, hasReasons = false }) {
+/** `newest` is a number that changes when the queue does: with it the reader may refresh. `changes` counts what the
+ * reader has done to the queue beside the list, which is then read again. `hasReasons` for dead letters.
+ * @param {{ address: string, newest?: number, changes?: number, hasReasons?: boolean }} properties */
+export function MessageList({ address, newest = 0, changes = 0, hasReasons = false }) {
   const { columns: wanted } = route.value.query;
   const list = hasReasons ? "dead-letters" : "messages";
   const chosen = chosenColumns(list, wanted);
   const [reloads, setReloads] = useState(0);
   const { query, isSearch } = queryOf(route.value.query);
-  const { pages, more, isCurrent } = usePages(address, query, reloads);
+  const { pages, more, isCurrent } = usePages(address, query, reloads + changes);
   const [ticked, setTicked] = useState(/** @type {Set<string>} */ (new Set()));
   const [every, setEvery] = useState(false);
   const select = (/** @type {Set<string>} */ next) => {

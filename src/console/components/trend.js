@@ -49,15 +49,17 @@ export function Change({ value, day, tone = "" }) {
   `;
 }
 
-/** A number with the line and the change of its last day and hour. `tone` is that of what has come within the last
- * hour.
- * @param {{ change: Schemas["ChangeShown"] | undefined, tone?: "alarm" | "", children?: any }} properties */
-export function WithTrend({ change, tone = "", children }) {
+/** A number with the line and the change of its last day and hour. The broker is asked for them once a minute; what has
+ * changed since is added. `tone` is that of what has come within the last hour.
+ * @param {{ value: number, change: Schemas["ChangeShown"] | undefined, tone?: "alarm" | "",
+ *   children?: any }} properties */
+export function WithTrend({ value, change, tone = "", children }) {
   if (change === undefined) return html`<span class="with-trend">${children}</span>`;
+  const since = value - change.now;
   return html`
     <span class="with-trend">
-      <${Sparkline} values=${change.hours} tone=${tone} />
-      <${Change} value=${change.hour} day=${change.day} tone=${tone} />
+      <${Sparkline} values=${[...change.hours.slice(0, -1), value]} tone=${tone} />
+      <${Change} value=${change.hour + since} day=${change.day + since} tone=${tone} />
       ${children}
     </span>
   `;

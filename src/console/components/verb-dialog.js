@@ -104,6 +104,7 @@ function VerbDialog({ entity: address, kind: proposedKind, selection = {}, canCh
   const text = known === null ? null : isWhole ? number(known) : S.atLeast(number(known));
   const isOne = isWhole && known === 1;
   const title = titleOf(kind, noun, text, isOne, path, count.selection ?? selection, isAll && most === undefined);
+  const cancels = kind === "delete" && !isDead && states.includes("scheduled") && entity?.scheduled !== 0;
   const isPlain = isAll || (count.selection !== null && Object.keys(count.selection).join() === "numbers");
   return html`
     <${Dialog} title=${title}>
@@ -118,7 +119,7 @@ function VerbDialog({ entity: address, kind: proposedKind, selection = {}, canCh
           <//>
         `}
         <div class="dialog-text">
-          <p>${S.does[kind]}</p>
+          <p>${cancels && `${S.cancels} `}${S.does[kind]}</p>
           ${!isPlain && count.selection !== null && html`
             <p>${S.chosen} <${Text} value=${inWords(count.selection)} max=${400} /></p>
           `}

@@ -125,7 +125,9 @@ function columnsOf(toggle) {
       label: S.active,
       sort: KEYS.active,
       align: "end",
-      cell: (row) => html`<${WithTrend} change=${trendOf(row)?.active}><${Count} value=${row.active} /><//>`,
+      cell: (row) => html`
+        <${WithTrend} value=${row.active} change=${trendOf(row)?.active}><${Count} value=${row.active} /><//>
+      `,
     },
     {
       id: "locked",
@@ -221,6 +223,9 @@ function Dead({ row }) {
       ? html`<${Count} value=${row.dead} tone=${tone} />`
       : html`<a class=${`number ${tone}`} href=${entityHref(row.path, "dead-letters")}>${number(row.dead)}</a>`;
   return html`
-    <${WithTrend} change=${trendOf(row)?.dead_letters} tone=${tone}><${Unseen} count=${row.unseen} />${count}<//>
+    <${WithTrend} value=${row.dead} change=${trendOf(row)?.dead_letters} tone=${tone}>
+      <${Unseen} count=${row.unseen} />
+      ${count}
+    <//>
   `;
 }

@@ -73,7 +73,7 @@ export default function MessagePage({ parameters }) {
 /** What is said where the message is not there, or not any more: what was done to it here, or that it is gone.
  * @param {{ address: string, job: Schemas["Job"] | undefined }} properties */
 function Gone({ address, job }) {
-  const back = html`<a href=${listHref(address)}>${S.back}</a>`;
+  const back = html`<a href=${listHref(address)}>${isDeadLetters(address) ? S.backToDead : S.back}</a>`;
   if (job === undefined) return html`<div class="card"><${Empty} title=${S.gone}>${back}<//></div>`;
   const { text, href: to, linkText } = outcomeOf(job);
   return html`

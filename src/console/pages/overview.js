@@ -77,7 +77,7 @@ function Figures({ rates }) {
       <div><dt title=${S.outTitle}>${S.out}</dt><dd><${Rate} value=${rates?.completed ?? 0} hasUnit /></dd></div>
       <div>
         <dt>${S.active}</dt>
-        <dd><${WithTrend} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd>
+        <dd><${WithTrend} value=${sum.active} change=${whole.value?.active}><${Count} value=${sum.active} /><//></dd>
       </div>
       <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
       <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>
@@ -85,7 +85,7 @@ function Figures({ rates }) {
       <div>
         <dt>${S.dead}</dt>
         <dd>
-          <${WithTrend} change=${whole.value?.dead_letters} tone=${tone}>
+          <${WithTrend} value=${sum.dead_letters} change=${whole.value?.dead_letters} tone=${tone}>
             <${Count} value=${sum.dead_letters} tone=${tone} />
           <//>
         </dd>

@@ -178,8 +178,9 @@ export const S = {
   /** @param {string} count */
   undecidedStay: (count) =>
     `The JSONPath takes too many steps in ${messages(count)}: ${count === "1" ? "it stays as it is" : "they stay as they are"}.`,
+  cancels: "Scheduled messages are cancelled.",
   does: {
-    delete: "Scheduled messages are cancelled. This cannot be undone.",
+    delete: "This cannot be undone.",
     move: "They become new messages there; dead-letter properties, delivery counts and numbers stay behind.",
     redrive:
       "They return to where they were dead-lettered as new messages. Of a topic, only the one subscription gets them.",

@@ -15,6 +15,7 @@ export const S = {
     "This queue has no such message any more. It was settled, moved or deleted, or it became active: then a scheduled " +
     "message gets another number.",
   back: "Messages of this queue",
+  backToDead: "Dead letters of this queue",
   state: {
     active: "Active: the next receiver that asks gets it.",
     noReceiver: "Active, and no receiver is attached.",
@@ -94,7 +95,8 @@ export const S = {
   resentDone: (number) => `Message ${number} was sent again.`,
   lockedActions: "A receiver has locked it: nothing can be done to it until the lock ends.",
 
-  repairTitle: "Repair and send again",
+  /** @param {string} number @param {string} path */
+  repairTitle: (number, path) => `Repair dead letter ${number} of ${path}`,
   repairBody: "Body",
   repairAction: "Statements that edit properties",
   repairActionHint: "SET color = 'red'; REMOVE attempts",

@@ -25,12 +25,17 @@ const SHOWN_MAX = 200;
 export function DeadLetters({ entity }) {
   const { path, dead_letters: count } = entity;
   const [from, setFrom] = useState(/** @type {number | undefined} */ (undefined));
+  const [changes, setChanges] = useState(0);
   const seen = count <= FOLLOWED_MAX ? count : -1;
   const groups = useResource(
     (signal) => call("group_dead_letters", { path: { entity: path }, query: { from }, signal }),
     [path, from],
     [seen],
   );
+  const reload = () => {
+    groups.reload();
+    setChanges(changes + 1);
+  };
   if (count === 0 && groups.data?.messages === 0)
     return html`<div class="card"><${Empty} title=${S.noDead} text=${S.noDeadText} /></div>`;
   return html`
@@ -47,9 +52,7 @@ export function DeadLetters({ entity }) {
           ${(data.next != null || from !== undefined) && html`<p class="muted">${S.groupsPart}</p>`}
           <ul class="groups">
             ${reasonsOf(data.groups).map(
-              (of) => html`
-                <${Reason} key=${JSON.stringify([of.reason])} of=${of} path=${path} reload=${groups.reload} />
-              `,
+              (of) => html`<${Reason} key=${JSON.stringify([of.reason])} of=${of} path=${path} reload=${reload} />`,
             )}
           </ul>
           ${data.next != null && html`
@@ -58,7 +61,7 @@ export function DeadLetters({ entity }) {
         `}
       <//>
     </section>
-    <${MessageList} address=${deadLettersOf(path)} newest=${count} hasReasons=${true} />
+    <${MessageList} address=${deadLettersOf(path)} newest=${count} changes=${changes} hasReasons=${true} />
   `;
 }
 

@@ -58,7 +58,7 @@ function deadLines(entity) {
   const tone = 0 < wholeOf(entity, entities.value.values()).fresh ? "alarm" : "";
   return [
     count !== 0 && html`
-      <${WithTrend} change=${trendOf(path)?.dead_letters} tone=${tone}>
+      <${WithTrend} value=${count} change=${trendOf(path)?.dead_letters} tone=${tone}>
         <a class=${tone === "alarm" ? "alarm-text" : ""} href=${entityHref(path, "dead-letters")}>
           ${S.deadLettersHere(count, number(count))}
         </a>
@@ -118,7 +118,7 @@ export function Held({ label, value, to, change, lines = [] }) {
     <div>
       <dt>${label}</dt>
       <dd>
-        <${WithTrend} change=${change}>
+        <${WithTrend} value=${value} change=${change}>
           ${value === 0 ? count : html`<a href=${to} aria-label=${`${label}: ${number(value)}`}>${count}</a>`}
         <//>
       </dd>

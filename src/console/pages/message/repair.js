@@ -6,6 +6,8 @@ import { difference } from "../../lib/diff.js";
 import { digits, size } from "../../lib/format.js";
 import { html, useMemo, useState } from "../../lib/html.js";
 import { laidOut } from "../../lib/json.js";
+import { entityOf } from "../../lib/paths.js";
+import { visible } from "../../lib/visible.js";
 import { Dialog } from "../../components/dialog.js";
 import { Field } from "../../components/field.js";
 import { Notice, Problem } from "../../components/notice.js";
@@ -60,7 +62,7 @@ export function Repair({ address, message, close, onDone }) {
     }
   };
   return html`
-    <${Dialog} title=${S.repairTitle} isWide=${true}>
+    <${Dialog} title=${S.repairTitle(digits(message.sequence_number), visible(entityOf(address)))} isWide=${true}>
       <form onSubmit=${submit}>
         <${Field} label=${S.repairBody}>
           <textarea
