@@ -52,7 +52,7 @@ inBrowser("signing in", (test) => {
   );
 
   test(
-    "by keyboard alone, and a wrong key is refused in the broker's words",
+    "by keyboard alone, and a wrong key is refused in words",
     async (page) => {
       await page.goto(securedUrl);
       const field = page.getByLabel("Connection string", { exact: true }).last();
@@ -64,7 +64,7 @@ inBrowser("signing in", (test) => {
       await page.keyboard.press("Enter");
       await page
         .getByRole("alert")
-        .getByText(/signature/i)
+        .getByText(/^The key or its signature is wrong\./)
         .waitFor();
       await field.fill(connection(ROOT, ROOT_KEY));
       await page.keyboard.press("Enter");
@@ -141,7 +141,7 @@ inBrowser("signing in", (test) => {
       await signIn(page, `${connection("writer", "d3Jvbmc=")};EntityPath=guarded`);
       await page
         .getByRole("alert")
-        .getByText(/signature/i)
+        .getByText(/^The key or its signature is wrong\./)
         .waitFor();
     },
     { allow: [...refused.allow, /400 \(Bad Request\)/] },

@@ -40,7 +40,16 @@ export function SignIn() {
     } catch (refused) {
       // What is not the operator's key is read as a token, and refused as one.
       const isWrongKey = isOperator && refused instanceof ApiError && refused.status === 401;
-      setError(isWrongKey ? S.operatorWrong : refused instanceof Error ? refused.message : String(refused));
+      const isWrongSignature = !isOperator && refused instanceof ApiError && /InvalidSignature/.test(refused.message);
+      setError(
+        isWrongKey
+          ? S.operatorWrong
+          : isWrongSignature
+            ? S.keyWrong
+            : refused instanceof Error
+              ? refused.message
+              : String(refused),
+      );
     } finally {
       setBusy(false);
     }

@@ -6,6 +6,7 @@ export const S = {
   connectionString: "Connection string",
   connectionStringHint: "Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…, or a SharedAccessSignature",
   connectionStringWrong: "It has neither SharedAccessKeyName and SharedAccessKey nor SharedAccessSignature.",
+  keyWrong: "The key or its signature is wrong. Check SharedAccessKeyName and SharedAccessKey.",
   operator: "Operator's key",
   operatorHint: "It allows everything, in every namespace. It is sent with each request.",
   operatorEmpty: "Enter the key.",
