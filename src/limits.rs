@@ -151,6 +151,8 @@ pub const HISTORY_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of the history of one namespace in a store: 100 entities to which something happens all the time. Every
 /// [`HISTORY_WRITE_INTERVAL`] as many go to the database and its standbys for each namespace.
 pub const HISTORY_STORE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of histories from which on no more are written by the same statement.
+pub const HISTORY_STATEMENT_BYTES: usize = 1024 * 1024;
 /// How long a server waits for the store before it gives a namespace away without the newest part of its history.
 pub const HISTORY_HANDOVER_WAIT: Millis = Millis::from_millis(300);
 /// Between looks that lie further apart, the process stood still or the clock was set: that time is a gap.

@@ -32,23 +32,35 @@ impl FleetStore {
 }
 
 impl ServedNamespaces {
-    /// Writes the histories, one after the other.
+    /// Writes the histories, many at once where they are short.
     async fn keep_histories(&self) -> Result<(), StoreError> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
         for fence in self.fences() {
-            self.keep_history(&fence).await?;
+            if let Some(extract) = self.extract(&fence).await? {
+                bytes += extract.len();
+                batch.push((fence, extract));
+            }
+            if limits::HISTORY_STATEMENT_BYTES < bytes {
+                history::keep(self.store(), &batch).await?;
+                (batch, bytes) = (Vec::new(), 0);
+            }
         }
-        Ok(())
+        history::keep(self.store(), &batch).await
     }
 
-    async fn keep_history(&self, fence: &Arc<Fence>) -> Result<(), StoreError> {
+    async fn extract(&self, fence: &Fence) -> Result<Option<Vec<u8>>, StoreError> {
         let parts = self.parts();
         let (found, now) = (Arc::clone(&parts.history), parts.clock.now());
         let name = fence.name().to_owned();
-        let extract = move || found.extract(&name, now);
-        let bytes = tokio::task::spawn_blocking(extract).await;
-        let bytes = bytes.map_err(|error| StoreError::Lost(error.to_string()))?;
-        match bytes {
-            Some(bytes) => history::keep(self.store(), fence, &bytes).await,
+        let extract = tokio::task::spawn_blocking(move || found.extract(&name, now));
+        extract
+            .await
+            .map_err(|error| StoreError::Lost(error.to_string()))
+    }
+
+    async fn keep_history(&self, fence: &Arc<Fence>) -> Result<(), StoreError> {
+        match self.extract(fence).await? {
+            Some(extract) => history::keep(self.store(), &[(Arc::clone(fence), extract)]).await,
             None => Ok(()),
         }
     }

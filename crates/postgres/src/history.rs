@@ -1,6 +1,8 @@
 //! The history of a namespace, which goes with it from one server to the next. It is bytes here: whoever has the namespace knows
 //! their format.
 
+use std::sync::Arc;
+
 use super::StoreError;
 use super::connect::{Params, Store};
 use super::fence::Fence;
@@ -24,19 +26,30 @@ pub async fn read(
     row.map(|row| store.get(&row, 0)).transpose()
 }
 
-/// Replaces the history of a namespace, if this server has the namespace and no later owner has kept one. No fence row is held:
+/// Replaces the histories of namespaces: of those that this server has, where no later owner has kept one. No fence row is held:
 /// a take-over does not wait for these bytes.
 ///
 /// # Errors
 ///
 /// The store's.
-pub async fn keep(store: &Store, fence: &Fence, bytes: &[u8]) -> Result<(), StoreError> {
-    let keep = "insert into history (namespace, epoch, bytes) select f.id, f.epoch, $4 from namespace f \
-                where f.id = $1 and f.epoch = $2 and f.owner = $3 \
+pub async fn keep(store: &Store, histories: &[(Arc<Fence>, Vec<u8>)]) -> Result<(), StoreError> {
+    if histories.is_empty() {
+        return Ok(());
+    }
+    let keep = "insert into history (namespace, epoch, bytes) select f.id, f.epoch, w.bytes \
+                from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::bytea[]) as w (id, epoch, owner, bytes) \
+                join namespace f on f.id = w.id and f.epoch = w.epoch and f.owner = w.owner \
                 on conflict (namespace) do update set epoch = excluded.epoch, bytes = excluded.bytes \
                 where history.epoch <= excluded.epoch";
-    let (epoch, owner) = fence.current();
-    let params: Params<'_> = &[&fence.namespace(), &epoch, &owner, &bytes];
+    let (mut ids, mut epochs, mut owners, mut all) = (vec![], vec![], vec![], vec![]);
+    for (fence, bytes) in histories {
+        let (epoch, owner) = fence.current();
+        ids.push(fence.namespace());
+        epochs.push(epoch);
+        owners.push(owner);
+        all.push(&bytes[..]);
+    }
+    let params: Params<'_> = &[&ids, &epochs, &owners, &all];
     let session = store.take().await?;
     session.execute(keep, params).await?;
     store.give_back(session);
