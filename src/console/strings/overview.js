@@ -3,9 +3,9 @@
 export const S = {
   in: "In",
   inTitle:
-    "Messages that arrived at queues and subscriptions. Each copy of a topic's message counts where it is received; a message that is forwarded counts where it ends.",
+    "Messages that arrived at queues and subscriptions in the last minute. Each copy of a topic's message counts where it is received; a message that is forwarded counts where it ends.",
   out: "Completed",
-  outTitle: "Messages that were completed at queues and subscriptions, or received and deleted.",
+  outTitle: "Messages that were completed at queues and subscriptions in the last minute, or received and deleted.",
   /** @param {string} rate */
   published: (rate) => `(${rate} published to topics)`,
   active: "Active",
