@@ -317,6 +317,8 @@ impl FleetStore {
         }
         self.end_takeovers().await;
         let mut given = JoinSet::new();
+        let fences = self.serving.fences();
+        self.serving.leave_histories(fences).await;
         for id in self.serving.ids() {
             let serving = Arc::clone(&self.serving);
             given.spawn(timeout(limits::LEAVE_WAIT.as_duration(), async move {

@@ -23,7 +23,7 @@ impl FleetStore {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
             // What is not written now is written the next time.
-            if let Err(error) = self.serving.keep_histories().await {
+            if let Err(error) = self.serving.keep_histories(self.serving.fences()).await {
                 debug!(%error, "histories of namespaces are not written");
             }
             pause = (2 * pause).min(limits::HISTORY_WRITE_INTERVAL.as_duration());
@@ -32,10 +32,10 @@ impl FleetStore {
 }
 
 impl ServedNamespaces {
-    /// Writes the histories, many at once where they are short.
-    async fn keep_histories(&self) -> Result<(), StoreError> {
+    /// Writes the histories of namespaces, many at once where they are short.
+    async fn keep_histories(&self, fences: Vec<Arc<Fence>>) -> Result<(), StoreError> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        for fence in self.fences() {
+        for fence in fences {
             if let Some(extract) = self.extract(&fence).await? {
                 bytes += extract.len();
                 batch.push((fence, extract));
@@ -58,26 +58,15 @@ impl ServedNamespaces {
             .map_err(|error| StoreError::Lost(error.to_string()))
     }
 
-    async fn keep_history(&self, fence: &Arc<Fence>) -> Result<(), StoreError> {
-        match self.extract(fence).await? {
-            Some(extract) => history::keep(self.store(), &[(Arc::clone(fence), extract)]).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Writes the history of a namespace that is given away, and waits a moment for it: clients still reach the namespace here.
-    pub(super) async fn leave_history(&self, fence: &Arc<Fence>) {
+    /// Writes the histories of namespaces that are to be given away, and waits a moment for that: clients still reach them here.
+    pub(super) async fn leave_histories(&self, fences: Vec<Arc<Fence>>) {
         let wait = limits::HISTORY_HANDOVER_WAIT.as_duration();
-        let why = match timeout(wait, Box::pin(self.keep_history(fence))).await {
+        let why = match timeout(wait, Box::pin(self.keep_histories(fences))).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the store does not answer in time".to_owned(),
         };
-        let namespace = fence.name();
-        debug!(
-            namespace,
-            "the newest part of the history is not given away: {why}"
-        );
+        debug!("the newest parts of histories are not given away: {why}");
     }
 
     /// Continues the history that the owner before has written.

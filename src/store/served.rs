@@ -332,7 +332,6 @@ impl ServedNamespaces {
         let Some((shard, owner, name, fence)) = found else {
             return;
         };
-        self.leave_history(&fence).await;
         self.withdraw(&name, shard);
         let wait = limits::HANDOVER_WAIT.as_duration();
         let _ = timeout(wait, async {
@@ -450,6 +449,11 @@ impl ServedNamespaces {
 
     pub(super) fn store(&self) -> &Store {
         &self.store
+    }
+
+    pub(super) fn fence(&self, id: i64) -> Option<Arc<Fence>> {
+        let served = self.served();
+        served.get(&id).map(|it| Arc::clone(&it.fence))
     }
 
     /// Returns the fences of the namespaces that are served.
