@@ -49,17 +49,28 @@ const PAGES = [
   ["none", "#/entity/none"],
   ["nowhere", "#/nowhere"],
 ];
+/** Rates are those of the last ten seconds. */
+function steady() {
+  return new Promise((done) => setTimeout(done, 11_000));
+}
 /** Those that the documentation shows: name, address, what is done first. */
 const DOCS = [
-  ["overview", "#/", (page) => page.getByRole("table", { name: "Busiest entities" }).getByRole("row").nth(3).waitFor()],
-  ["entities", "#/entities?sort=-active"],
+  [
+    "overview",
+    "#/",
+    async (page) => {
+      await page.getByRole("table", { name: "Busiest entities" }).getByRole("row").nth(3).waitFor();
+      await steady();
+    },
+  ],
+  ["entities", "#/entities?sort=-active", steady],
   [
     "dead-letters",
     "#/entity/orders?tab=dead-letters",
     (page) => page.getByRole("button", { name: "UnknownCustomer", exact: true }).click(),
   ],
   ["schedule", "#/schedule"],
-  ["queue", `#/entity/${at("shop/checkout")}`],
+  ["queue", `#/entity/${at("shop/checkout")}`, steady],
 ];
 /** Seconds for which clients work before the documentation's pictures, so that charts have lines. */
 const DOCS_SECONDS = 150;

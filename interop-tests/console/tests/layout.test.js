@@ -215,6 +215,12 @@ inBrowser("layout", (test) => {
     }
     assert(await page.locator(".table-box").evaluate((box) => box.scrollWidth <= box.clientWidth));
     await isAccessible(page);
+    // Columns of numbers leave room for names.
+    for (const width of [1000, 1200, 1300]) {
+      await page.setViewportSize({ width, height: 740 });
+      const name = await page.getByRole("columnheader", { name: "Name" }).boundingBox();
+      assert(200 <= name.width, `${name.width} at ${width}`);
+    }
   });
 
   test("the list of dead letters needs no scrolling to the side, and its search says by what", async (page) => {

@@ -157,6 +157,9 @@ const widthOf = (element) => Math.max(120, Math.floor(element?.clientWidth ?? 30
  * @returns {import("../vendor/uplot.js").default.AlignedData} */
 const dataOf = (times, lines) => [times.map((time) => time / 1000), ...lines.map(({ values }) => values)];
 
+/** Pixels at the end of a chart that have no room for a label of the time. */
+const LABEL_END = 20;
+
 /** Steps of an axis of counts. */
 const WHOLE_STEPS = Array.from({ length: 15 }, (_, at) => [1, 2, 5].map((digit) => digit * 10 ** at)).flat();
 
@@ -207,7 +210,13 @@ function make(uPlot, element, lines, height, timeOf, hasFractions, deeds) {
           size: 22,
           gap: 4,
           space: timeOf === clock ? 70 : 84,
-          values: (_, splits) => splits.map((each) => timeOf(each * 1000).replace(/:00(?=\D*$)/, "")),
+          values: (chart, splits) => {
+            // A label is in the middle of its place: the last one would be cut.
+            const end = chart.bbox.width / devicePixelRatio - LABEL_END;
+            return splits.map((each) =>
+              end < chart.valToPos(each, "x") ? "" : timeOf(each * 1000).replace(/:00(?=\D*$)/, ""),
+            );
+          },
         },
         {
           ...axis,

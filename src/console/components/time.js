@@ -22,11 +22,11 @@ export function Count({ value, tone = "" }) {
   return html`<span class=${`number ${value === 0 ? "pale" : tone}`}>${number(value)}</span>`;
 }
 
-/** Shows messages a second; with the unit where no label beside it has that.
- * @param {{ value: number, hasUnit?: boolean }} properties */
+/** Shows messages a second, or that they are not known yet; with the unit where no label beside it has that.
+ * @param {{ value: number | null, hasUnit?: boolean }} properties */
 export function Rate({ value, hasUnit = false }) {
   return html`
-    <span class=${`number ${value === 0 ? "pale" : ""}`}>${rate(value)}</span>
+    <span class=${`number ${value ? "" : "pale"}`}>${rate(value)}</span>
     ${hasUnit && html`<small> ${S.perSecond}</small>`}
   `;
 }

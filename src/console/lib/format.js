@@ -41,8 +41,9 @@ export const compact = (value) => (Math.abs(value) < 10_000 ? tenth.format(value
 export const digits = (value) => String(value);
 
 /** Messages a second, in few digits: one that is not zero is not shown as zero.
- * @param {number} perSecond */
+ * @param {number | null} perSecond null if it is not known yet */
 export function rate(perSecond) {
+  if (perSecond === null) return "–";
   if (perSecond === 0) return "0";
   if (perSecond < LEAST_RATE) return `< ${oneDigit.format(LEAST_RATE)}`;
   if (perSecond < 0.1) return oneDigit.format(perSecond);

@@ -40,6 +40,7 @@ const POLL_MILLISECONDS = 2_000;
 const REFUSED_MILLISECONDS = 10_000;
 
 const RATE_SECONDS = 10;
+const RATE_LEAST_MILLISECONDS = 2_900;
 /** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]>
  * }[]} */
 let seconds = [];
@@ -63,12 +64,13 @@ export function rateOf(path, counter) {
   second.value;
   const then = seconds[0];
   const [before, after] = [then?.entities.get(path), entities.peek().get(path)];
-  if (before === undefined || after === undefined || performance.now() - then.at < 900) return 0;
+  if (before === undefined || after === undefined || !hasRates()) return 0;
   return Math.max(0, (after[counter] - before[counter]) / ((performance.now() - then.at) / 1000));
 }
 
-/** Whether there are rates: they need a second. */
-export const hasRates = () => second.value !== -1 && 900 <= performance.now() - (seconds[0]?.at ?? Infinity);
+/** Whether there are rates. Counts come once a second: over less than some seconds a rate would be wrong by half. */
+export const hasRates = () =>
+  second.value !== -1 && RATE_LEAST_MILLISECONDS <= performance.now() - (seconds[0]?.at ?? Infinity);
 
 /** Counts over the namespace. Copies of a topic count where they are. */
 export const totals = computed(() => {

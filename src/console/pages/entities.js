@@ -2,7 +2,7 @@
 
 import { number } from "../lib/format.js";
 import { html, useState } from "../lib/html.js";
-import { entities, isKnown } from "../lib/live.js";
+import { entities, hasRates, isKnown } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { href, setQuery } from "../lib/router.js";
 import { can } from "../lib/session.js";
@@ -117,7 +117,7 @@ function columnsOf(toggle) {
       id: "kind",
       label: S.kind,
       sort: KEYS.kind,
-      hide: "medium",
+      hide: "large",
       cell: (row) => html`<span class="muted">${C.kinds[row.kind]}</span>`,
     },
     {
@@ -134,7 +134,7 @@ function columnsOf(toggle) {
       label: S.locked,
       sort: KEYS.locked,
       align: "end",
-      hide: "medium",
+      hide: "large",
       cell: (row) => html`<${Count} value=${row.locked} />`,
     },
     {
@@ -150,7 +150,7 @@ function columnsOf(toggle) {
       label: S.deferred,
       sort: KEYS.deferred,
       align: "end",
-      hide: "medium",
+      hide: "large",
       cell: (row) => html`<${Count} value=${row.deferred} />`,
     },
     { id: "dead", label: S.dead, sort: KEYS.dead, align: "end", cell: (row) => html`<${Dead} row=${row} />` },
@@ -160,7 +160,7 @@ function columnsOf(toggle) {
       sort: KEYS.in,
       align: "end",
       hide: "narrow",
-      cell: (row) => html`<${Rate} value=${row.incoming} />`,
+      cell: (row) => html`<${Rate} value=${hasRates() ? row.incoming : null} />`,
     },
     {
       id: "out",
@@ -168,14 +168,14 @@ function columnsOf(toggle) {
       sort: KEYS.out,
       align: "end",
       hide: "narrow",
-      cell: (row) => html`<${Rate} value=${row.outgoing} />`,
+      cell: (row) => html`<${Rate} value=${hasRates() ? row.outgoing : null} />`,
     },
     {
       id: "size",
       label: S.size,
       sort: KEYS.size,
       align: "end",
-      hide: "medium",
+      hide: "large",
       cell: (row) => html`<${Size} value=${row.size} />`,
     },
     {

@@ -3,7 +3,7 @@
 import { number, rate } from "../../lib/format.js";
 import { tenSeconds } from "../../lib/clock.js";
 import { html, useMemo } from "../../lib/html.js";
-import { entities } from "../../lib/live.js";
+import { entities, hasRates } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { wholeOf } from "../../lib/tree.js";
@@ -72,6 +72,7 @@ function useWorstFirst(rows) {
  * @param {{ row: Row }} properties */
 function Branch({ row }) {
   const { path, forwardTo } = row;
+  const incoming = hasRates() ? row.incoming : null;
   const figure = (
     /** @type {string} */ label,
     /** @type {string} */ text,
@@ -89,8 +90,8 @@ function Branch({ row }) {
       <dl>
         ${figure(
           S.in,
-          `${rate(row.incoming)} ${C.perSecond}`,
-          html`<${Rate} value=${row.incoming} hasUnit />`,
+          `${rate(incoming)} ${C.perSecond}`,
+          html`<${Rate} value=${incoming} hasUnit />`,
           entityHref(path),
         )}
         ${count(S.active, row.active, href(["entity", path], { tab: "messages", state: "active" }))}
@@ -108,7 +109,7 @@ function Together({ entity }) {
   const whole = wholeOf(entity, entities.value.values());
   return html`
     <dl class="figures">
-      <div><dt>${S.copiesCompleted}</dt><dd><${Rate} value=${whole.outgoing} hasUnit /></dd></div>
+      <div><dt>${S.copiesCompleted}</dt><dd><${Rate} value=${hasRates() ? whole.outgoing : null} hasUnit /></dd></div>
       <div><dt>${S.active}</dt><dd><${Count} value=${whole.active} /></dd></div>
       <div><dt>${S.locked}</dt><dd><${Count} value=${whole.locked} /></dd></div>
       <div><dt>${S.deferred}</dt><dd><${Count} value=${whole.deferred} /></dd></div>

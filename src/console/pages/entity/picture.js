@@ -3,7 +3,7 @@
 
 import { number } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities, rateOf } from "../../lib/live.js";
+import { entities, hasRates, rateOf } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { trendOf } from "../../lib/trends.js";
@@ -100,7 +100,7 @@ export function Arrow() {
  * @param {{ label: string, entity: Schemas["EntityNow"], counter: import("../../lib/live.js").Counter,
  *   lines?: Lines }} properties */
 export function Happened({ label, entity, counter, lines = [] }) {
-  const perSecond = rateOf(entity.path, counter);
+  const perSecond = hasRates() ? rateOf(entity.path, counter) : null;
   return html`
     <div>
       <dt>${label}</dt>

@@ -2,7 +2,7 @@
 
 import { topicOf } from "../../lib/format.js";
 import { html } from "../../lib/html.js";
-import { entities } from "../../lib/live.js";
+import { entities, hasRates } from "../../lib/live.js";
 import { entityHref } from "../../lib/paths.js";
 import { href } from "../../lib/router.js";
 import { can } from "../../lib/session.js";
@@ -82,7 +82,7 @@ const COLUMNS = [
     align: "end",
     hide: "narrow",
     sort: KEYS.in,
-    cell: (row) => html`<${Rate} value=${row.incoming} />`,
+    cell: (row) => html`<${Rate} value=${hasRates() ? row.incoming : null} />`,
   },
   {
     id: "active",
