@@ -41,9 +41,16 @@ const REFUSED_MILLISECONDS = 10_000;
 
 const RATE_SECONDS = 10;
 const RATE_LEAST_MILLISECONDS = 2_900;
-/** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]>
- * }[]} */
+/** Changes come once a second: where none has come for longer, there was none. */
+const CHANGES_MILLISECONDS = 1_500;
+/** The entities of the last seconds, the oldest first, and the time of which they are.
+ * @type {{ at: number, of: number, entities: Map<string, Schemas["EntityNow"]> }[]} */
 let seconds = [];
+/** When changes of entities came last. */
+let heardAt = -Infinity;
+
+/** The time of which the entities are. */
+const timeOfEntities = () => Math.max(heardAt, performance.now() - CHANGES_MILLISECONDS);
 
 effect(() => {
   second.value;
@@ -51,7 +58,7 @@ effect(() => {
   const at = performance.now();
   // A tab that was hidden has a gap, and no rates over it.
   if (1_500 * RATE_SECONDS < at - (seconds[0]?.at ?? at) || !known) seconds = [];
-  if (known) seconds = [...seconds.slice(-RATE_SECONDS), { at, entities: entities.peek() }];
+  if (known) seconds = [...seconds.slice(-RATE_SECONDS), { at, of: timeOfEntities(), entities: entities.peek() }];
 });
 
 /** What is counted of an entity.
@@ -65,10 +72,10 @@ export function rateOf(path, counter) {
   const then = seconds[0];
   const [before, after] = [then?.entities.get(path), entities.peek().get(path)];
   if (before === undefined || after === undefined || !hasRates()) return 0;
-  return Math.max(0, (after[counter] - before[counter]) / ((performance.now() - then.at) / 1000));
+  return Math.max(0, (after[counter] - before[counter]) / ((timeOfEntities() - then.of) / 1000));
 }
 
-/** Whether there are rates. Counts come once a second: over less than some seconds a rate would be wrong by half. */
+/** Whether there are rates. Over a second or two they would change too much to be read. */
 export const hasRates = () =>
   second.value !== -1 && RATE_LEAST_MILLISECONDS <= performance.now() - (seconds[0]?.at ?? Infinity);
 
@@ -125,7 +132,10 @@ function apply(events) {
   }
   batch(() => {
     const has = (/** @type {string} */ word) => events.some(({ event }) => event === "reset" || event.startsWith(word));
-    if (has("entity")) entities.value = nextEntities;
+    if (has("entity")) {
+      entities.value = nextEntities;
+      heardAt = performance.now();
+    }
     if (has("job")) jobs.value = nextJobs;
     if (has("connection")) connections.value = nextConnections;
     if (has("attention")) attention.value = nextAttention;
