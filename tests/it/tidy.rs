@@ -135,6 +135,7 @@ const STARTED: [(&str, usize, &str); 19] = [
         3,
         "the joining of stores at the start, and the handovers at the stop, are joined",
     ),
+    ("store/history.rs", 1, "the encoding of a history is awaited"),
     ("store/measure.rs", 1, "the questions to owners are joined"),
     ("store/take_over.rs", 1, "the reading of a log is awaited"),
     ("system/supervisor.rs", 3, "the supervisor itself"),

@@ -1,4 +1,4 @@
-//! The history of a namespace, which goes with it from one server to the next. It is bytes here: whoever has the namespace knows
+//! The history of a namespace, which goes with it from one server to the next. It is bytes here: `src/host/history/format.rs` has
 //! their format.
 
 use std::sync::Arc;
