@@ -23,8 +23,8 @@ const [all, receiving, roots] = [
 
 /** @type {FieldOf[]} */
 export const FIELDS = /** @type {any} */ ([
-  { name: "forward_to", type: "path", group: "ways", kinds: receiving },
   { name: "forward_dead_letters_to", type: "path", group: "ways", kinds: receiving },
+  { name: "forward_to", type: "path", group: "ways", kinds: receiving },
   { name: "lock_duration", type: "duration", group: "delivery", kinds: receiving, example: "1m" },
   { name: "max_delivery_count", type: "number", group: "delivery", kinds: receiving, example: "10" },
   { name: "default_time_to_live", type: "duration", group: "delivery", kinds: all, example: "never" },
