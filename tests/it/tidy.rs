@@ -66,7 +66,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 19] = [
+const STARTED: [(&str, usize, &str); 20] = [
     (
         "amqp/connection.rs",
         1,
