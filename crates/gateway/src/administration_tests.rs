@@ -1,14 +1,15 @@
 //! What administrators make, change and delete, and that the records say the same.
 
-use crate::amqp::tests::{Bench, inquiry};
+use crate::amqp::tests::{Bench, inquiry, message};
 use crate::request::Requester;
+use jitney_base::address::SubQueue;
 use jitney_base::rights::{AuthorizationRule, Key, Rights};
 use jitney_base::time::Millis;
 use jitney_base::time::Timestamp;
 use jitney_broker::access::Authority;
 use jitney_broker::namespace::Tier;
 use jitney_broker::namespace::administration::*;
-use jitney_broker::namespace::{Denied, DeniedKind};
+use jitney_broker::namespace::{Denied, DeniedKind, MessageCounts};
 use jitney_queue::{Description, EntityKind, Status};
 use jitney_rules::{Filter, Rule, SqlFilter};
 
@@ -842,4 +843,33 @@ fn a_refusal_says_a_duration_as_it_is_written() {
     ] {
         check_refused(create(&mut bench, "x", properties), words);
     }
+}
+
+#[test]
+fn what_a_deleted_entity_has_counted_stays_in_the_counts_of_its_namespace() {
+    let mut bench = Bench::new();
+    let total = |bench: &mut Bench| {
+        let now = bench.now;
+        let found = bench.gateway.namespaces().statistics(now, 1_000);
+        let mut all = MessageCounts::default();
+        for entity in &found.entities {
+            let main = entity
+                .queues
+                .iter()
+                .filter(|(kind, _)| *kind == SubQueue::Main);
+            main.for_each(|(_, queue)| all.add(queue));
+        }
+        (all, found.deleted.into_values().next())
+    };
+    for path in ["q", "q", "t"] {
+        bench.send(path, message("m"));
+    }
+    let (before, deleted) = total(&mut bench);
+    // The topic has two subscriptions.
+    assert_eq!((before.arrived, deleted), (4, None));
+    for path in ["q", "t"] {
+        bench.run(|gateway, cx| gateway.namespaces_mut().delete_entity(cx, path));
+    }
+    let (after, deleted) = total(&mut bench);
+    assert_eq!((after.arrived, deleted), (0, Some(before)));
 }

@@ -41,6 +41,10 @@ impl Look {
                 look.whole.add_queue(*queue, others, others.arrived);
                 look.new = NewEntities::Unknown;
             }
+            for (namespace, deleted) in &report.deleted {
+                let look = namespaces.entry(namespace.clone()).or_default();
+                look.whole.add_deleted(deleted);
+            }
         }
         Self {
             namespaces,

@@ -67,11 +67,15 @@ impl NamespaceHistory {
             Some(_) => Since::LastLook,
             None => Since::Pause,
         };
-        let whole = (String::new(), look.whole);
-        for (key, sums) in std::iter::once(whole).chain(look.entities) {
-            let series = self.series.entry(key);
-            let series = series.or_insert_with(|| Series::new(&self.intervals, new(sums)));
-            series.take(sums, since);
+        let (series, intervals) = (&mut self.series, &self.intervals);
+        let mut of = |key: String, sums: Sums, take: fn(&mut Series, Sums, Since)| {
+            let series = series.entry(key);
+            let series = series.or_insert_with(|| Series::new(intervals, new(sums)));
+            take(series, sums, since);
+        };
+        of(String::new(), look.whole, Series::take_whole);
+        for (key, sums) in look.entities {
+            of(key, sums, Series::take);
         }
         let is_reported = |series: &mut Series| std::mem::take(&mut series.is_reported);
         self.series.retain(|_, series| is_reported(series));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::rings::{GROWTH, Intervals, OfRanges, Range};
 use jitney_base::address::SubQueue;
-use jitney_broker::namespace::{EntityStatistics, QueueStatistics};
+use jitney_broker::namespace::{EntityStatistics, MessageCounts, QueueStatistics};
 
 /// Counters since the process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -125,10 +125,25 @@ impl Series {
         }
     }
 
-    /// Takes the counters and messages of a look.
+    /// Takes the counters and messages of a look at an entity. Counters that are less than before are those of one that was made
+    /// again.
     pub(super) fn take(&mut self, sums: Sums, since: Since) {
+        let before = self.counted.unwrap_or(sums.counted);
+        let before = before.of_the_same(&sums.counted);
+        self.add(sums, before, since);
+    }
+
+    /// Takes the counters and messages of a look at a namespace. What has arrived becomes less where it is forwarded later, to
+    /// count where it ends: it is the most until then.
+    pub(super) fn take_whole(&mut self, mut sums: Sums, since: Since) {
+        let before = self.counted.unwrap_or(sums.counted);
+        sums.counted = sums.counted.max(&before);
+        self.add(sums, before, since);
+    }
+
+    fn add(&mut self, sums: Sums, before: Counters, since: Since) {
         let Sums { counted, messages } = sums;
-        let before = self.counted.replace(counted).unwrap_or(counted);
+        self.counted = Some(counted);
         self.messages = messages;
         self.is_reported = true;
         if since == Since::LastLook {
@@ -210,17 +225,32 @@ impl Points {
 }
 
 impl Counters {
-    /// Returns what was counted since. Counters that are less than before are those of an entity that was made again.
+    /// Returns what was counted since.
     fn since(&self, before: &Self) -> IntervalCounts {
-        let more = |now: u64, before: u64| {
-            let more = if now < before { now } else { now - before };
-            u32::try_from(more).unwrap_or(u32::MAX)
-        };
+        let more = |now: u64, before: u64| u32::try_from(now - before).unwrap_or(u32::MAX);
         IntervalCounts {
             incoming: more(self.incoming, before.incoming),
             published: more(self.published, before.published),
             completed: more(self.completed, before.completed),
             dead_lettered: more(self.dead_lettered, before.dead_lettered),
+        }
+    }
+
+    /// Returns these counters where none of them is more than now, else zero: they are those of another entity.
+    fn of_the_same(self, now: &Self) -> Self {
+        if self.max(now) == *now {
+            self
+        } else {
+            Self::default()
+        }
+    }
+
+    fn max(&self, other: &Self) -> Self {
+        Self {
+            incoming: self.incoming.max(other.incoming),
+            published: self.published.max(other.published),
+            completed: self.completed.max(other.completed),
+            dead_lettered: self.dead_lettered.max(other.dead_lettered),
         }
     }
 }
@@ -251,6 +281,15 @@ impl Sums {
             found.add_queue(*queue, statistics, incoming);
         }
         found
+    }
+
+    /// Adds what entities had counted that are no more.
+    pub(super) fn add_deleted(&mut self, counts: &MessageCounts) {
+        let counted = &mut self.counted;
+        counted.incoming += counts.arrived;
+        counted.published += counts.published;
+        counted.completed += counts.completed;
+        counted.dead_lettered += counts.dead_lettered;
     }
 
     /// Adds a queue, of whose messages so many count as incoming.

@@ -4,7 +4,7 @@ use std::fs;
 use super::namespace::Past;
 use super::*;
 use jitney_base::address::SubQueue;
-use jitney_broker::namespace::{EntityStatistics, QueueStatistics, Statistics};
+use jitney_broker::namespace::{EntityStatistics, MessageCounts, QueueStatistics, Statistics};
 use jitney_queue::{EntityKind, Status};
 
 const HOUR: usize = limits::HISTORY_INTERVALS;
@@ -153,6 +153,7 @@ fn what_comes_into_a_namespace_is_what_can_be_completed_there() {
     let found = Statistics {
         entities,
         others: others.into(),
+        ..Statistics::default()
     };
     history.take(at(1), Look::of([found].iter()));
     let last = past(&history, "", Range::Hour)[0].point.counts;
@@ -160,6 +161,35 @@ fn what_comes_into_a_namespace_is_what_can_be_completed_there() {
         (last.published, last.incoming, last.completed),
         (11, 31, 30)
     );
+}
+
+#[test]
+fn a_namespace_counts_nothing_again_when_an_entity_is_deleted_or_forwards_what_it_had() {
+    let history = in_memory();
+    let look = |step, entities: &[Counted], deleted: u64| {
+        let mut found = statistics("ns", entities);
+        let counts = MessageCounts {
+            arrived: deleted,
+            completed: deleted,
+            ..MessageCounts::default()
+        };
+        found.deleted = BTreeMap::from([("ns".to_owned(), counts)]);
+        history.take(at(step), Look::of([found].iter()));
+    };
+    look(0, &[counted("a", 500, 500), counted("b", 7, 0)], 0);
+    look(1, &[counted("a", 510, 510), counted("b", 7, 0)], 0);
+    // What it had counted since the look before counts, too.
+    look(2, &[counted("b", 8, 0)], 511);
+    // Three messages that had arrived are forwarded, and arrive where they end.
+    look(3, &[counted("b", 5, 0)], 511);
+    look(4, &[counted("b", 5, 0), counted("c", 3, 0)], 511);
+    look(5, &[counted("b", 6, 0), counted("c", 3, 0)], 511);
+    let found = past(&history, "", Range::Hour);
+    let counts = found
+        .iter()
+        .map(|it| (it.point.counts.incoming, it.point.counts.completed));
+    let counts: Vec<_> = counts.collect();
+    assert_eq!(counts, [(10, 10), (2, 1), (0, 0), (0, 0), (1, 0)]);
 }
 
 #[test]

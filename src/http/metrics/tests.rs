@@ -43,6 +43,7 @@ fn report(paths: &[&str]) -> ShardReport {
         others: [SubQueue::Main, SubQueue::DeadLetter]
             .map(|kind| (("one".to_owned(), kind), queue))
             .into(),
+        ..namespace::Statistics::default()
     };
     ShardReport {
         statistics: Statistics {

@@ -341,7 +341,7 @@ fn changed_rules(before: Option<&Value>, after: Option<&Value>) -> String {
         }
     }
     for (name, new) in after {
-        texts.push(format!("{name} made with {}", rights_of(&new)));
+        texts.push(format!("{name} created with {}", rights_of(&new)));
     }
     texts.join(", ")
 }
@@ -383,7 +383,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("authorization: readers made with listen manage send"),
+            text.contains("authorization: readers created with listen manage send"),
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");

@@ -14,7 +14,7 @@ use jitney_rules::{Filter, Rule, RuleRefused, RuleSet};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntityRefused {
     /// A property that is fixed when an entity is made has another value.
-    #[error("{} '{path}' was made with {is}; delete it, or ask for {is}", cannot_change(property, *kind))]
+    #[error("{} '{path}' was created with {is}; delete it, or ask for {is}", cannot_change(property, *kind))]
     Fixed {
         /// The entity.
         path: String,
@@ -290,6 +290,7 @@ impl Namespaces {
         });
         self.release_bodies(cx, entity.base);
         self.note_room_in_topics();
+        self.count_deleted(cx.now, &entity);
         self.forget(entity.base);
         true
     }

@@ -55,7 +55,7 @@ pub use jobs::{
 };
 pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};
-pub use statistics::{EntityStatistics, QueueStatistics, Statistics};
+pub use statistics::{EntityStatistics, MessageCounts, QueueStatistics, Statistics};
 pub use tier::Tier;
 pub use traces::{HandedOut, TraceEvent};
 
@@ -98,6 +98,8 @@ pub struct Namespaces {
     jobs: Jobs,
     audit: Audit,
     watch: Watch,
+    /// What entities had counted that were deleted since the process started, by the prefixes of their paths.
+    deleted: BTreeMap<String, MessageCounts>,
     random: Random,
     message_ids: MessageIds,
     room: Room,
@@ -203,6 +205,7 @@ impl Namespaces {
             jobs: Jobs::default(),
             audit: Audit::default(),
             watch: Watch::default(),
+            deleted: BTreeMap::new(),
             random: Random::new(seed),
             message_ids: MessageIds::of_log(0),
             room: Room::Enough,
@@ -269,6 +272,7 @@ impl Namespaces {
             let prefix = address::namespace_prefix(&name.to_lowercase());
             self.shares.forget_namespace(&prefix);
             self.watch.forget(&prefix);
+            self.deleted.remove(&prefix);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Namespaces;
+use super::directory::Entity;
 use jitney_base::address::{self, SubQueue};
 use jitney_base::ids::SequenceNumber;
 use jitney_base::time::Timestamp;
@@ -15,6 +16,31 @@ pub struct Statistics {
     pub entities: Vec<EntityStatistics>,
     /// The sums of all other entities' queues of a kind, by namespace.
     pub others: BTreeMap<(String, SubQueue), QueueStatistics>,
+    /// What entities had counted that were deleted since, by namespace.
+    pub deleted: BTreeMap<String, MessageCounts>,
+}
+
+/// What has happened to messages of entities, as [`QueueStatistics`] has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageCounts {
+    /// Messages that came in to be received there.
+    pub arrived: u64,
+    /// Messages that came in to a topic.
+    pub published: u64,
+    /// Messages that were completed, or received and deleted.
+    pub completed: u64,
+    /// Messages that were dead-lettered.
+    pub dead_lettered: u64,
+}
+
+impl MessageCounts {
+    /// Adds those of an entity's queue.
+    pub fn add(&mut self, queue: &QueueStatistics) {
+        self.arrived += queue.arrived;
+        self.published += queue.published;
+        self.completed += queue.counters.completed;
+        self.dead_lettered += queue.counters.dead_lettered.iter().sum::<u64>();
+    }
 }
 
 /// An entity.
@@ -127,12 +153,27 @@ impl QueueStatistics {
 }
 
 impl Namespaces {
+    /// Keeps what an entity has counted that is deleted: the counts of its namespace never become less.
+    pub(super) fn count_deleted(&mut self, now: Timestamp, entity: &Entity) {
+        let Some(queue) = self.queue(entity.base) else {
+            return;
+        };
+        let counted = QueueStatistics::of(now, queue, entity.kind, SubQueue::Main);
+        let prefix = address::namespace_of(&entity.path).to_owned();
+        self.deleted.entry(prefix).or_default().add(&counted);
+    }
+
     /// Returns the statistics of up to `most` entities, and the sums of the others. If there are more, namespaces share them: each
     /// has an equal part, and what one needs less, the others have more. Temporary nodes of clients are always among the others.
     /// The time that it takes grows with the entities.
     #[must_use]
     pub fn statistics(&self, now: Timestamp, most: usize) -> Statistics {
-        let mut found = Statistics::default();
+        let deleted = self.deleted.iter();
+        let deleted = deleted.map(|(prefix, counts)| (self.directory.name_of(prefix), *counts));
+        let mut found = Statistics {
+            deleted: deleted.collect(),
+            ..Statistics::default()
+        };
         let mut shares = divide(most, self.directory.counts());
         for entity in self.directory.entities() {
             let namespace = self.directory.name_of(&entity.path);
