@@ -135,7 +135,11 @@ const STARTED: [(&str, usize, &str); 20] = [
         3,
         "the joining of stores at the start, and the handovers at the stop, are joined",
     ),
-    ("store/history.rs", 1, "the encoding of a history is awaited"),
+    (
+        "store/history.rs",
+        1,
+        "the encoding of a history is awaited",
+    ),
     ("store/measure.rs", 1, "the questions to owners are joined"),
     ("store/take_over.rs", 1, "the reading of a log is awaited"),
     ("system/supervisor.rs", 3, "the supervisor itself"),
