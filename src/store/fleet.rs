@@ -317,7 +317,7 @@ impl FleetStore {
         }
         self.end_takeovers().await;
         let mut given = JoinSet::new();
-        let fences = self.serving.fences();
+        let fences = self.serving.fences_with_history();
         self.serving.leave_histories(fences).await;
         for id in self.serving.ids() {
             let serving = Arc::clone(&self.serving);

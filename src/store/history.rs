@@ -23,7 +23,8 @@ impl FleetStore {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
             // What is not written now is written the next time.
-            if let Err(error) = self.serving.keep_histories(self.serving.fences()).await {
+            let fences = self.serving.fences_with_history();
+            if let Err(error) = self.serving.keep_histories(fences).await {
                 debug!(%error, "histories of namespaces are not written");
             }
             pause = (2 * pause).min(limits::HISTORY_WRITE_INTERVAL.as_duration());
@@ -69,35 +70,36 @@ impl ServedNamespaces {
         debug!("the newest parts of histories are not given away: {why}");
     }
 
-    /// Continues the history that the owner before has written.
+    /// Continues the history that the owner before has written. Until that is read, this server writes none.
     pub(super) async fn take_history(&self, fence: &Fence) {
         let namespace = fence.name();
-        for pause in RETRIES {
-            let most = limits::HISTORY_STORE_BYTES_MAX;
-            let error = match history::read(self.store(), fence.namespace(), most).await {
-                Ok(None) => return,
-                Ok(Some(bytes)) => match self.parts().history.continue_from(namespace, &bytes) {
-                    Ok(()) => return,
-                    Err(error) => {
-                        warn!(
-                            namespace,
-                            "the history of the entities cannot be read, and begins anew; messages are not affected: {error}"
-                        );
-                        return;
-                    }
-                },
-                Err(error) => error,
-            };
-            if fence.is_lost() {
-                return;
-            }
-            debug!(namespace, %error, "the history is not read yet");
-            sleep(pause).await;
+        if let Err(why) = self.read_history(fence).await {
+            warn!(
+                namespace,
+                "the history of the entities cannot be read, and begins anew; messages are not affected: {why}"
+            );
         }
-        warn!(
-            namespace,
-            "the history of the entities was not read, and begins anew; messages are not affected"
-        );
+        self.history_is_read(fence.namespace());
+    }
+
+    async fn read_history(&self, fence: &Fence) -> Result<(), String> {
+        let most = limits::HISTORY_STORE_BYTES_MAX;
+        let mut pauses = RETRIES.iter();
+        let found = loop {
+            match history::read(self.store(), fence.namespace(), most).await {
+                Ok(found) => break found,
+                Err(_) if fence.is_lost() => return Ok(()),
+                Err(error) => {
+                    let pause = pauses.next().ok_or_else(|| error.to_string())?;
+                    sleep(*pause).await;
+                }
+            }
+        };
+        let Some(bytes) = found else {
+            return Ok(());
+        };
+        let continued = self.parts().history.continue_from(fence.name(), &bytes);
+        continued.map_err(|error| error.to_string())
     }
 }
 

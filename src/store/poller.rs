@@ -99,7 +99,7 @@ impl Fleet {
             let fleet = Arc::clone(self);
             let give = async move {
                 if let Some(part) = fleet.parts.get(key.store) {
-                    let fence = part.serving.fence(key.id);
+                    let fence = part.serving.fence_with_history(key.id);
                     let fences = fence.into_iter().collect();
                     part.serving.leave_histories(fences).await;
                     part.serving.give(key.id).await;

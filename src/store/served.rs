@@ -91,6 +91,16 @@ struct Served {
     vitals: Arc<Vitals>,
     /// Tells the owner that another server has the namespace.
     teller: watch::Sender<StoreEvent>,
+    history: HistoryInStore,
+}
+
+/// What is known of the history that the owner before has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HistoryInStore {
+    /// It is still to be read, and must not be replaced.
+    Unread,
+    /// It was read, or cannot be.
+    Read,
 }
 
 impl ServedNamespaces {
@@ -285,6 +295,7 @@ impl ServedNamespaces {
             owner: member.owner.clone(),
             vitals: Arc::clone(&member.vitals),
             teller,
+            history: HistoryInStore::Unread,
         };
         self.parts.shards.add(shard, member);
         self.parts
@@ -451,15 +462,30 @@ impl ServedNamespaces {
         &self.store
     }
 
-    pub(super) fn fence(&self, id: i64) -> Option<Arc<Fence>> {
-        let served = self.served();
-        served.get(&id).map(|it| Arc::clone(&it.fence))
+    /// Records that the history of a namespace was read, or cannot be.
+    pub(super) fn history_is_read(&self, id: i64) {
+        if let Some(served) = self.served().get_mut(&id) {
+            served.history = HistoryInStore::Read;
+        }
     }
 
-    /// Returns the fences of the namespaces that are served.
-    pub(super) fn fences(&self) -> Vec<Arc<Fence>> {
+    /// Returns the fence of a namespace whose history is to be written.
+    pub(super) fn fence_with_history(&self, id: i64) -> Option<Arc<Fence>> {
+        self.served().get(&id).and_then(Served::fence_with_history)
+    }
+
+    /// Returns the fences of the namespaces whose histories are to be written.
+    pub(super) fn fences_with_history(&self) -> Vec<Arc<Fence>> {
         let served = self.served();
-        served.values().map(|it| Arc::clone(&it.fence)).collect()
+        let fences = served.values().filter_map(Served::fence_with_history);
+        fences.collect()
+    }
+}
+
+impl Served {
+    fn fence_with_history(&self) -> Option<Arc<Fence>> {
+        let is_read = self.history == HistoryInStore::Read;
+        is_read.then(|| Arc::clone(&self.fence))
     }
 }
 
