@@ -95,6 +95,22 @@ inBrowser("jobs", (test) => {
     await page.getByText(`Completed: ${DEFERRED} messages deleted.`).first().waitFor();
   });
 
+  test("on a narrow page the messages of all states are one number, and the dialog tells them apart", async (page) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/jobs");
+    const list = page.getByRole("group", { name: "Start a job" });
+    await begin(page, 3, "messages", "reschedules").waitFor();
+    assert.deepEqual(await list.getByRole("columnheader").allTextContents(), ["Entity", "Messages", "Dead letters"]);
+    assert(await list.evaluate((box) => box.scrollWidth <= box.clientWidth), "nothing is to the side");
+    await begin(page, 3, "messages", "reschedules").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("heading", { name: "Delete all 3 scheduled messages of reschedules" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.setViewportSize({ width: 1000, height: 740 });
+    await begin(page, 3, "scheduled", "reschedules").waitFor();
+    assert.equal(await list.getByRole("columnheader", { name: "Messages", exact: true }).count(), 0);
+  });
+
   test("the fourth click cancels: progress is shown before, and the result after", async (page) => {
     // A job of a real million is over before a test could see it: this one stands still at the half.
     const job = {

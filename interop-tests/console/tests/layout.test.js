@@ -29,6 +29,8 @@ const cutOff = (page, inside) =>
         .map((element) => element.getAttribute("aria-label") ?? element.textContent);
     });
 
+/** A word that has no room in a list. */
+const LAST = "a-word-that-is-long-".repeat(6);
 const BROKEN = "the-shop.of/everyCountry_and-region/with-a-customer";
 
 inBrowser("layout", (test) => {
@@ -200,19 +202,36 @@ inBrowser("layout", (test) => {
 
   test("paths that differ in their last word are told apart where there is no room", async (page) => {
     const paths = ["one", "two"].map((name) => `shops-of/every-region-and-country/${name}`);
-    for (const path of paths) await entity(api, path);
+    for (const path of [...paths, `shops-of/${LAST}`]) await entity(api, path);
     await page.setViewportSize({ width: 360, height: 740 });
     await open(page, "#/entities?filter=every-region-and");
+    const placeOf = async (link) => {
+      await link.waitFor();
+      return link.evaluate((element) => {
+        const [own, text] = [element, element.firstElementChild].map((each) => each.getBoundingClientRect());
+        return { isCut: text.left < own.left - 1, endsInside: text.right <= own.right + 1 };
+      });
+    };
     for (const path of paths) {
       const link = page.getByRole("link", { name: path, exact: true });
       await link.waitFor();
       assert.equal(await link.getAttribute("title"), path);
-      const [begin, end] = await link
-        .locator("span")
-        .evaluateAll((parts) => parts.map((part) => ({ isCut: part.clientWidth < part.scrollWidth })));
-      assert(begin.isCut, "there is no room for all of it");
-      assert(!end.isCut, "the last word is whole");
+      assert.deepEqual(await placeOf(link), { isCut: true, endsInside: true });
     }
+    // So is one whose last word has no room either, and one that has room is not moved.
+    await open(page, "#/entities?filter=laid-out");
+    assert.deepEqual(await placeOf(page.getByRole("link", { name: "laid-out", exact: true })), {
+      isCut: false,
+      endsInside: true,
+    });
+    await page.setViewportSize({ width: 1000, height: 740 });
+    await open(page, `#/entities?filter=${LAST}`);
+    assert.deepEqual(await placeOf(page.getByRole("link", { name: `shops-of/${LAST}`, exact: true })), {
+      isCut: true,
+      endsInside: true,
+    });
+    await page.setViewportSize({ width: 360, height: 740 });
+    await open(page, "#/entities?filter=every-region-and");
     assert(await page.locator(".table-box").evaluate((box) => box.scrollWidth <= box.clientWidth));
     await isAccessible(page);
     // Columns of numbers leave room for names.
@@ -220,6 +239,28 @@ inBrowser("layout", (test) => {
       await page.setViewportSize({ width, height: 740 });
       const name = await page.getByRole("columnheader", { name: "Name" }).boundingBox();
       assert(200 <= name.width, `${name.width} at ${width}`);
+    }
+  });
+
+  test("what needs attention is in one column: the name, the sentence, and since when", async (page) => {
+    await open(page, "#/entity/laid-out");
+    const item = page.getByRole("region", { name: "Needs attention" }).getByRole("listitem").first();
+    await item.waitFor();
+    for (const width of [360, 1440]) {
+      await page.setViewportSize({ width, height: 740 });
+      const parts = await item.evaluate((row) =>
+        [...row.children].map((part) => {
+          const range = document.createRange();
+          range.selectNodeContents(part);
+          const { left, top, bottom } = range.getBoundingClientRect();
+          return { left, top, bottom };
+        }),
+      );
+      assert.equal(parts.length, 3);
+      for (const [at, part] of parts.entries()) {
+        assert(Math.abs(part.left - parts[0].left) <= 1, `${width}: ${JSON.stringify(parts)}`);
+        assert(at === 0 || parts[at - 1].bottom <= part.top + 1, `${width}: ${JSON.stringify(parts)}`);
+      }
     }
   });
 

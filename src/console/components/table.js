@@ -7,11 +7,11 @@ import { placeOf, scrollBack } from "../lib/place.js";
 import { S } from "../strings/common.js";
 
 /** A column. `cell` shows a row; `sort` makes what rows are compared by, without it there is no sorting. `hide` leaves
- * the column out where there is no room: "narrow" below 600 px, "medium" below 1000 px, "large" below 1300 px. `align`
- * is "end" for numbers.
+ * the column out where there is no room: "narrow" below 600 px, "medium" below 1000 px, "large" below 1300 px; and
+ * "wide" from 600 px on, of what takes the place of others below it. `align` is "end" for numbers.
  * @template R
  * @typedef {{ id: string, label: string, cell: (row: R) => any, sort?: (row: R) => string | number, hide?: "narrow" |
- *   "medium" | "large", align?: "end", width?: string, isWide?: boolean }} Column */
+ *   "medium" | "large" | "wide", align?: "end", width?: string, isWide?: boolean }} Column */
 
 /** Rows that the reader has ticked, by their keys as texts. `labelOf` names the box of a row, or is null where it
  * cannot be ticked.

@@ -1,7 +1,7 @@
 // Texts of others as text nodes, with what hides in them made visible.
 
 import { html } from "../lib/html.js";
-import { entityHref, entityOf } from "../lib/paths.js";
+import { entityHref } from "../lib/paths.js";
 import { parts, visible } from "../lib/visible.js";
 
 /** Longest text that is shown; a page has a way to the rest where there may be more. */
@@ -40,19 +40,11 @@ export function EntityName({ value, max = LENGTH_MAX }) {
   return html`${shown}${isLong && html`<span class="muted">…</span>`}`;
 }
 
-/** A link to an entity in one line of a table, or to what is about it. Where there is no room, the middle of its path
- * is cut: paths differ in their last word.
- * @param {{ path: string, name?: string, to?: string, max?: number }} properties `name` is what is shown of the path */
-export function EntityLink({ path, name = path, to = entityHref(path), max = 260 }) {
-  const at = name.length <= max ? Math.max(0, entityOf(name).lastIndexOf("/")) : 0;
-  const shown = visible(name);
-  if (at === 0) return html`<a href=${to} title=${shown}><${Text} value=${name} max=${max} /></a>`;
-  return html`
-    <a class="path" href=${to} title=${shown} aria-label=${shown}>
-      <span class="path-begin"><${Text} value=${name.slice(0, at)} /></span>
-      <span><${Text} value=${name.slice(at)} /></span>
-    </a>
-  `;
+/** A link to an entity in one line of a table, or to what is about it. Where there is no room, the beginning of its
+ * path is cut: paths differ in their last word.
+ * @param {{ path: string, name?: string, to?: string }} properties `name` is what is shown of the path */
+export function EntityLink({ path, name = path, to = entityHref(path) }) {
+  return html`<a class="path" href=${to} title=${visible(name)}><bdi dir="ltr"><${Text} value=${name} /></bdi></a>`;
 }
 
 /** Shows what `visible.js` and `bytes.js` have taken apart.

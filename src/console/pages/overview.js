@@ -70,7 +70,7 @@ function Figures({ rates }) {
         <dd>
           <${Rate} value=${rates?.incoming ?? 0} hasUnit />
           ${0 < (rates?.published ?? 0) && html`
-            <small class="muted published"> ${S.published(rate(rates?.published ?? 0))}</small>
+            <small class="published">${S.published(rate(rates?.published ?? 0))}</small>
           `}
         </dd>
       </div>

@@ -89,6 +89,7 @@ export const S = {
   beginFilter: "Filter by name",
   /** @param {string} count @param {string} state @param {string} path */
   beginLabel: (count, state, path) => `Start a job about ${count} ${state} of ${path}`,
+  live: "Messages",
   active: "Active",
   scheduled: "Scheduled",
   deferred: "Deferred",

@@ -7,7 +7,7 @@ export const S = {
   out: "Completed",
   outTitle: "Messages that were completed at queues and subscriptions in the last minute, or received and deleted.",
   /** @param {string} rate */
-  published: (rate) => `(${rate} published to topics)`,
+  published: (rate) => `${rate} /s published to topics`,
   active: "Active",
   locked: "Locked",
   scheduled: "Scheduled",

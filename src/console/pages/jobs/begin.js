@@ -16,7 +16,12 @@ import { S } from "../../strings/jobs.js";
 /** @typedef {Schemas["EntityNow"]} Entity */
 
 /** @param {Entity} entity */
-const sumOf = ({ active, scheduled, deferred, dead_letters: dead }) => active + scheduled + deferred + dead;
+const liveOf = ({ active, scheduled, deferred }) => active + scheduled + deferred;
+
+/** @param {Entity} entity */
+const sumOf = (entity) => liveOf(entity) + entity.dead_letters;
+
+const STATES = /** @type {const} */ (["active", "scheduled", "deferred"]);
 
 export function Begin() {
   const [filter, setFilter] = useQuery("entity");
@@ -66,12 +71,13 @@ function Choose({ entity, count, label, open }) {
  * @param {import("../../components/verb-dialog.js").Proposal} proposal */
 const begin = (proposal) => openVerb({ ...proposal, canChoose: true, onDone: ({ id }) => go(jobHref(id)) });
 
-/** @param {"active" | "scheduled" | "deferred"} state
+/** @param {(typeof STATES)[number]} state
  * @returns {import("../../components/table.js").Column<Entity>} */
 const stateColumn = (state) => ({
   id: state,
   label: S[state],
   align: "end",
+  hide: "narrow",
   sort: (entity) => entity[state],
   cell: (entity) => html`
     <${Choose}
@@ -83,6 +89,29 @@ const stateColumn = (state) => ({
   `,
 });
 
+/** All messages but dead letters, where a column for each state has no room. The dialog has a box for each.
+ * @type {import("../../components/table.js").Column<Entity>} */
+const LIVE = {
+  id: "live",
+  label: S.live,
+  align: "end",
+  hide: "wide",
+  sort: liveOf,
+  cell: (entity) => html`
+    <${Choose}
+      entity=${entity}
+      count=${liveOf(entity)}
+      label=${S.live}
+      open=${() =>
+        begin({
+          entity: entity.path,
+          kind: "delete",
+          selection: { states: STATES.filter((state) => 0 < entity[state]) },
+        })}
+    />
+  `,
+};
+
 /** @type {import("../../components/table.js").Column<Entity>[]} */
 const COLUMNS = [
   {
@@ -92,9 +121,8 @@ const COLUMNS = [
     sort: ({ path }) => path,
     cell: ({ path }) => html`<${EntityLink} path=${path} />`,
   },
-  stateColumn("active"),
-  stateColumn("scheduled"),
-  stateColumn("deferred"),
+  ...STATES.map(stateColumn),
+  LIVE,
   {
     id: "dead",
     label: S.dead,
