@@ -44,6 +44,25 @@ async function exported(page, press) {
 inBrowser("new entity", (test) => {
   before(() => entity(api, "failed"));
 
+  test("a name with capitals leads to the entity, however the broker spells it", async (page) => {
+    await open(page, "#/new-entity?kind=topic");
+    await page.getByLabel("Name", { exact: true }).fill("CamelNews");
+    await page.getByRole("textbox", { name: "Subscription" }).first().fill("All-News");
+    await button(page, "Create topic and 1 subscription").click();
+    await page.locator(".toast").getByRole("link", { name: "Open" }).click();
+    await heading(page, "camelnews");
+    await page.getByRole("link", { name: "Subscriptions", exact: true }).waitFor();
+    await open(page, `#/entity/${encodeURIComponent("CAMELNEWS/subscriptions/all-news")}?tab=rules`);
+    await heading(page, "All-News");
+    await page.getByText("$Default").first().waitFor();
+    // The address of a page that names one in its query.
+    await open(page, "#/rule-test?entity=CamelNews");
+    await until(
+      async () => (await page.getByLabel("Topic or subscription").inputValue()) === "camelnews",
+      "the topic is chosen",
+    );
+  });
+
   test("the journey by mouse: a queue with a dead-letter forward, a topic with three filtered subscriptions, and Config.json, in eight clicks", async (page) => {
     await entity(api, "mouse-failed");
     const clicks = await countClicks(page);

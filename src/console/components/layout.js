@@ -1,8 +1,8 @@
 // The frame of every page: navigation, search, whether it is live, and the place of the page.
 
 import { href, route } from "../lib/router.js";
-import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
-import { entities, refusal, returns, status, totals } from "../lib/live.js";
+import { Component, computed, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
+import { entities, refusal, returns, spelled, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
 import { placeOf, scrollBack } from "../lib/place.js";
@@ -144,6 +144,8 @@ function Notices() {
 function CurrentPage() {
   const { path, query } = route.value;
   const found = pageAt(path);
+  const parameters = useSpelled(found?.parameters ?? {}, "path");
+  const spelledQuery = useSpelled(query, "entity");
   const [loaded, setLoaded] = useState(/** @type {{ page: any, Page: any } | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   const page = found?.page;
@@ -176,7 +178,16 @@ function CurrentPage() {
   if (error) return html`<h1 tabindex="-1">${S.pages[page?.nav ?? "overview"]}</h1><p class="muted">${S.notLoaded}</p>`;
   if (loaded === null || loaded.page !== page) return html`<${Loading} />`;
   if (!can("listen") && page?.nav !== "send") return html`<${SendOnly} name=${S.pages[page?.nav ?? "overview"]} />`;
-  return html`<${Boundary} key=${path}><${loaded.Page} parameters=${found.parameters} query=${query} /><//>`;
+  return html`<${Boundary} key=${path}><${loaded.Page} parameters=${parameters} query=${spelledQuery} /><//>`;
+}
+
+/** What an address says, with the entity that it names spelled as the broker does it. The address stays as it is.
+ * @param {Record<string, string>} values
+ * @param {string} name of the value that is a path */
+function useSpelled(values, name) {
+  const given = values[name];
+  const path = useMemo(() => computed(() => (given === undefined ? "" : spelled(given))), [given]).value;
+  return given === undefined || given === path ? values : { ...values, [name]: path };
 }
 
 /** A page for who may send, and nothing else.

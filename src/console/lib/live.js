@@ -7,6 +7,7 @@
 import { ApiError } from "./api.js";
 import { second } from "./clock.js";
 import { batch, computed, effect, signal, untracked } from "./html.js";
+import { entityOf } from "./paths.js";
 import { BrokenError, follow } from "./stream.js";
 
 /** @typedef {import("./stream.js").ServerEvent} ServerEvent */
@@ -78,6 +79,16 @@ export function rateOf(path, counter) {
 /** Whether there are rates. Over a second or two they would change too much to be read. */
 export const hasRates = () =>
   second.value !== -1 && RATE_LEAST_MILLISECONDS <= performance.now() - (seconds[0]?.at ?? Infinity);
+
+/** The path of an entity or of its dead letters, as the broker spells it: names are compared without case.
+ * @param {string} path */
+export function spelled(path) {
+  const [known, own] = [entities.value, entityOf(path)];
+  if (known.has(own)) return path;
+  const wanted = own.toLowerCase();
+  for (const each of known.keys()) if (each.toLowerCase() === wanted) return `${each}${path.slice(own.length)}`;
+  return path;
+}
 
 /** Counts over the namespace. Copies of a topic count where they are. */
 export const totals = computed(() => {
