@@ -44,6 +44,17 @@ async function exported(page, press) {
 inBrowser("new entity", (test) => {
   before(() => entity(api, "failed"));
 
+  test("after a change by keyboard the focus is on the page, and not nowhere", async (page) => {
+    await entity(api, "by-keys");
+    await open(page, "#/entity/by-keys/edit");
+    await tabTo(page, /^Max delivery count$/);
+    await page.keyboard.type("7");
+    await tabTo(page, /^Save$/);
+    await page.keyboard.press("Enter");
+    await page.locator(".toast", { hasText: "by-keys was updated." }).waitFor();
+    await page.locator("main h1:focus").waitFor();
+  });
+
   test("a name with capitals leads to the entity, however the broker spells it", async (page) => {
     await open(page, "#/new-entity?kind=topic");
     await page.getByLabel("Name", { exact: true }).fill("CamelNews");
@@ -220,6 +231,7 @@ inBrowser("new entity", (test) => {
       await page.getByLabel("Property 1", { exact: true }).selectOption("subject");
       await page.getByLabel(/^Value\s*1$/).fill("paid");
       await button(page, "Add a property").click();
+      await page.locator(":focus[aria-label='Property 2']").waitFor();
       await page.getByLabel("Name of the property 2").fill("amount");
       await page.getByLabel("Type 2").selectOption("number");
       await page.getByLabel(/^Value\s*2$/).fill("x");

@@ -220,12 +220,8 @@ inBrowser("send", (test) => {
     const add = async (name, type, value) => {
       await tabTo(page, /^Add a property$/);
       await page.keyboard.press("Enter");
-      const place = await page.getByLabel(/^Name of property/).count();
-      await page.getByLabel(`Name of property ${place}`).waitFor();
-      await page.keyboard.press("Shift+Tab");
-      await page.keyboard.press("Shift+Tab");
-      await page.keyboard.press("Shift+Tab");
-      await page.keyboard.press("Shift+Tab");
+      // The name of the new one has the focus.
+      await page.locator(":focus[aria-label^='Name of property']").waitFor();
       await page.keyboard.type(name);
       await page.keyboard.press("Tab");
       await page.keyboard.type(type);

@@ -5,6 +5,7 @@ import { Component, computed, html, useEffect, useLayoutEffect, useMemo, useRef,
 import { entities, refusal, returns, spelled, status, totals } from "../lib/live.js";
 import { can, complaint, isPlain, session, signOut } from "../lib/session.js";
 import { compact } from "../lib/format.js";
+import { useFocusOnPage } from "../lib/focus.js";
 import { placeOf, scrollBack } from "../lib/place.js";
 import { freshTotal, useTrends } from "../lib/trends.js";
 import { PAGES, loadPage, navigation, pageAt } from "../pages/index.js";
@@ -27,6 +28,7 @@ export function Layout() {
   const [isOpen, setOpen] = useState(false);
   const { path } = route.value;
   useTrends();
+  useFocusOnPage();
   useEffect(() => setOpen(false), [path]);
   const toMain = (/** @type {Event} */ event) => {
     event.preventDefault();

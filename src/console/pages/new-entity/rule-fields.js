@@ -1,5 +1,6 @@
 // The fields of a rule: what it takes, by SQL or by correlation, and what it changes.
 
+import { useAddedFocus } from "../../lib/focus.js";
 import { html } from "../../lib/html.js";
 import { Choice, Field } from "../../components/field.js";
 import { NEW_PAIR } from "./rule-model.js";
@@ -60,24 +61,36 @@ export function RuleFields({ rule, errors, onChange }) {
 /** @param {{ pairs: Pair[], error: string | undefined, refused: number, onChange: (pairs: Pair[]) =>
  *   void }} properties */
 function Pairs({ pairs, error, refused, onChange }) {
+  const { list, added } = useAddedFocus(pairs.length);
   const set = (/** @type {number} */ at, /** @type {Partial<Pair>} */ part) =>
     onChange(pairs.map((pair, index) => (index === at ? { ...pair, ...part } : pair)));
   return html`
     <fieldset class="pairs-of-rule">
       <legend class="hint">${S.correlationHint}</legend>
-      ${pairs.map(
-        (pair, at) => html`
-          <${OnePair}
-            key=${at}
-            pair=${pair}
-            number=${at + 1}
-            error=${at === Math.min(refused, pairs.length - 1) ? error : undefined}
-            onChange=${(/** @type {Partial<Pair>} */ part) => set(at, part)}
-            onRemove=${pairs.length === 1 ? undefined : () => onChange(pairs.filter((_, index) => index !== at))}
-          />
-        `,
-      )}
-      <button type="button" class="quiet" onClick=${() => onChange([...pairs, NEW_PAIR])}>${S.addPair}</button>
+      <div class="pair-rows" ref=${list}>
+        ${pairs.map(
+          (pair, at) => html`
+            <${OnePair}
+              key=${at}
+              pair=${pair}
+              number=${at + 1}
+              error=${at === Math.min(refused, pairs.length - 1) ? error : undefined}
+              onChange=${(/** @type {Partial<Pair>} */ part) => set(at, part)}
+              onRemove=${pairs.length === 1 ? undefined : () => onChange(pairs.filter((_, index) => index !== at))}
+            />
+          `,
+        )}
+      </div>
+      <button
+        type="button"
+        class="quiet"
+        onClick=${() => {
+          added();
+          onChange([...pairs, NEW_PAIR]);
+        }}
+      >
+        ${S.addPair}
+      </button>
     </fieldset>
   `;
 }

@@ -2,6 +2,7 @@
 
 import { base64OfBytes } from "../../lib/bytes.js";
 import { number, size, utc } from "../../lib/format.js";
+import { useAddedFocus } from "../../lib/focus.js";
 import { html, useMemo } from "../../lib/html.js";
 import { laidOut, writeJson } from "../../lib/json.js";
 import { isoOf, timeOf } from "../../lib/local-time.js";
@@ -135,6 +136,7 @@ export function SystemPart({ draft, change, errors, hints }) {
 /** @param {PartProperties} properties */
 export function ApplicationPart({ draft, change, errors }) {
   const { properties } = draft;
+  const { list, added } = useAddedFocus(properties.length);
   const set = (/** @type {number} */ at, /** @type {Partial<import("./draft.js").Property>} */ part) =>
     change({ properties: properties.map((each, index) => (index === at ? { ...each, ...part } : each)) });
   const setType = (/** @type {number} */ at, /** @type {any} */ type) => {
@@ -145,7 +147,7 @@ export function ApplicationPart({ draft, change, errors }) {
     <section class="card">
       <div class="card-head"><h2>${S.application}</h2></div>
       ${properties.length !== 0 && html`
-        <ul class="property-rows">
+        <ul class="property-rows" ref=${list}>
           ${properties.map(({ name, type, value }, at) => {
             const place = number(at + 1);
             const error = errors[`properties.${at}`];
@@ -212,7 +214,10 @@ export function ApplicationPart({ draft, change, errors }) {
       `}
       <button
         type="button"
-        onClick=${() => change({ properties: [...properties, { name: "", type: "text", value: "" }] })}
+        onClick=${() => {
+          added();
+          change({ properties: [...properties, { name: "", type: "text", value: "" }] });
+        }}
       >
         ${S.add}
       </button>
