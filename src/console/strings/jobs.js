@@ -90,6 +90,7 @@ export const S = {
   /** @param {string} count @param {string} state @param {string} path */
   beginLabel: (count, state, path) => `Start a job about ${count} ${state} of ${path}`,
   live: "Messages",
+  liveOne: "Message",
   active: "Active",
   scheduled: "Scheduled",
   deferred: "Deferred",

@@ -101,7 +101,7 @@ const LIVE = {
     <${Choose}
       entity=${entity}
       count=${liveOf(entity)}
-      label=${S.live}
+      label=${liveOf(entity) === 1 ? S.liveOne : S.live}
       open=${() =>
         begin({
           entity: entity.path,
