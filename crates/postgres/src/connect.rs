@@ -353,6 +353,12 @@ impl Store {
                 "the database has another primary: {timeline}"
             );
             self.idle().retain(|session| self.is_current(session));
+            // Also of namespaces that this server has no more. One whose lock is held is being replaced.
+            for place in &self.of_appends {
+                if let Ok(mut place) = place.try_lock() {
+                    place.take_if(|session| !self.is_current(session));
+                }
+            }
             self.promotions.send_modify(|count| *count += 1);
         }
         Ok(())
