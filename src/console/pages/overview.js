@@ -20,7 +20,7 @@ import { S as A } from "../strings/attention.js";
 import { S as C } from "../strings/common.js";
 import { S } from "../strings/overview.js";
 
-const ITEMS_MAX = 5;
+const ITEMS_MAX = 4;
 const BUSIEST_MAX = 8;
 
 /** @type {import("../components/history-charts.js").ChartOfHistory[]} */
