@@ -97,7 +97,8 @@ inBrowser("jobs", (test) => {
 
   test("on a narrow page the messages of all states are one number, and the dialog tells them apart", async (page) => {
     await page.setViewportSize({ width: 360, height: 740 });
-    await open(page, "#/jobs");
+    // The list shows the fullest entities first, and the suite has many.
+    await open(page, "#/jobs?entity=reschedules");
     const list = page.getByRole("group", { name: "Start a job" });
     await begin(page, 3, "messages", "reschedules").waitFor();
     assert.deepEqual(await list.getByRole("columnheader").allTextContents(), ["Entity", "Messages", "Dead letters"]);

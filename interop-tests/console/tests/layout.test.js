@@ -135,10 +135,10 @@ inBrowser("layout", (test) => {
   });
 
   test("names of entities are broken between words", async (page) => {
-    await entity(api, "broken", "topic");
-    await entity(api, `broken/Subscriptions/${BROKEN}`, "subscription");
+    await entity(api, "worded", "topic");
+    await entity(api, `worded/Subscriptions/${BROKEN}`, "subscription");
     await page.setViewportSize({ width: 360, height: 740 });
-    await open(page, `#/entity/${encodeURIComponent(`broken/Subscriptions/${BROKEN}`)}`);
+    await open(page, `#/entity/${encodeURIComponent(`worded/Subscriptions/${BROKEN}`)}`);
     await page.getByRole("link", { name: "Rules", exact: true }).waitFor();
     const words = await page.getByRole("heading", { level: 1 }).evaluate((head) => {
       const walker = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
