@@ -92,8 +92,9 @@ inBrowser("layout", (test) => {
         }),
       "the page is long enough",
     );
-    // Parts above it that are loaded now move what is in sight.
-    const left = await main.evaluate((element) => {
+    // What is scrolled is told in the next frame. Parts above it that are loaded now move what is in sight.
+    const left = await main.evaluate(async (element) => {
+      for (const _ of [1, 2]) await new Promise((resolve) => requestAnimationFrame(resolve));
       location.hash = "#/jobs";
       return element.scrollTop;
     });
